@@ -1,0 +1,20 @@
+"""The yard-stick: layers in a row, nothing carried."""
+
+from torch import Tensor
+
+from highway_bench.blocks._base import Block, register_block
+from highway_bench.families import Site
+
+
+@register_block("plain", equation="y = H(x)", source="arXiv:1505.00387, eq. 1", summary="no shortcut",
+                core=True, yardstick=True)
+class Plain(Block):
+    """y = H(x): the layer without a connection, which the others are compared with."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.transform = site.family.transform(site)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.transform(x)
+        return y

@@ -1,0 +1,81 @@
+"""Cell: one measurement to make, as plain data. It travels to workers, keys the store and fills a row's columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+Phase = Literal["forward", "forward-backward", "train-step"]
+Mode = Literal["eager", "compile", "cudagraph"]
+Match = Literal["width", "params", "flops"]
+PHASES: tuple[Phase, ...] = ("forward", "forward-backward", "train-step")
+MODES: tuple[Mode, ...] = ("eager", "compile", "cudagraph")
+MATCHES: tuple[Match, ...] = ("width", "params", "flops")
+
+
+def canonical(options: Mapping[str, Any]) -> str:
+    """``options`` as JSON with sorted keys: equal options give equal text."""
+    return json.dumps(dict(options), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cell:
+    """Where in the grid a measurement stands. Two cells are equal if their canonical JSON is.
+
+    ``nominal_width`` is plain's width, ``width`` the one this block gets under ``match``. ``depth`` counts the
+    layers that the block joins (the papers count the stem too: their 10 layers are depth 9). Fields that a task has
+    no use for are ``None``. ``recipe`` holds how a network is trained; ``trial`` numbers the trials of a search, and
+    is ``None`` for a run that counts.
+    """
+
+    task: str
+    block: str
+    family: str
+    depth: int
+    width: int
+    nominal_width: int
+    match: Match = "params"
+    block_options: Mapping[str, Any] = field(default_factory=dict)
+    family_options: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int = 1
+    seq_len: int | None = None
+    phase: Phase | None = None
+    dtype: str = "float32"
+    device: str = "cpu"
+    mode: Mode = "eager"
+    dataset: str | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    trial: int | None = None
+    seed: int = 0
+    threads: int = 1
+
+    def columns(self) -> dict[str, Any]:
+        """The cell as row columns: options and recipe as canonical JSON, everything else as it is."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: canonical(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+
+    @property
+    def key(self) -> str:
+        """Canonical JSON of the whole cell."""
+        return canonical(self.columns())
+
+    def but(self, **changes: Any) -> Cell:
+        """This cell with some fields changed."""
+        return replace(self, **changes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        parts = [self.task, self.block, self.family, f"depth {self.depth}", f"width {self.width}"]
+        parts += [str(part) for part in (self.phase, self.dataset) if part]
+        parts += [f"length {self.seq_len}"] if self.seq_len else []
+        parts += [self.mode] if self.mode != "eager" else []
+        parts += [f"trial {self.trial}"] if self.trial is not None else []
+        parts += [f"seed {self.seed}"] if self.recipe else []
+        return " ".join(parts)

@@ -1,0 +1,231 @@
+"""The block contract, as checks that a block passes or fails: what ``highway-bench check`` and the tests both run.
+
+Each check builds small stacks of the block in one family. Most faults they catch were met in public code: a gate made
+anew in every forward pass (so it never learns), a parameter that no gradient reaches, a state kept between calls.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.errors import HighwayBenchError
+from highway_bench.families import Family, families, make_family
+from highway_bench.network import build
+
+DEPTH = 3
+BATCH = 4
+WIDTH = 8
+SIGNAL_DEPTH = 50
+SIGNAL_WIDTH = 32
+
+
+class ContractBroken(HighwayBenchError):
+    """A block does what the contract rules out; the message says what, and what to mend."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check said of a block in one family: ``problem`` is ``None`` where it passed."""
+
+    check: str
+    family: str
+    problem: str | None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A block in a family, and how to build a small stack of it with an input that fits."""
+
+    spec: BlockSpec
+    family: Family
+
+    def stack(self, *, seed: int = 0, width: int = WIDTH, depth: int = DEPTH) -> nn.Module:
+        return build(self.spec.name, self.family, width=width, depth=depth, seed=seed)
+
+    def example(self, seed: int = 0, width: int = WIDTH) -> Tensor:
+        source = torch.Generator().manual_seed(seed)
+        return self.family.example(BATCH, width, seq_len=5, generator=source)
+
+
+def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[Finding]:
+    """Hold the block called ``name`` to the contract in each family; raises ``UnknownName`` for an unknown one."""
+    spec = blocks.get(name)
+    subjects = (Subject(spec, make_family(family)) for family in families.select(*in_families))
+    return [finding for subject in subjects for finding in findings(subject)]
+
+
+def findings(subject: Subject) -> Iterator[Finding]:
+    """Every check on one block in one family. If it cannot be built, that is the only finding."""
+    for check in CHECKS:
+        label = check.__name__.replace("_", " ")
+        try:
+            note = check(subject)
+        except ContractBroken as broken:
+            yield Finding(label, subject.family.name, str(broken))
+        except Exception as error:  # the block's own code failed, which is a finding as well
+            yield Finding(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
+        else:
+            yield Finding(label, subject.family.name, None, note)
+            continue
+        if check is CHECKS[0]:
+            return
+
+
+def keeps_shape(subject: Subject) -> None:
+    """The stack gives what it takes, and every number is finite."""
+    x = subject.example()
+    y = subject.stack()(x)
+    if not isinstance(y, Tensor):
+        raise ContractBroken(f"the stack gives a {type(y).__name__}; build_leave must give the stream back")
+    if y.shape != x.shape:
+        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must keep the shape")
+    if not torch.isfinite(y).all():
+        raise ContractBroken("the output has numbers that are not finite at a standard-normal input")
+
+
+def keeps_dtype(subject: Subject) -> None:
+    """float64 stays float64, and bfloat16 bfloat16."""
+    for dtype in (torch.float64, torch.bfloat16):
+        y = subject.stack().to(dtype)(subject.example().to(dtype))
+        if y.dtype != dtype:
+            raise ContractBroken(f"{dtype} becomes {y.dtype}; make constants with the input's dtype")
+
+
+def counts_parameters(subject: Subject) -> None:
+    """Parameters equal the closed form of the block's specification."""
+    held = sum(parameter.numel() for parameter in subject.stack().parameters())
+    told = subject.spec.stack_parameters(subject.family, WIDTH, DEPTH)
+    if held != told:
+        raise ContractBroken(f"{DEPTH} layers of width {WIDTH} hold {held:,} parameters, but gates, norms, leave_norms "
+                             f"and extra_parameters say {told:,}; mend these, or register every part on self")
+
+
+def registers_once(subject: Subject) -> None:
+    """No parameter is made in a forward pass: it would be noise, and no optimiser would hold it."""
+    stack = subject.stack()
+    before = {name: id(parameter) for name, parameter in stack.named_parameters()}
+    made: list[str] = []
+
+    def note(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        made.append(f"{type(module).__name__}.{name}")
+
+    handle = register_module_parameter_registration_hook(note)
+    try:
+        stack(subject.example()).sum().backward()
+    finally:
+        handle.remove()
+    if made:
+        raise ContractBroken(f"forward creates parameters ({made[0]}), which are never trained; move them to __init__")
+    if before != {name: id(parameter) for name, parameter in stack.named_parameters()}:
+        raise ContractBroken("forward exchanges parameters; the optimiser holds the old ones")
+
+
+def trains_everything(subject: Subject) -> None:
+    """After two steps every parameter has moved (two, for a scale that starts at 0 hides its branch for one)."""
+    stack = subject.stack()
+    start = {name: parameter.detach().clone() for name, parameter in stack.named_parameters()}
+    optimiser = torch.optim.SGD(stack.parameters(), lr=0.05)
+    target = subject.example(seed=1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        ((stack(subject.example()) - target) ** 2).mean().backward()
+        optimiser.step()
+    still = [name for name, parameter in stack.named_parameters() if torch.equal(parameter, start[name])]
+    if still:
+        raise ContractBroken(f"no gradient moved {', '.join(still[:3])}; use every part in forward, and detach nothing")
+
+
+def is_deterministic(subject: Subject) -> None:
+    """One seed gives one network, and in evaluation mode one input gives one output."""
+    x = subject.example()
+    first, second = subject.stack(seed=3).eval(), subject.stack(seed=3).eval()
+    y = first(x)
+    if not torch.equal(y, second(x)):
+        raise ContractBroken("two networks of one seed differ; draw random numbers from torch's generator only")
+    if not torch.equal(y, first(x)):
+        raise ContractBroken("one input gives two outputs in evaluation mode; keep no state between calls")
+
+
+def saves_state(subject: Subject) -> None:
+    """A network of another seed gives the same output once it has loaded the state dictionary."""
+    saved, fresh = subject.stack(seed=1).eval(), subject.stack(seed=2).eval()
+    fresh.load_state_dict(saved.state_dict())
+    if not torch.equal(saved(subject.example()), fresh(subject.example())):
+        raise ContractBroken("state_dict does not hold all that decides the output; register parameters and buffers")
+
+
+def compiles(subject: Subject) -> str | None:
+    """The compiled stack agrees with the eager one, forward and backward, in one graph."""
+    if not subject.spec.compile:
+        return "declared as not compiling"
+    stack, x = subject.stack(), subject.example()
+    torch.compiler.reset()
+    compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.name not in BREAKS_GRAPH)
+    outcomes = []
+    for run in (stack, compiled):
+        y = run(x)
+        gradients = torch.autograd.grad(y.square().mean(), list(stack.parameters()))
+        outcomes.append([y, *gradients])
+    torch.compiler.reset()
+    for eager, graph in zip(*outcomes, strict=True):
+        _agree(eager, graph, "the compiled stack")
+    return None
+
+
+def batches(subject: Subject) -> str | None:
+    """Two networks stacked under ``vmap`` agree with each by itself."""
+    if not (subject.spec.vmap and subject.family.vmap):
+        return "declared as not running under vmap"
+    stacks = [subject.stack(seed=seed) for seed in (0, 1)]
+    x = torch.stack([subject.example(seed=seed) for seed in (0, 1)])
+    parameters, buffers = stack_module_state(stacks)
+    skeleton = copy.deepcopy(stacks[0]).to("meta")
+
+    def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        y: Tensor = functional_call(skeleton, (parameters, buffers), (x,))
+        return y
+
+    with sdpa_kernel(SDPBackend.MATH):  # the fused attention has no batching rule
+        together = vmap(one)(parameters, buffers, x)
+    for place, stack in enumerate(stacks):
+        _agree(stack(x[place]), together[place], "the stack under vmap")
+    return None
+
+
+def carries_signal(subject: Subject) -> str:
+    """What 50 layers do to the size of signal and gradient at the start: told, not judged."""
+    stack = subject.stack(width=SIGNAL_WIDTH, depth=SIGNAL_DEPTH)
+    x = subject.example(width=SIGNAL_WIDTH).requires_grad_()
+    y = stack(x)
+    (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)))
+    return f"{SIGNAL_DEPTH} layers: signal × {_size(y) / _size(x):.3g}, gradient × {_size(gradient):.3g}"
+
+
+def _size(x: Tensor) -> float:
+    value = float(x.detach().double().square().mean().sqrt())
+    return value if math.isfinite(value) else math.inf
+
+
+def _agree(expected: Tensor, found: Tensor, what: str) -> None:
+    if not torch.allclose(expected, found, rtol=1e-3, atol=1e-5):
+        worst = float((expected - found).abs().max())
+        raise ContractBroken(f"{what} is off by up to {worst:.3g} from the eager one; avoid Python values that change")
+
+
+BREAKS_GRAPH = ("bilstm",)  # torch.compile leaves nn.LSTM to eager code
+CHECKS: tuple[Callable[[Subject], str | None], ...] = (
+    keeps_shape, keeps_dtype, counts_parameters, registers_once, trains_everything, is_deterministic, saves_state,
+    batches, compiles, carries_signal,
+)

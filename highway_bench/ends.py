@@ -1,0 +1,122 @@
+"""The two ends of a network: a stem that turns a data set's inputs into features, and a head that turns them into
+answers.
+
+| inputs \\ family | vector                        | image                  | sequence                                |
+|------------------|-------------------------------|------------------------|-----------------------------------------|
+| image            | flatten, one plain layer      | 3×3 convolution, ReLU  | rows as steps, affine map               |
+| tokens           | no sense                      | no sense               | embedding (0 is padding)                |
+| series           | no sense                      | no sense               | affine map at every step                |
+
+Heads: ``class`` and ``scalar`` answers are an affine map of the features, averaged over pixels or (unpadded) steps;
+``token`` answers one at every step. The first plain layer and the head are those of arXiv:1505.00387, §3.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from highway_bench.data import DataSet
+from highway_bench.errors import BadInput
+from highway_bench.families import Family
+from highway_bench.families._init import init_map_
+
+
+class Incompatible(BadInput):
+    """A family and a data set that make no network together; a sweep skips the cell and says why."""
+
+
+class ImageRows(nn.Module):
+    """(batch, channels, height, width) → (batch, height, channels × width): an image read row by row."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(-3, -2).flatten(-2)
+
+
+class PositionCodes(nn.Module):
+    """Adds sinusoids of the position to (batch, steps, width); no parameters (arXiv:1706.03762, §3.5)."""
+
+    codes: Tensor
+
+    def __init__(self, steps: int, width: int) -> None:
+        super().__init__()
+        rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+        angles = torch.arange(steps).unsqueeze(1) * rates
+        codes = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)[:, :width]
+        self.register_buffer("codes", codes, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.codes[: x.shape[-2]]
+
+
+class MeanOver(nn.Module):
+    """The mean over the given axes: of pixels, or of steps."""
+
+    def __init__(self, *axes: int) -> None:
+        super().__init__()
+        self.axes = axes
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(self.axes)
+
+
+class ScalarAnswer(nn.Module):
+    """(batch, 1) → (batch,)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.squeeze(-1)
+
+
+def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
+    """The module from a data set's inputs to the family's features; raises ``Incompatible`` where that makes no
+    sense."""
+    shape = dataset.input_shape
+    if dataset.input_kind == "image":
+        channels, height, across = shape
+        if family.kind == "vector":
+            return nn.Sequential(nn.Flatten(), rectified(nn.Linear(math.prod(shape), width)), nn.ReLU())
+        if family.kind == "image":
+            return nn.Sequential(rectified(nn.Conv2d(channels, width, 3, padding=1)), nn.ReLU())
+        return with_order(nn.Sequential(ImageRows(), linear(channels * across, width)), family, height, width)
+    if family.kind != "sequence":
+        raise Incompatible(f"family {family.name!r} takes {family.kind}s, but the data set has {dataset.input_kind}")
+    steps = shape[0]
+    if dataset.input_kind == "series":
+        return with_order(linear(shape[1], width), family, steps, width)
+    assert dataset.vocabulary is not None
+    return with_order(nn.Embedding(dataset.vocabulary, width, padding_idx=0), family, steps, width)
+
+
+def build_head(dataset: DataSet, family: Family, width: int) -> nn.Module:
+    """The module from the family's features to answers: (batch, classes), (batch,) or (batch, steps, vocabulary)."""
+    answer = linear(width, dataset.outputs)
+    if dataset.target_kind == "token":
+        if family.kind != "sequence":
+            raise Incompatible(f"family {family.name!r} has no steps to answer a token at each")
+        return answer
+    pool: list[nn.Module] = [MeanOver(-2, -1)] if family.kind == "image" else []
+    return nn.Sequential(*pool, answer, *([ScalarAnswer()] if dataset.target_kind == "scalar" else []))
+
+
+def with_order(stem: nn.Module, family: Family, steps: int, width: int) -> nn.Module:
+    """``stem``, followed by position codes where the family's transform cannot tell the order of steps."""
+    return nn.Sequential(stem, PositionCodes(steps, width)) if family.order_blind else stem
+
+
+def rectified(module: nn.Linear | nn.Conv2d) -> nn.Module:
+    """``module`` started for the ReLU after it: He weights, no bias."""
+    return _started(module, relu=True)
+
+
+def linear(inputs: int, outputs: int) -> nn.Module:
+    """An affine map with nothing after it: Glorot weights, no bias."""
+    return _started(nn.Linear(inputs, outputs), relu=False)
+
+
+def _started(module: nn.Linear | nn.Conv2d, *, relu: bool) -> nn.Module:
+    init_map_(module.weight, "relu" if relu else "identity", "default")
+    assert module.bias is not None
+    nn.init.zeros_(module.bias)
+    return module

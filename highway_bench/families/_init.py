@@ -1,0 +1,57 @@
+"""How a layer's affine maps start: the init of weights, one map at a time.
+
+| init            | H's inner maps           | H's last map                  | gates            |
+|-----------------|--------------------------|-------------------------------|------------------|
+| `default`       | He for ReLU and GELU, Glorot for the others (by the activation that follows) | the same | Glorot |
+| `scaled-branch` | as `default`             | `default` divided by √L       | Glorot           |
+| `orthogonal`    | orthogonal, gain √2 for ReLU and GELU, 1 for the others | the same       | Glorot           |
+
+L is the number of joins in the stack (layers × sublayers). Biases start at 0, a gate's at its own value.
+He: arXiv:1502.01852; Glorot: AISTATS 2010; division by √L: the variance of a residual sum stays bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from torch import Tensor, nn
+
+Init = Literal["default", "scaled-branch", "orthogonal"]
+Activation = Literal["relu", "gelu", "tanh", "sigmoid", "identity"]
+
+_MODULES: dict[Activation, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "identity": nn.Identity,
+}
+_RECTIFIERS = ("relu", "gelu")  # they halve the second moment, which a gain of √2 makes good
+
+
+def activation_module(name: Activation) -> nn.Module:
+    """The element-wise non-linearity g called ``name``."""
+    return _MODULES[name]()
+
+
+def init_map_(weight: Tensor, activation: Activation, init: Init, *, joins: int = 1, last: bool = False) -> None:
+    """Fill ``weight`` (out, in, …) in place for a map that ``activation`` follows.
+
+    ``joins`` is L of the table above; ``last`` marks the map that ends the branch.
+    """
+    gain = math.sqrt(2.0) if activation in _RECTIFIERS else 1.0
+    if init == "orthogonal":
+        nn.init.orthogonal_(weight, gain=gain)
+    elif activation in _RECTIFIERS:
+        nn.init.kaiming_normal_(weight, nonlinearity="relu")
+    else:
+        nn.init.xavier_normal_(weight)
+    if init == "scaled-branch" and last:
+        weight.data.div_(math.sqrt(joins))
+
+
+def init_gate_(weight: Tensor, bias: Tensor, start: float) -> None:
+    """Fill a gate's own slice: Glorot weights (a logistic function follows) and a constant bias."""
+    nn.init.xavier_normal_(weight)
+    nn.init.constant_(bias, start)

@@ -1,0 +1,67 @@
+"""Multi-head self-attention as a branch: the transformer's first sublayer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from highway_bench.errors import BadInput
+from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._init import init_map_
+
+
+class SelfAttention(nn.Module):
+    """softmax(QKᵀ/√(width/heads)) V by head, then the output map; (batch, steps, in) → (batch, steps, width)."""
+
+    def __init__(self, inputs: int, width: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads = heads
+        self.causal = causal
+        self.inward = nn.Linear(inputs, 3 * width)
+        self.outward = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        by_head = self.inward(x).unflatten(-1, (3, self.heads, -1)).transpose(-4, -2)  # (…, heads, 3, steps, d/heads)
+        query, key, value = by_head.unbind(-3)
+        mixed = scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+        out: Tensor = self.outward(mixed.transpose(-3, -2).flatten(-2))
+        return out
+
+
+@register_family("attention", transform="H(x) = softmax(QKᵀ/√d_h) V W_O", summary="multi-head self-attention",
+                 source="arXiv:1706.03762, eq. 1")
+@dataclass(frozen=True, kw_only=True)
+class Attention(Transform):
+    """H(x) = multi-head scaled-dot-product self-attention over sequences (batch, steps, width).
+
+    With ``causal`` a position sees itself and what came before it; otherwise it sees the whole sequence.
+    """
+
+    kind = "sequence"
+    order_blind = True
+
+    heads: int = 4
+    causal: bool = False
+
+    @property
+    def width_step(self) -> int:
+        return self.heads
+
+    def transform(self, site: Site) -> nn.Module:
+        if site.stride != 1:
+            raise BadInput(f"family {self.name!r} has no places to stride over")
+        module = SelfAttention(site.in_width, site.width, self.heads, self.causal)
+        for part in module.inward.weight.split(site.width):  # query, key and value, each by its own fan
+            init_map_(part.data, "identity", self.init)
+        init_map_(module.outward.weight, "identity", self.init, joins=site.joins, last=True)
+        nn.init.zeros_(module.inward.bias)
+        nn.init.zeros_(module.outward.bias)
+        return module
+
+    def transform_parameters(self, width: int) -> int:
+        return 4 * (width * width + width)
+
+    def transform_flops(self, width: int, positions: int) -> int:
+        return 8 * width * width * positions + 4 * width * positions * positions

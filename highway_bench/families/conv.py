@@ -1,0 +1,77 @@
+"""The convolutional layer of the highway paper: H and its gates share kernel and receptive field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+
+from highway_bench.errors import BadInput
+from highway_bench.families._base import FusedMaps, Gate, Site, Transform, init_gates_, register_family
+from highway_bench.families._init import Activation, activation_module, init_map_
+
+Norm = Literal["layer", "batch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageTransform(Transform):
+    """What the convolutional families share: images (batch, width, side, side), an odd kernel, the kind of norm.
+
+    ``norm`` is ``layer`` (over features and pixels of one item, so that an item's result does not hang on its batch) or
+    ``batch``.
+    """
+
+    kind = "image"
+
+    activation: Activation = "relu"
+    kernel: int = 3
+    norm_kind: Norm = "layer"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kernel < 1 or self.kernel % 2 == 0:
+            raise BadInput(f"family {self.name!r} needs an odd kernel, which keeps the size; not {self.kernel}")
+
+    def norm(self, features: int) -> nn.Module:
+        return nn.BatchNorm2d(features) if self.norm_kind == "batch" else nn.GroupNorm(1, features)
+
+    def convolution(self, inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
+        """A convolution whose zero-padding keeps the size (divided by ``stride``), its bias at zero."""
+        module = nn.Conv2d(inputs, outputs, self.kernel, stride=stride, padding=self.kernel // 2)
+        assert module.bias is not None
+        nn.init.zeros_(module.bias)
+        return module
+
+
+@register_family("conv", transform="H(x) = g(W ∗ x + b)", summary="one 3×3 convolution, then ReLU",
+                 source="arXiv:1507.06228, §2.2")
+@dataclass(frozen=True, kw_only=True)
+class Conv(ImageTransform):
+    """H(x) = g(W ∗ x + b); H and all gates are slices of one convolution, so gates have H's receptive field."""
+
+    def transform(self, site: Site) -> nn.Module:
+        return nn.Sequential(self._product(site, ()), activation_module(self.activation))
+
+    def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
+        product = self._product(site, gates)
+        return FusedMaps(product, activation_module(self.activation), len(gates), self.feature_axis)
+
+    def transform_parameters(self, width: int) -> int:
+        return self.kernel**2 * width * width + width
+
+    def transform_flops(self, width: int, positions: int) -> int:
+        return 2 * self.kernel**2 * width * width * positions
+
+    def gate_parameters(self, width: int) -> int:
+        return self.transform_parameters(width)
+
+    def gate_flops(self, width: int, positions: int) -> int:
+        return self.transform_flops(width, positions)
+
+    def _product(self, site: Site, gates: Sequence[Gate]) -> nn.Conv2d:
+        product = self.convolution(site.in_width, (1 + len(gates)) * site.width, site.stride)
+        init_map_(product.weight.data[: site.width], self.activation, self.init, joins=site.joins, last=True)
+        init_gates_(product, site, gates, skip=1)
+        return product

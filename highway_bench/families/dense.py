@@ -1,0 +1,42 @@
+"""The dense layer of the highway paper's Figure 1: one affine map and a non-linearity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from highway_bench.families._base import FusedMaps, Gate, Site, Transform, init_gates_, register_family
+from highway_bench.families._init import Activation, activation_module, init_map_
+
+
+@register_family("dense", transform="H(x) = g(Wx + b)", summary="one affine map, then ReLU",
+                 source="arXiv:1505.00387, eq. 1")
+@dataclass(frozen=True, kw_only=True)
+class Dense(Transform):
+    """H(x) = g(Wx + b) on vectors (…, width). H and all gates are slices of one matrix product."""
+
+    kind = "vector"
+
+    activation: Activation = "relu"
+
+    def transform(self, site: Site) -> nn.Module:
+        return nn.Sequential(self._product(site, ()), activation_module(self.activation))
+
+    def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
+        product = self._product(site, gates)
+        return FusedMaps(product, activation_module(self.activation), len(gates), self.feature_axis)
+
+    def transform_parameters(self, width: int) -> int:
+        return width * width + width
+
+    def transform_flops(self, width: int, positions: int) -> int:
+        return 2 * width * width * positions
+
+    def _product(self, site: Site, gates: Sequence[Gate]) -> nn.Linear:
+        product = nn.Linear(site.in_width, (1 + len(gates)) * site.width)
+        init_map_(product.weight.data[: site.width], self.activation, self.init, joins=site.joins, last=True)
+        nn.init.zeros_(product.bias.data[: site.width])
+        init_gates_(product, site, gates, skip=1)
+        return product

@@ -1,0 +1,40 @@
+"""Two affine maps with the non-linearity between them: a branch that ends linear, as residual papers write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._init import Activation, Init, activation_module, init_map_
+
+
+@register_family("dense-pair", transform="H(x) = W₂ g(W₁x + b₁) + b₂", summary="two affine maps, ReLU between",
+                 source="arXiv:1512.03385, eq. 1")
+@dataclass(frozen=True, kw_only=True)
+class DensePair(Transform):
+    """H(x) = W₂ g(W₁x + b₁) + b₂ on vectors (…, width), both maps of the layer's width."""
+
+    kind = "vector"
+
+    activation: Activation = "relu"
+
+    def transform(self, site: Site) -> nn.Module:
+        return affine_pair(site.in_width, site.width, site.width, self.activation, self.init, site.joins)
+
+    def transform_parameters(self, width: int) -> int:
+        return 2 * (width * width + width)
+
+    def transform_flops(self, width: int, positions: int) -> int:
+        return 4 * width * width * positions
+
+
+def affine_pair(inputs: int, inner: int, outputs: int, activation: Activation, init: Init, joins: int) -> nn.Sequential:
+    """Affine map, ``activation``, affine map, started by ``init``; (…, inputs) → (…, outputs)."""
+    first, second = nn.Linear(inputs, inner), nn.Linear(inner, outputs)
+    init_map_(first.weight, activation, init)
+    init_map_(second.weight, "identity", init, joins=joins, last=True)
+    nn.init.zeros_(first.bias)
+    nn.init.zeros_(second.bias)
+    return nn.Sequential(first, activation_module(activation), second)

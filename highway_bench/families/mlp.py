@@ -1,0 +1,34 @@
+"""The transformer's position-wise feed-forward branch: width → 4 × width → width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._init import Activation
+from highway_bench.families.dense_pair import affine_pair
+
+
+@register_family("mlp", transform="H(x) = W₂ g(W₁x + b₁) + b₂, inner width 4d", summary="feed-forward branch, ReLU",
+                 source="arXiv:1706.03762, eq. 2")
+@dataclass(frozen=True, kw_only=True)
+class Mlp(Transform):
+    """H(x) = W₂ g(W₁x + b₁) + b₂ with W₁ of shape (expansion × width, width), at every position of (…, width)."""
+
+    kind = "vector"
+
+    activation: Activation = "relu"
+    expansion: int = 4
+
+    def transform(self, site: Site) -> nn.Module:
+        inner = self.expansion * site.width
+        return affine_pair(site.in_width, inner, site.width, self.activation, self.init, site.joins)
+
+    def transform_parameters(self, width: int) -> int:
+        inner = self.expansion * width
+        return 2 * width * inner + inner + width
+
+    def transform_flops(self, width: int, positions: int) -> int:
+        return 4 * width * self.expansion * width * positions

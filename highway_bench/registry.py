@@ -1,0 +1,155 @@
+"""Registry: names to entries, for blocks, families, tasks and data sets. Knows nothing of torch.
+
+Names are the API: lower case, words joined by ``-``. A duplicate is an error that names both places, an unknown
+name an error that lists near ones, and a look-up takes shell wildcards.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from highway_bench.errors import BadInput, DuplicateName, UnknownName
+
+T = TypeVar("T")
+
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
+
+
+class Registry(Generic[T]):
+    """Entries of one kind by name, in natural order, with those of other packages found through entry points.
+
+    ``kind`` is the word used in messages. ``package`` is the package whose public modules are imported at the first
+    look-up, so that a new file is registered by existing. ``group`` names the entry-point group that other packages
+    register in; an entry point is a module, or anything in one: loading it must run the registration.
+    """
+
+    def __init__(self, kind: str, *, package: str | None = None, group: str | None = None) -> None:
+        self.kind = kind
+        self.package = package
+        self.group = group
+        self._entries: dict[str, T] = {}
+        self._places: dict[str, str] = {}
+        self._loaded = False
+
+    def register(self, name: str, entry: T, *, place: str) -> None:
+        """Add ``entry``; ``place`` says where it is defined. Raises ``BadInput`` on a bad or a duplicate name."""
+        if not NAME.match(name):
+            raise BadInput(f"{self.kind} name {name!r} in {place}: use lower-case words joined by '-'")
+        if name in self._entries:
+            raise DuplicateName(self.kind, name, self._places[name], place)
+        self._entries[name] = entry
+        self._places[name] = place
+
+    def unregister(self, name: str) -> None:
+        """Forget ``name``: for tests and notebooks that define an entry more than once."""
+        self._entries.pop(name, None)
+        self._places.pop(name, None)
+
+    def get(self, name: str) -> T:
+        """The entry called ``name``; raises ``UnknownName`` with near names."""
+        self._load()
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise UnknownName(self.kind, name, self.names()) from None
+
+    def place(self, name: str) -> str:
+        """Where the entry called ``name`` is defined: a module name."""
+        self.get(name)
+        return self._places[name]
+
+    def names(self) -> list[str]:
+        """All names, sorted as people count (``layer-2`` before ``layer-10``)."""
+        self._load()
+        return sorted(self._entries, key=_natural)
+
+    def select(self, *patterns: str) -> list[str]:
+        """Names that match any of ``patterns`` (shell wildcards), each once, in the order asked for.
+
+        Raises ``UnknownName`` for a pattern that matches nothing: a typing error must not measure nothing.
+        """
+        chosen: dict[str, None] = {}
+        for pattern in patterns:
+            matches = fnmatch.filter(self.names(), pattern)
+            if not matches:
+                raise UnknownName(self.kind, pattern, self.names())
+            chosen.update(dict.fromkeys(matches))
+        return list(chosen)
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._entries)
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True  # before the imports: what they register may look names up
+        if self.package is not None:
+            package = importlib.import_module(self.package)
+            for module in pkgutil.iter_modules(package.__path__):
+                if not module.name.startswith("_"):
+                    importlib.import_module(f"{self.package}.{module.name}")
+        if self.group is not None:
+            for point in entry_points(group=self.group):
+                try:
+                    point.load()
+                except BadInput:
+                    raise
+                except Exception as error:
+                    raise BadInput(f"plug-in {point.value!r} ({self.kind} {point.name!r}) failed to import: "
+                                   f"{type(error).__name__}: {error}") from error
+
+
+def literal_names(folder: Path, decorator: str) -> list[str]:
+    """Names registered in ``folder``'s public modules, read from their source without importing anything.
+
+    Looks for ``@decorator("name", …)`` with a literal first argument. This is how a tool that must not import torch
+    (asv's discovery, the report) learns which entries a working tree has.
+    """
+    return sorted(literal_calls(folder, decorator), key=_natural)
+
+
+def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
+    """As ``literal_names``, with each call's literal keyword arguments."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("[!_]*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args:
+                name = ast.literal_eval(node.args[0])
+                found[name] = {word.arg: ast.literal_eval(word.value) for word in node.keywords
+                               if word.arg and isinstance(word.value, ast.Constant)}
+    return found
+
+
+def load_plugin(module: str) -> None:
+    """Import ``module`` so that it registers its entries; raises ``BadInput`` with the reason where it cannot."""
+    try:
+        importlib.import_module(module)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(f"plug-in {module!r} failed to import: {type(error).__name__}: {error}") from error
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def described(entry: Callable[..., Any]) -> str:
+    """The first line of an entry's docstring, for lists."""
+    return (entry.__doc__ or "").strip().partition("\n")[0]

@@ -1,0 +1,88 @@
+"""The row: one metric of one cell, tidy, with its samples and where they came from.
+
+The columns are frozen by a test. A change of meaning or name bumps ``SCHEMA``, and old stores stay readable as what
+they are. Nothing is rounded here and nothing relative is stored: the report computes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+SCHEMA = 1
+
+
+class Status(StrEnum):
+    """How a cell ended. Every cell ends in rows, whatever happened."""
+
+    OK = "ok"
+    DIVERGED = "diverged"  # a loss that is not finite: a result
+    STALLED = "stalled"  # trained to its last step without reaching the threshold: a result
+    SKIPPED = "skipped"  # makes no sense or cannot run here; the message says why
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"  # the worker process died
+    FAILED = "failed"  # an exception
+
+
+OUTCOMES = frozenset({Status.OK, Status.DIVERGED, Status.STALLED})
+FAILURES = frozenset({Status.OOM, Status.TIMEOUT, Status.CRASHED, Status.FAILED})
+
+# Column → (SQLite type, meaning). Options, recipe and samples are JSON text.
+COLUMNS: Mapping[str, tuple[str, str]] = {
+    "schema": ("INTEGER", "version of these columns"),
+    "run_id": ("TEXT", "the run that measured it"),
+    "time_utc": ("TEXT", "when, ISO 8601"),
+    "commit": ("TEXT", "commit of the package's source, '+dirty' where it had changes, null outside git"),
+    "machine": ("TEXT", "hardware identity: GPU model, or CPU model and cores"),
+    "gpu": ("TEXT", "GPU model, null on a CPU"),
+    "device": ("TEXT", "cpu or cuda"),
+    "torch": ("TEXT", "torch version"),
+    "threads": ("INTEGER", "intra-op threads"),
+    "task": ("TEXT", "throughput, memory, trainability, …"),
+    "task_version": ("TEXT", "changes when the measurement's meaning does"),
+    "block": ("TEXT", ""),
+    "block_options": ("TEXT", "JSON"),
+    "family": ("TEXT", ""),
+    "family_options": ("TEXT", "JSON"),
+    "match": ("TEXT", "what is held equal between blocks: width, params or flops"),
+    "width": ("INTEGER", "features a layer"),
+    "nominal_width": ("INTEGER", "plain's width in the comparison"),
+    "depth": ("INTEGER", "layers joined by the block; a stem is not counted"),
+    "batch_size": ("INTEGER", "items a step"),
+    "seq_len": ("INTEGER", "steps of a sequence, null for other inputs"),
+    "phase": ("TEXT", "forward, forward-backward or train-step"),
+    "dtype": ("TEXT", ""),
+    "mode": ("TEXT", "eager, compile or cudagraph"),
+    "dataset": ("TEXT", "null where the input is an example of the family's"),
+    "recipe": ("TEXT", "how it was trained, JSON"),
+    "trial": ("INTEGER", "number within a search; null for a run that counts"),
+    "seed": ("INTEGER", ""),
+    "metric": ("TEXT", ""),
+    "axis": ("TEXT", "what index counts: layer, step, …; empty for a scalar"),
+    "index": ("REAL", "place on the axis, 0 for a scalar"),
+    "unit": ("TEXT", "s, B, 1, sample/s, FLOP/s, nat, …"),
+    "better": ("TEXT", "lower, higher, or empty where neither is"),
+    "status": ("TEXT", "see Status"),
+    "message": ("TEXT", "reason of a status, or a remark"),
+    "value": ("REAL", "median of the samples, or the one value; null where there is none"),
+    "low": ("REAL", "10th percentile of the samples, or an interval's lower end"),
+    "high": ("REAL", "90th percentile of the samples, or an interval's upper end"),
+    "n": ("INTEGER", "number of samples"),
+    "samples": ("TEXT", "JSON list of all samples, in order; null where there is one value"),
+    "params": ("INTEGER", "parameters of the measured network"),
+    "flops_per_item": ("REAL", "FLOP of the phase for one item, a multiply-add is two"),
+    "digest": ("TEXT", "identity of the cell, the task's version and the source that it ran"),
+}
+UNIQUE = ("digest", "metric", "axis", "index")
+
+Row = dict[str, Any]
+
+
+def row(**values: Any) -> Row:
+    """A row with every column, ``None`` where nothing is given; raises ``KeyError`` for an unknown column."""
+    unknown = values.keys() - COLUMNS.keys()
+    if unknown:
+        raise KeyError(f"not columns of a row: {sorted(unknown)}")
+    return dict.fromkeys(COLUMNS) | {"schema": SCHEMA, "axis": "", "index": 0.0} | values

@@ -1,0 +1,153 @@
+"""Profiles: named sets of cells. A profile is a list of grids, a grid the values of each coordinate of some cells.
+
+`smoke` touches every combination once, within a minute; `standard` gives the answer on two CPU cores within ten;
+`full` is everything, for a GPU or a night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from highway_bench.cell import Match, Mode, Phase
+from highway_bench.errors import UnknownName
+from highway_bench.families import Kind
+from highway_bench.results.schema import OUTCOMES
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Plain's width, and the batch, by what a family takes; other blocks' widths are multiples of ``snap``."""
+
+    widths: Mapping[Kind, int]
+    batches: Mapping[Kind, int]
+    snap: int = 1
+
+
+# Kernels of odd sizes are slower than their neighbours, so timed widths snap. A GPU needs larger ones to be busy at
+# all.
+TIMED = Sizes({"vector": 128, "image": 16, "sequence": 64}, {"vector": 128, "image": 16, "sequence": 16}, snap=8)
+TIMED_GPU = Sizes({"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64},
+                  snap=64)
+SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image": 2, "sequence": 2}, snap=8)
+TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "image": 100, "sequence": 100})
+CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
+
+SGD_RATES = (0.3, 0.1, 0.03, 0.01)
+ADAM_RATES = (0.01, 0.003, 0.001, 0.0003)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Cells of one task: the product of the listed values over every block of ``blocks``.
+
+    ``on_cpu`` and ``on_gpu`` are the sizes there, the same unless both are given. ``statuses`` are the ways in which
+    these cells may end, besides ``ok``, without surprise.
+    """
+
+    task: str
+    families: Sequence[str] = ("*",)
+    blocks: Sequence[str] = ("*",)
+    depths: Sequence[int] = (4,)
+    on_cpu: Sizes = TIMED
+    on_gpu: Sizes | None = None
+    seq_lens: Sequence[int | None] = (None,)
+    phases: Sequence[Phase | None] = (None,)
+    modes: Sequence[Mode] = ("eager",)
+    seeds: Sequence[int] = (0,)
+    match: Match = "params"
+    dataset: str | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    statuses: frozenset[str] = frozenset()
+
+    def sizes(self, device: str) -> Sizes:
+        """The sizes on ``device``."""
+        return self.on_gpu if device == "cuda" and self.on_gpu is not None else self.on_cpu
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named list of grids, and one line that says what it is for."""
+
+    name: str
+    summary: str
+    grids: tuple[Grid, ...]
+
+
+def timing(seconds: float, samples: int, **grid: Any) -> Grid:
+    """A throughput grid that samples for ``seconds`` a cell and at least ``samples`` times."""
+    recipe = {"seconds": seconds, "samples": samples}
+    return Grid(**{"task": "throughput", "recipe": recipe, "on_gpu": TIMED_GPU, **grid})
+
+
+def memory(**grid: Any) -> Grid:
+    """A memory grid of whole training steps."""
+    return Grid(**{"task": "memory", "phases": ("train-step",), "on_gpu": TIMED_GPU, **grid})
+
+
+def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Grid:
+    """Trainability over depths with a rate search: the frontier's evidence. Deep plain nets may stall or diverge."""
+    recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": steps, "rate": "tuned", "rates": list(rates),
+              "threshold": 0.1}
+    return Grid(task="trainability", dataset="mnist-5k", on_cpu=TRAINED, recipe=recipe, seeds=range(seeds),
+                statuses=OUTCOMES, **grid)
+
+
+def short_curve(*, steps: int, **grid: Any) -> Grid:
+    """One short loss curve a combination: shows that it learns, and is too short for a verdict."""
+    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1, "verdict": False}
+    return Grid(**{"task": "trainability", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses":
+    OUTCOMES,
+                   **grid})
+
+
+OTHER_FAMILIES = ("conv", "conv-pair", "mlp", "bilstm", "attention", "transformer")
+
+SMOKE = Profile("smoke", "every combination once, under a minute: does it all still run?", (
+    memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
+    timing(0.02, 3, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
+    timing(0.02, 3, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
+    timing(0.02, 3, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
+    ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
+    short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
+    short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
+))
+
+STANDARD = Profile("standard", "the answer on two CPU cores within ten minutes", (
+    memory(),
+    memory(families=("dense", "dense-pair"), depths=(10, 50)),
+    timing(0.2, 15, phases=("forward-backward",)),
+    timing(0.3, 15, phases=("forward-backward",), families=("dense", "dense-pair"), depths=(10, 50)),
+    timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
+    ladder(steps=300, seeds=5, rates=SGD_RATES[:3], families=("dense",), depths=(10, 20, 50, 100)),
+    ladder(steps=300, seeds=5, rates=SGD_RATES[:3], families=("dense-pair",), depths=(10, 20, 50)),
+    short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
+))
+
+FULL = Profile("full", "everything, ten seeds: for a GPU or a night", (
+    memory(depths=(4, 16)),
+    memory(families=("dense", "dense-pair"), depths=(10, 20, 50, 100, 200)),
+    timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
+    timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), families=("dense", "dense-pair"),
+           depths=(10, 20, 50, 100, 200)),
+    timing(1.0, 30, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
+    timing(1.0, 30, phases=("forward-backward",), families=("bilstm", "attention", "transformer"), depths=(4,),
+           seq_lens=(32, 128, 512)),
+    ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=("dense", "dense-pair", "mlp"),
+           depths=(10, 20, 50, 100, 200)),
+    ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=("conv", "conv-pair"), depths=(10, 20, 50)),
+    short_curve(steps=500, families=OTHER_FAMILIES, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
+    short_curve(steps=2_000, families=("bilstm", "attention", "transformer"), depths=(2, 4), dataset="adding",
+                seq_lens=(50, 100), seeds=range(3)),
+))
+
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FULL)}
+
+
+def get_profile(name: str) -> Profile:
+    """The profile called ``name``; raises ``UnknownName`` with near names."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise UnknownName("profile", name, PROFILES) from None

@@ -1,0 +1,89 @@
+"""What the tasks build from a cell: the device and dtype it names, and its network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.budget import mismatch
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.ends import Incompatible
+from highway_bench.errors import BadInput
+from highway_bench.families import Family, make_family
+from highway_bench.network import build
+from highway_bench.tasks._base import Measurement, Skip
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def default_device() -> str:
+    """``cuda`` where torch finds such a device, else ``cpu``."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def cell_device(cell: Cell) -> torch.device:
+    """The cell's device; raises ``BadInput`` where this machine lacks it."""
+    if cell.device not in ("cpu", "cuda"):
+        raise BadInput(f"unknown device {cell.device!r}; known: cpu, cuda")
+    if cell.device == "cuda" and not torch.cuda.is_available():
+        raise BadInput("device 'cuda' was asked for, but torch finds no CUDA device on this machine")
+    return torch.device(cell.device)
+
+
+def cell_dtype(cell: Cell) -> torch.dtype:
+    """The cell's dtype; raises ``BadInput`` for one that is unknown, or that this machine cannot compute with."""
+    try:
+        dtype = DTYPES[cell.dtype]
+    except KeyError:
+        raise BadInput(f"unknown dtype {cell.dtype!r}; known: {', '.join(DTYPES)}") from None
+    if dtype is torch.bfloat16 and cell.device == "cuda" and not torch.cuda.is_bf16_supported():
+        raise BadInput("this GPU lacks bfloat16")
+    return dtype
+
+
+def cell_spec(cell: Cell) -> BlockSpec:
+    """The cell's block."""
+    return blocks.get(cell.block)
+
+
+def cell_family(cell: Cell) -> Family:
+    """The cell's family with the cell's options."""
+    return make_family(cell.family, **cell.family_options)
+
+
+def cell_network(cell: Cell) -> nn.Module:
+    """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set.
+
+    Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
+    family and the data set make no network together.
+    """
+    dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
+    try:
+        network = build(cell.block, cell_family(cell), width=cell.width, depth=cell.depth, dataset=dataset,
+                        block_options=cell.block_options, seed=cell.seed)
+    except Incompatible as reason:
+        raise Skip(str(reason)) from reason
+    return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
+
+
+def dataset_options(cell: Cell) -> dict[str, Any]:
+    """Options of the cell's data set: its length, where the cell has one, and what its recipe says."""
+    options = dict(cell.recipe.get("dataset", {}))
+    return options | ({"length": cell.seq_len} if cell.seq_len is not None else {})
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Parameters of ``module``, each counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def budget_mismatch(cell: Cell) -> Measurement:
+    """How far a layer's cost is from plain's at the nominal width, relative to plain's."""
+    family = cell_family(cell)
+    value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match,
+                     family.positions(cell.seq_len))
+    return Measurement(metric="budget_mismatch", value=value)

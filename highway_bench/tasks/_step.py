@@ -1,0 +1,120 @@
+"""One step of a bare stack on an example input: what throughput and memory measure, in each phase and mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from highway_bench.cell import MODES, PHASES, Cell
+from highway_bench.errors import BadInput
+from highway_bench.measure.clock import cache_eviction, synchronise
+from highway_bench.measure.flops import count_flops
+from highway_bench.tasks._base import Skip
+from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, cell_network, cell_spec, count_parameters
+
+RATE = 1e-3  # of the timed training step; the weights are put back after every sample
+INPUT_SEED = 0  # the same input for every block
+
+
+class StackStep:
+    """The workload of a cell without a data set: enter → joins → leave on a standard-normal input.
+
+    ``forward`` evaluates without gradients; ``forward-backward`` also gives the gradient of every parameter, for a
+    fixed standard-normal gradient of the output; ``train-step`` also applies it by SGD with momentum. Compiling happens
+    at the first step.
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        if cell.phase not in PHASES:
+            raise BadInput(f"unknown phase {cell.phase!r}; known: {', '.join(PHASES)}")
+        self.cell = cell
+        self.device = cell_device(cell)
+        self.network = cell_network(cell)
+        self.params = count_parameters(self.network)
+        self.items = cell.batch_size
+        source = torch.Generator().manual_seed(INPUT_SEED)
+        example = cell_family(cell).example(cell.batch_size, cell.width, seq_len=cell.seq_len, generator=source)
+        self.x = example.to(self.device, cell_dtype(cell))
+        self.cotangent = torch.randn(example.shape, generator=source).to(self.device, self.x.dtype)
+        self.parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        self.optimiser = torch.optim.SGD(self.parameters, lr=RATE, momentum=0.9)
+        self.start = [parameter.detach().clone() for parameter in self.parameters] if cell.phase == "train-step" else []
+        self.network.train(cell.phase != "forward")
+        self._evict = cache_eviction(self.device)
+        self.flops_per_item: float = count_flops(self._phase(self.network)) / self.items
+        self.restore()
+        self.call = self._callable()
+        self._work = self._captured() if cell.mode == "cudagraph" else self._phase(self.call)
+
+    def step(self) -> None:
+        """One step of the cell's phase, synchronised at its end."""
+        self._work()
+        synchronise(self.device)
+
+    def restore(self) -> None:
+        """Put the weights back where a training step moved them, and leave no warm buffers behind on a GPU."""
+        with torch.no_grad():
+            for parameter, start in zip(self.parameters, self.start, strict=False):
+                parameter.copy_(start)
+        self._evict()
+
+    def close(self) -> None:
+        """Give back what compiling left behind."""
+        if self.cell.mode == "compile":
+            torch.compiler.reset()
+
+    def _phase(self, network: Callable[[Tensor], Tensor]) -> Callable[[], None]:
+        """The cell's phase as a function of no arguments, running ``network``."""
+
+        def forward() -> None:
+            with torch.no_grad():
+                network(self.x)
+
+        def forward_backward() -> None:
+            torch.autograd.grad(network(self.x), self.parameters, self.cotangent)
+
+        def train_step() -> None:
+            self.optimiser.zero_grad(set_to_none=True)
+            network(self.x).backward(self.cotangent)
+            self.optimiser.step()
+
+        return {"forward": forward, "forward-backward": forward_backward, "train-step":
+        train_step}[str(self.cell.phase)]
+
+    def _callable(self) -> Callable[[Tensor], Tensor]:
+        """The network as the cell's mode calls it."""
+        if self.cell.mode not in MODES:
+            raise BadInput(f"unknown mode {self.cell.mode!r}; known: {', '.join(MODES)}")
+        if self.cell.mode != "compile":
+            return self.network
+        if not cell_spec(self.cell).compile:
+            raise Skip(f"block {self.cell.block!r} says that it does not compile")
+        compiled: Callable[[Tensor], Tensor] = torch.compile(self.network, dynamic=False)
+        return compiled
+
+    def _captured(self) -> Callable[[], None]:
+        """The phase recorded once as a CUDA graph; each step replays it."""
+        if self.device.type != "cuda":
+            raise Skip("CUDA graphs need a CUDA device")
+        if self.cell.phase == "train-step":
+            raise Skip("the training step's optimiser is not recorded; use forward-backward")
+        phase = self._phase(self.network)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # lazy set-up must be over before the recording begins
+            for _ in range(3):
+                phase()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            phase()
+        return graph.replay
+
+    def least_bytes(self) -> int:
+        """Bytes that a step cannot avoid to move: every weight read once, every join's input read and output written;
+        three times that with a backward pass, whose gradients of weights and activations move as much again twice."""
+        joins = self.cell.depth * len(cell_family(self.cell).sublayers)
+        elements = self.params + 2 * joins * self.x.numel()
+        return elements * self.x.element_size() * (1 if self.cell.phase == "forward" else 3)

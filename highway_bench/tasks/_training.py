@@ -1,0 +1,158 @@
+"""Training one network by a recipe: the batches, the optimiser, the step, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from highway_bench.data import Split
+from highway_bench.data._base import TargetKind
+from highway_bench.errors import BadInput
+from highway_bench.measure.clock import synchronise
+
+FINITE_EVERY = 25  # steps between looks at whether the loss is still finite: each look waits for the device
+EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a network is trained. The learning rate falls exponentially to ``decay`` times its start over the run."""
+
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    rate: float = 0.1
+    momentum: float = 0.9
+    decay: float = 0.1
+    weight_decay: float = 0.0
+    clip: float | None = None  # largest norm of the whole gradient
+    steps: int = 500
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.rate <= 0 or not 0 < self.decay <= 1:
+            raise BadInput("a recipe needs steps of at least 1, a rate above 0 and a decay above 0 and at most 1")
+
+    def optimiser_for(self, network: nn.Module) -> torch.optim.Optimizer:
+        """The optimiser on all parameters; weight decay spares biases and gains, for it would pull gates open."""
+        groups = [
+            {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": self.weight_decay},
+            {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+        if self.optimiser == "sgd":
+            return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=True)
+        if self.optimiser == "adam":
+            return torch.optim.Adam(groups, lr=self.rate, fused=True)
+        raise BadInput(f"unknown optimiser {self.optimiser!r}; known: sgd, adam")
+
+
+class Answers(NamedTuple):
+    """Loss and accuracy over a split; no accuracy where targets are scalars."""
+
+    loss: float
+    accuracy: float | None
+
+
+@dataclass
+class Training:
+    """One network being trained on one split. ``step`` is one step, synchronised at its end.
+
+    The batch order comes from ``seed`` alone: whole shuffled epochs, the last incomplete batch of each left out.
+    """
+
+    network: nn.Module
+    train: Split
+    target_kind: TargetKind
+    recipe: Recipe
+    batch_size: int
+    seed: int
+    losses: list[Tensor] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)  # seconds from the first step's start to each step's end
+
+    def __post_init__(self) -> None:
+        if self.batch_size > len(self.train.inputs):
+            raise BadInput(f"a batch of {self.batch_size} is larger than the {len(self.train.inputs)} training items")
+        self.device = next(self.network.parameters()).device
+        self.optimiser = self.recipe.optimiser_for(self.network)
+        factor = self.recipe.decay ** (1 / self.recipe.steps)
+        self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimiser, factor)
+        self.batches = self._batches()
+        self.network.train()
+
+    def _batches(self) -> Iterator[Tensor]:
+        order = torch.Generator().manual_seed(self.seed)
+        items = len(self.train.inputs)
+        while True:
+            shuffled = torch.randperm(items, generator=order)
+            yield from shuffled[: items - items % self.batch_size].split(self.batch_size)
+
+    def step(self) -> None:
+        """One step: forward, loss, backward, update."""
+        batch = next(self.batches).to(self.train.inputs.device)
+        inputs, targets = (part[batch].to(self.device, non_blocking=True) for part in self.train)
+        loss = loss_of(self.network(inputs), targets, self.target_kind)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        self.optimiser.step()
+        self.schedule.step()
+        self.losses.append(loss.detach())
+        synchronise(self.device)
+
+    def run(self) -> None:
+        """Train for the recipe's steps, or until a loss is not finite."""
+        start = time.perf_counter()
+        while len(self.losses) < self.recipe.steps:
+            self.step()
+            self.times.append(time.perf_counter() - start)
+            if len(self.losses) % FINITE_EVERY == 0 and not torch.isfinite(self.losses[-1]):
+                break
+
+    def history(self) -> list[float]:
+        """Losses so far, up to and with the first that is not finite."""
+        values = torch.stack(self.losses).double()
+        wrong = (~torch.isfinite(values)).nonzero()
+        return values[: int(wrong[0]) + 1 if len(wrong) else None].tolist()
+
+
+def loss_of(answers: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
+    """Mean cross entropy in nat for classes and tokens (targets of −100 do not count), mean squared error for
+    scalars."""
+    if kind == "scalar":
+        return functional.mse_loss(answers, targets.to(answers.dtype))
+    if kind == "token":
+        return functional.cross_entropy(answers.flatten(0, 1), targets.flatten(), ignore_index=-100)
+    return functional.cross_entropy(answers, targets)
+
+
+@torch.no_grad()
+def evaluate(network: nn.Module, split: Split, kind: TargetKind, *, batch_size: int = 500,
+             at_most: int | None = None) -> Answers:
+    """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items."""
+    network.eval()
+    device = next(network.parameters()).device
+    total, right, asked, items = 0.0, 0, 0, 0
+    count = len(split.inputs) if at_most is None else min(at_most, len(split.inputs))
+    for start in range(0, count, batch_size):
+        inputs, targets = (part[start : min(start + batch_size, count)].to(device) for part in split)
+        answers = network(inputs)
+        total += float(loss_of(answers, targets, kind)) * len(inputs)
+        items += len(inputs)
+        if kind != "scalar":
+            real = targets != -100
+            right += int(((answers.argmax(-1) == targets) & real).sum())
+            asked += int(real.sum())
+    return Answers(total / items, right / asked if asked else None)
+
+
+def recipe_from(options: dict[str, Any]) -> Recipe:
+    """The training half of a cell's recipe; raises ``BadInput`` for a rate that is still to be tuned."""
+    known = {name: options[name] for name in Recipe.__dataclass_fields__ if name in options}
+    if not isinstance(known.get("rate", 0.1), int | float):
+        raise BadInput(f"the rate {known['rate']!r} is no number: it must be resolved before training")
+    return Recipe(**known)

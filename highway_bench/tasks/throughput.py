@@ -1,0 +1,132 @@
+"""Throughput: how long a step of a stack takes, and how near that comes to what the device can do.
+
+Cells that differ only in block or mode are timed together, their samples taken in turn, so that a disturbance meets all
+of them and ratios are paired. The floor of a step is the larger of its FLOP at this device's measured matrix-product
+rate and its least bytes at the measured copy bandwidth; ``slowdown`` is time over floor, ``roofline_share`` its
+inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch._dynamo.utils import counters
+
+from highway_bench.cell import Cell
+from highway_bench.measure.clock import Budget, first_step, sample_interleaved
+from highway_bench.measure.roofline import measure_roofline
+from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
+from highway_bench.tasks._network import budget_mismatch, cell_dtype
+from highway_bench.tasks._step import StackStep
+
+
+class NotCompiled(RuntimeError):
+    """A compiled cell ran eagerly: its time would be taken for what it is not."""
+
+
+@register_task
+class Throughput(Task[StackStep]):
+    """Times ``StackStep.step``: three phases, three modes; sequence length and batch are the cell's."""
+
+    name = "throughput"
+    version = "1"
+    metrics = (
+        Metric("step_time", "s", "lower"),
+        Metric("step_time_p99", "s", "lower"),
+        Metric("throughput", "sample/s", "higher"),
+        Metric("flop_rate", "FLOP/s", "higher"),
+        Metric("roofline_share", "1", "higher"),
+        Metric("slowdown", "1", "lower"),
+        Metric("first_step", "s", "lower"),
+        Metric("compile_time", "s", "lower"),
+        Metric("graph_breaks", "1", "lower"),
+        Metric("budget_mismatch", "1"),
+    )
+    alone = True
+    meter = True
+
+    def group(self, cell: Cell) -> Hashable:
+        return cell.but(block="", block_options={}, width=0, mode="eager").key
+
+    def timeout(self, cell: Cell) -> float:
+        return 60.0 + (300.0 if cell.mode == "compile" else 0.0) + 10.0 * self.estimate(cell)
+
+    def estimate(self, cell: Cell) -> float:
+        compiling = 2.0 * cell.depth if cell.mode == "compile" else 0.0
+        return 0.1 + 1.5 * budget_of(cell).min_seconds + compiling
+
+    def prepare(self, cell: Cell) -> StackStep:
+        return StackStep(cell)
+
+    def measure(self, work: StackStep, cell: Cell) -> Iterable[Measurement]:
+        first, breaks = started(work)
+        samples = sample_interleaved({cell: work.step}, budget_of(cell), restore={cell: work.restore})[cell]
+        return described(work, cell, samples, first, breaks)
+
+    def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+        """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired."""
+        works: dict[Cell, StackStep] = {}
+        first: dict[Cell, tuple[float, int]] = {}
+        for cell in cells:
+            try:
+                works[cell] = self.prepare(cell)
+                first[cell] = started(works[cell])
+            except Exception as error:  # the worker gives it a status and a row
+                works.pop(cell, None)
+                yield Outcome(cell, error=error)
+        if not works:
+            return
+        samples = sample_interleaved({cell: work.step for cell, work in works.items()},
+                                     budget_of(cells[0], rounds_of=len(works)),
+                                     restore={cell: work.restore for cell, work in works.items()})
+        for cell, work in works.items():
+            measurements = described(work, cell, samples[cell], *first[cell])
+            yield Outcome(cell, measurements, work.params, work.flops_per_item)
+            work.close()
+
+
+def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
+    """How long to sample, from the cell's recipe: ``samples`` at least, and ``seconds`` at least for each of a
+    round."""
+    seconds = float(cell.recipe.get("seconds", 0.5))
+    return Budget(min_samples=int(cell.recipe.get("samples", 20)), min_seconds=seconds * rounds_of,
+                  warmup_samples=2, warmup_seconds=min(0.1, seconds / 5) * rounds_of,
+                  max_seconds=(10.0 + 5.0 * seconds) * rounds_of)
+
+
+def started(work: StackStep) -> tuple[float, int]:
+    """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly."""
+    counters.clear()
+    seconds = first_step(work.step, restore=work.restore)
+    if work.cell.mode == "compile" and not counters["stats"]["unique_graphs"]:
+        raise NotCompiled("torch.compile made no graph; the step ran eagerly")
+    return seconds, sum(counters["graph_break"].values())
+
+
+def described(work: StackStep, cell: Cell, samples: Sequence[float], first: float, breaks: int) -> list[Measurement]:
+    """A cell's measurements from its samples, in seconds and in the order they were taken."""
+    flops = work.flops_per_item * work.items
+    floor = measure_roofline(cell.device, cell_dtype(cell), torch.get_num_threads()).floor(flops, work.least_bytes())
+    times = np.asarray(samples)
+
+    def over_time(metric: str, amount: float) -> Measurement:
+        low, middle, high = (float(value) for value in amount / np.percentile(times, [90, 50, 10]))
+        return Measurement(metric=metric, value=middle, low=low, high=high)
+
+    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
+    measured = [
+        Measurement(metric="step_time", value=middle, low=low, high=high, samples=list(samples)),
+        Measurement(metric="step_time_p99", value=float(np.percentile(times, 99))),
+        over_time("throughput", work.items),
+        over_time("flop_rate", flops),
+        over_time("roofline_share", floor),
+        Measurement(metric="slowdown", value=middle / floor, low=low / floor, high=high / floor),
+        Measurement(metric="first_step", value=first),
+        budget_mismatch(cell),
+    ]
+    if cell.mode == "compile":
+        measured += [Measurement(metric="compile_time", value=max(0.0, first - middle)),
+                     Measurement(metric="graph_breaks", value=float(breaks))]
+    return measured

@@ -1,0 +1,161 @@
+"""Trainability: does this depth train, how fast, and to what loss?
+
+A run succeeds if every loss is finite and the mean of the last 5 % of training losses is at most ``threshold`` (a
+tenth) of the constant predictor's. The learning rate is tuned a depth: every block gets the same trials over the same
+rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only those runs count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+from highway_bench.cell import Cell
+from highway_bench.data import Data, DataSet, make_dataset
+from highway_bench.errors import BadInput
+from highway_bench.results.schema import Status
+from highway_bench.tasks._base import Measurement, Metric, Task, register_task
+from highway_bench.tasks._network import budget_mismatch, cell_network, count_parameters, dataset_options
+from highway_bench.tasks._training import EVALUATE_AT_MOST, Training, evaluate, recipe_from
+
+TAIL = 0.05  # share of the run whose mean loss is its final loss
+CURVE_POINTS = 50
+SEARCH_SEED = 1_000  # trials train on seeds of their own, so that a winner meets fresh ones
+
+
+@dataclass
+class TrainingWork:
+    """A training run ready to start. ``step`` is one training step."""
+
+    training: Training
+    data: Data
+    dataset: DataSet
+    params: int
+    flops_per_item: float | None = None
+
+    @property
+    def items(self) -> int:
+        return self.training.batch_size
+
+    def step(self) -> None:
+        self.training.step()
+
+    def restore(self) -> None:
+        """Nothing: a run goes on where it is."""
+
+    def close(self) -> None:
+        self.training.optimiser.zero_grad(set_to_none=True)
+
+
+@register_task
+class Trainability(Task[TrainingWork]):
+    """Trains the cell's network on its data set by its recipe, and says what came of it."""
+
+    name = "trainability"
+    version = "1"
+    metrics = (
+        Metric("final_loss", "nat", "lower"),
+        Metric("success", "1", "higher"),
+        Metric("steps_to_threshold", "step", "lower"),
+        Metric("seconds_to_threshold", "s", "lower"),
+        Metric("step_seconds", "s", "lower"),
+        Metric("train_accuracy", "1", "higher"),
+        Metric("test_loss", "nat", "lower"),
+        Metric("test_accuracy", "1", "higher"),
+        Metric("rate", "1"),
+        Metric("loss", "nat", "lower"),
+        Metric("budget_mismatch", "1"),
+    )
+
+    def needs(self, cell: Cell) -> tuple[Cell, ...]:
+        """The search's trials, where the rate is to be tuned: one a rate, with one seed."""
+        if cell.recipe.get("rate") != "tuned":
+            return ()
+        rates = cell.recipe.get("rates")
+        if not rates:
+            raise BadInput("a recipe with rate 'tuned' needs a list of rates to try")
+        fixed = {name: value for name, value in cell.recipe.items() if name != "rates"}
+        return tuple(cell.but(recipe={**fixed, "rate": rate}, trial=trial, seed=SEARCH_SEED)
+                     for trial, rate in enumerate(rates))
+
+    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        """The cell at the rate of the lowest final loss; the smallest rate where every trial diverged."""
+        trials = self.needs(cell)
+        if not trials:
+            return cell
+        scored = [(found.get(trial, {}).get("final_loss"), trial.recipe["rate"]) for trial in trials]
+        finite = [(loss, rate) for loss, rate in scored if loss is not None]
+        rate = min(finite)[1] if finite else min(rate for _, rate in scored)
+        return cell.but(recipe={**cell.recipe, "rate": rate})
+
+    def timeout(self, cell: Cell) -> float:
+        return 60.0 + 20.0 * self.estimate(cell)
+
+    def estimate(self, cell: Cell) -> float:
+        """From a step's cost a layer as seen on one CPU core (milliseconds), which is a guess elsewhere."""
+        milliseconds = {"dense": 0.2, "dense-pair": 0.3, "mlp": 0.5}.get(cell.family, 5.0)
+        return 1.0 + milliseconds / 1e3 * cell.depth * int(cell.recipe.get("steps", 500))
+
+    def prepare(self, cell: Cell) -> TrainingWork:
+        if cell.dataset is None:
+            raise BadInput("trainability needs a data set")
+        dataset = make_dataset(cell.dataset, **dataset_options(cell))
+        network = cell_network(cell)
+        data = dataset.load(seed=cell.seed)
+        recipe = recipe_from(dict(cell.recipe))
+        training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+        return TrainingWork(training, data, dataset, count_parameters(network))
+
+    def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
+        work.training.run()
+        losses, times = work.training.history(), work.training.times
+        target = float(cell.recipe.get("threshold", 0.1)) * work.dataset.chance_loss
+        tail = max(1, round(TAIL * work.training.recipe.steps))
+        finite = math.isfinite(losses[-1])
+        final = sum(losses[-tail:]) / len(losses[-tail:]) if finite else None
+        success = final is not None and final <= target
+        status = Status.OK if success else Status.STALLED if finite else Status.DIVERGED
+        message = None if finite else f"the loss was not finite at step {len(losses)}"
+        reached = first_below(losses, target, tail)
+
+        def one(metric: str, value: float | None) -> Measurement:
+            return Measurement(metric=metric, value=value, status=status, message=message)
+
+        yield one("final_loss", final)
+        yield one("success", float(success))
+        yield one("steps_to_threshold", reached)
+        yield one("seconds_to_threshold", times[reached - 1] if reached else None)
+        yield one("step_seconds", median(after - before for before, after in zip([0.0, *times], times, strict=False)))
+        yield one("rate", work.training.recipe.rate)
+        yield budget_mismatch(cell)
+        if finite:
+            kind, network = work.dataset.target_kind, work.training.network
+            train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)
+            test = evaluate(network, work.data.test, kind)
+            yield one("train_accuracy", train.accuracy)
+            yield one("test_loss", test.loss if math.isfinite(test.loss) else None)
+            yield one("test_accuracy", test.accuracy)
+        for step, loss in curve(losses):
+            yield Measurement(metric="loss", value=loss, axis="step", index=step, status=status, message=message)
+
+
+def first_below(losses: Sequence[float], target: float, window: int) -> int | None:
+    """The first step, from 1, at which the mean of the last ``window`` losses is at most ``target``."""
+    if len(losses) < window:
+        return None
+    means = torch.tensor(losses, dtype=torch.float64).unfold(0, window, 1).mean(-1)
+    reached = (means <= target).nonzero()
+    return int(reached[0]) + window if len(reached) else None
+
+
+def curve(losses: Sequence[float], points: int = CURVE_POINTS) -> list[tuple[int, float]]:
+    """The loss curve in at most ``points`` equal stretches: (last step, mean loss); a loss that is not finite ends
+    it."""
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    width = max(1, math.ceil(len(finite) / points))
+    stretches = [finite[start : start + width] for start in range(0, len(finite), width)]
+    return [(min((number + 1) * width, len(finite)), sum(part) / len(part)) for number, part in enumerate(stretches)]
