@@ -93,8 +93,9 @@ def check(selection: Selection) -> None:
     _check_known("match", [selection.match] if selection.match else [], MATCHES)
     if selection.dataset is not None:
         make_dataset(selection.dataset)
-    probe = Cell(task="", block="", family="", depth=1, width=1, nominal_width=1, device=selection.device or
-    default_device()) cell_device(probe)
+    device = selection.device or default_device()
+    probe = Cell(task="", block="", family="", depth=1, width=1, nominal_width=1, device=device)
+    cell_device(probe)
     for dtype in selection.dtypes:
         cell_dtype(probe.but(dtype=dtype))
 

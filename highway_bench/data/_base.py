@@ -1,0 +1,141 @@
+"""DataSet: inputs and targets in memory, and what always answering the same would score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from torch import Tensor
+
+from highway_bench.errors import BadInput
+from highway_bench.registry import Registry
+
+InputKind = Literal["image", "tokens", "series"]
+TargetKind = Literal["class", "scalar", "token"]
+
+
+class Split(NamedTuple):
+    """Inputs and targets, row by row.
+
+    Inputs: ``image`` float (n, channels, height, width) in [0, 1]; ``tokens`` int64 (n, steps), 0 is padding;
+    ``series`` float (n, steps, features). Targets: ``class`` int64 (n,); ``scalar`` float (n,); ``token`` int64
+    (n, steps) with −100 where no answer is asked for.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+
+
+class Data(NamedTuple):
+    """A data set's training and test halves."""
+
+    train: Split
+    test: Split
+
+
+@dataclass(frozen=True)
+class DataSet(ABC):
+    """What a network must know to fit a data set, and how to load it. Fields are options; see each subclass.
+
+    A *constant predictor* gives every item the same answer; where an answer is a sequence, it may differ between the
+    places of the sequence, but not between items.
+    """
+
+    @property
+    @abstractmethod
+    def input_kind(self) -> InputKind: ...
+
+    @property
+    @abstractmethod
+    def target_kind(self) -> TargetKind: ...
+
+    @property
+    @abstractmethod
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one item's input, without the batch."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Numbers a head must give per answer: classes, vocabulary of the answers, or 1 for a scalar."""
+
+    @property
+    def vocabulary(self) -> int | None:
+        """Size of the input vocabulary, padding included, for ``tokens``; else ``None``."""
+        return None
+
+    @property
+    @abstractmethod
+    def chance_loss(self) -> float:
+        """Training loss of the best constant predictor: nat a class or token asked for, squared error for a scalar."""
+
+    @property
+    def chance_accuracy(self) -> float | None:
+        """Test accuracy of always giving the commonest answer; ``None`` for a scalar."""
+        return None
+
+    def missing(self) -> str | None:
+        """What has to be had from elsewhere before ``load`` works, in one line; ``None`` where all is here."""
+        return None
+
+    @abstractmethod
+    def load(self, *, seed: int = 0) -> Data:
+        """The data in memory. ``seed`` matters only where data are made on the spot.
+
+        A process keeps what it loaded and hands the same tensors out again: leave them as they are.
+        """
+
+
+@dataclass(frozen=True)
+class DataSetSpec:
+    """A registered data set: its name, one line on what it is, where it comes from, and its class."""
+
+    name: str
+    summary: str
+    source: str
+    cls: type[DataSet]
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Options and their defaults; ``dataclasses.MISSING`` marks one that must be given."""
+        return {item.name: item.default for item in fields(self.cls)}
+
+
+datasets: Registry[DataSetSpec] = Registry("data set", package="highway_bench.data", group="highway_bench.datasets")
+
+Cls = TypeVar("Cls", bound=type[DataSet])
+
+
+def register_dataset(name: str, *, summary: str, source: str) -> Callable[[Cls], Cls]:
+    """Class decorator: record a frozen dataclass as the data set ``name``, its fields as its options."""
+
+    def record(cls: Cls) -> Cls:
+        datasets.register(name, DataSetSpec(name, summary, source, cls), place=cls.__module__)
+        return cls
+
+    return record
+
+
+def make_dataset(name: str, **options: Any) -> DataSet:
+    """The data set ``name`` with ``options``; nothing is read yet.
+
+    Raises ``UnknownName`` for a name that is not registered, ``BadInput`` for an option it does not have, one that is
+    missing and one whose value is impossible.
+    """
+    spec = datasets.get(name)
+    unknown = sorted(options.keys() - spec.options.keys())
+    if unknown:
+        known = ", ".join(spec.options) or "none"
+        raise BadInput(f"data set {name!r} has no option {', '.join(map(repr, unknown))}; known: {known}")
+    missing = [option for option, default in spec.options.items() if default is MISSING and option not in options]
+    if missing:
+        raise BadInput(f"data set {name!r} needs the option {', '.join(map(repr, missing))}")
+    return spec.cls(**options)
+
+
+def check_count(option: str, value: object, *, least: int) -> None:
+    """Raise ``BadInput`` unless ``value`` is a whole number, ``least`` or more."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise BadInput(f"{option} must be a whole number, {least} or more, not {value!r}")

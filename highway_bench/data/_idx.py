@@ -1,0 +1,59 @@
+"""IDX, the format that MNIST is published in: a big-endian header, then raw bytes; plain or gzip."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from highway_bench.errors import BadInput
+
+GZIP = b"\x1f\x8b"
+UNSIGNED_BYTE = 0x08
+
+
+def read_idx(path: Path, *, md5: str | None = None) -> NDArray[np.uint8]:
+    """The array of unsigned bytes in an IDX file, in the shape that its header gives.
+
+    The header is two zero bytes, a type code, the number of axes, and each axis' length as four bytes. ``md5`` is that
+    of the unpacked contents. Raises ``BadInput``, which names the file, where it cannot be read or unpacked, is not
+    IDX, does not have the length that its header gives, or does not have that sum.
+    """
+    contents = _unpacked(path)
+    if len(contents) < 4 or contents[:2] != b"\0\0":
+        raise BadInput(f"{path}: not an IDX file, it starts with the bytes {contents[:4].hex(' ') or '(none)'}")
+    kind, axes = contents[2], contents[3]
+    if kind != UNSIGNED_BYTE:
+        raise BadInput(f"{path}: IDX type code 0x{kind:02x}, where unsigned bytes (0x08) are expected")
+    start = 4 + 4 * axes
+    if len(contents) < start:
+        raise BadInput(f"{path}: truncated within its header, after {len(contents)} bytes")
+    shape = struct.unpack(f">{axes}I", contents[4:start])
+    announced = math.prod(shape)
+    if len(contents) - start != announced:
+        fault = "truncated" if len(contents) - start < announced else "too long"
+        raise BadInput(f"{path}: {fault}, its header announces {announced:,} bytes of data and it holds "
+                       f"{len(contents) - start:,}")
+    if md5 is not None:
+        found = hashlib.md5(contents, usedforsecurity=False).hexdigest()
+        if found != md5:
+            raise BadInput(f"{path}: wrong or damaged file, the MD5 of its contents is {found} and not {md5}")
+    return np.frombuffer(contents, np.uint8, offset=start).reshape(shape)
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        packed = path.read_bytes()
+        return gzip.decompress(packed) if packed.startswith(GZIP) else packed
+    except EOFError:
+        raise BadInput(f"{path}: truncated, its gzip stream ends too early") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise BadInput(f"{path}: damaged gzip file ({error})") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None

@@ -1,0 +1,74 @@
+"""``adding``: add the two marked numbers of a sequence; made on the spot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import torch
+
+from highway_bench.data._base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data._made import generators
+
+
+@register_dataset("adding", summary="the sum of the two marked numbers of a sequence",
+                  source="Hochreiter and Schmidhuber 1997; sizes of locuslab/TCN (arXiv:1803.01271)")
+@dataclass(frozen=True)
+class Adding(DataSet):
+    """The adding problem: ``length`` numbers from U[0, 1) and a mask that marks two of them; the target is their sum.
+
+    Both marks are drawn anywhere, uniformly from the pairs of different places; other versions draw one in each half.
+    The target has mean 1 and variance 2 · 1/12, so that always answering 1 has a mean squared error of 1/6. A
+    bidirectional layer sees nothing that it should not: the target is no part of the input.
+    """
+
+    length: int = 50
+    size: int = 50_000
+    test_size: int = 1_000
+
+    def __post_init__(self) -> None:
+        check_count("length", self.length, least=2)
+        check_count("size", self.size, least=1)
+        check_count("test_size", self.test_size, least=1)
+
+    @property
+    def input_kind(self) -> Literal["series"]:
+        return "series"
+
+    @property
+    def target_kind(self) -> Literal["scalar"]:
+        return "scalar"
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return (self.length, 2)
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    @property
+    def chance_loss(self) -> float:
+        return 1 / 6
+
+    def load(self, *, seed: int = 0) -> Data:
+        return _make(self, seed)
+
+
+@lru_cache(maxsize=2)
+def _make(options: Adding, seed: int) -> Data:
+    train, test = generators(seed)
+    return Data(_items(options.size, options.length, train), _items(options.test_size, options.length, test))
+
+
+def _items(size: int, length: int, rng: np.random.Generator) -> Split:
+    values = rng.random((size, length), dtype=np.float32)
+    first = rng.integers(length, size=size)
+    second = (first + rng.integers(1, length, size=size)) % length  # any other place, all equally likely
+    mask = np.zeros((size, length), np.float32)
+    rows = np.arange(size)
+    mask[rows, first] = mask[rows, second] = 1
+    inputs = np.stack([values, mask], axis=-1)
+    return Split(torch.from_numpy(inputs), torch.from_numpy(values[rows, first] + values[rows, second]))

@@ -1,0 +1,133 @@
+"""``mnist``: the whole of MNIST, from IDX files in a folder or from OpenML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from highway_bench.data._base import Data, DataSet, Split, register_dataset
+from highway_bench.data._folder import VARIABLE, cache_folder, find_folder
+from highway_bench.data._idx import read_idx
+from highway_bench.data._labels import commonest_share, label_entropy
+from highway_bench.errors import BadInput
+
+# MD5 of the unpacked files, training images and labels first, then the test set's
+SUMS: Mapping[str, str] = {
+    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+}
+# Images of each digit, so that what chance scores is known without the files
+TRAIN_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+TEST_COUNTS = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
+
+Bytes = NDArray[np.uint8]
+
+
+@register_dataset("mnist", summary="70,000 hand-written digits of 28 × 28 pixels, from IDX files or OpenML",
+                  source="LeCun, Cortes and Burges; OpenML's mnist_784")
+@dataclass(frozen=True)
+class Mnist(DataSet):
+    """MNIST: 60,000 training and 10,000 test images of 28 × 28 pixels, as published.
+
+    Read from the four IDX files (plain or ``.gz``) in the folder ``mnist`` of ``HIGHWAY_BENCH_DATA``, in that folder
+    itself, or in ``mnist`` of the cache folder, and held to their known MD5 sums. Where there are none, OpenML's copy
+    is downloaded into the cache folder once.
+    """
+
+    @property
+    def input_kind(self) -> Literal["image"]:
+        return "image"
+
+    @property
+    def target_kind(self) -> Literal["class"]:
+        return "class"
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return (1, 28, 28)
+
+    @property
+    def outputs(self) -> int:
+        return 10
+
+    @property
+    def chance_loss(self) -> float:
+        return label_entropy(TRAIN_COUNTS)
+
+    @property
+    def chance_accuracy(self) -> float:
+        return commonest_share(TRAIN_COUNTS, TEST_COUNTS)
+
+    def missing(self) -> str | None:
+        return None if _folder() else "no folder has MNIST's IDX files, they would be downloaded from OpenML"
+
+    def load(self, *, seed: int = 0) -> Data:
+        """The data in memory. Raises ``BadInput`` for a missing, truncated or wrong file, or where OpenML fails."""
+        return _load()
+
+
+def _folder() -> Path | None:
+    return find_folder("mnist", [name + suffix for name in SUMS for suffix in ("", ".gz")])
+
+
+@cache
+def _load() -> Data:
+    folder = _folder()
+    if folder is not None:
+        train_images, train_labels, test_images, test_labels = read_folder(folder)
+    else:
+        train_images, train_labels, test_images, test_labels = fetch_openml_arrays(cache_folder() / "openml")
+    return Data(_split(train_images, train_labels), _split(test_images, test_labels))
+
+
+def read_folder(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+    """Training images (60000, 28, 28) and labels (60000,), then the test set's, from IDX files in ``folder``.
+
+    Raises ``BadInput`` that names the file which is missing, truncated, damaged or not MNIST's.
+    """
+    train_images, train_labels, test_images, test_labels = (
+        read_idx(_present(folder, name), md5=md5) for name, md5 in SUMS.items())
+    return train_images, train_labels, test_images, test_labels
+
+
+def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+    """As ``read_folder``, from OpenML through scikit-learn, which keeps its download in ``folder``.
+
+    OpenML has both sets in one table, the training images first; the count of every digit in either part is compared
+    with the known one. Raises ``BadInput`` that says what to do where the table cannot be had or is another one.
+    """
+    from sklearn.datasets import fetch_openml
+
+    advice = f"set {VARIABLE} to a folder with {', '.join(SUMS)} (plain or .gz), or in its folder 'mnist'"
+    try:
+        images, labels = fetch_openml("mnist_784", version=1, data_home=str(folder), as_frame=False, return_X_y=True,
+                                      n_retries=0)
+    except (OSError, ValueError) as error:  # no network, no space; a table that is not what OpenML announced
+        raise BadInput(f"MNIST is in no folder and could not be had from OpenML ({error}); {advice}") from error
+    pixels = np.asarray(images, np.uint8).reshape(-1, 28, 28)
+    digits = np.asarray(labels, np.uint8)
+    counts = [tuple(np.bincount(part, minlength=10).tolist()) for part in (digits[:60_000], digits[60_000:])]
+    if counts != [TRAIN_COUNTS, TEST_COUNTS]:
+        raise BadInput(f"OpenML's mnist_784 does not have MNIST's counts of digits; {advice}")
+    return pixels[:60_000], digits[:60_000], pixels[60_000:], digits[60_000:]
+
+
+def _present(folder: Path, name: str) -> Path:
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise BadInput(f"{folder}: {name} is missing (or {name}.gz), while other files of MNIST are there")
+
+
+def _split(images: Bytes, labels: Bytes) -> Split:
+    pixels = torch.from_numpy(images[:, None].astype(np.float32)) / 255
+    return Split(pixels, torch.from_numpy(labels.astype(np.int64)))

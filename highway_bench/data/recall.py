@@ -1,0 +1,118 @@
+"""``recall``: which value came with this key? Associative recall with several queries; made on the spot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from highway_bench.data._base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data._made import generators
+from highway_bench.errors import BadInput
+
+UNASKED = -100  # torch's ignore_index
+NEARNESS = 0.01  # exponent a of the source's power law: queries come soon after the pairs more often than late
+
+
+@register_dataset("recall", summary="the values of keys seen before, several queries a sequence",
+                  source="multi-query associative recall, Zoology (arXiv:2312.04927)")
+@dataclass(frozen=True)
+class Recall(DataSet):
+    """Multi-query associative recall: key–value pairs, then their keys again among noise, asking for the values.
+
+    The first half of the ``vocab`` ids (1 up, 0 being padding) are keys, the second half values; within a row no key
+    and no value is in two of its ``pairs``. After the pairs every key is asked for once, at an even distance 2g from
+    their end; g ≥ 0 is drawn without repeats with weights (g + 1)^(a − 1), a = 0.01. The target at a query's step is
+    the value of its key, and −100 elsewhere. The input at that step is the key, never the answer. All other of the
+    ``length`` steps hold tokens drawn from the whole vocabulary, keys and values among them, that mean nothing.
+
+    A constant predictor can do no better than any value alike: ln(``vocab`` / 2) nat a query.
+
+    What a bidirectional layer sees: no answer that a causal one cannot see, as pairs come before queries; but also
+    the noise and the queries to the right. Label the result as bidirectional: the published ones are causal.
+    """
+
+    length: int = 64
+    pairs: int = 4
+    vocab: int = 256
+    size: int = 100_000
+    test_size: int = 3_000
+
+    def __post_init__(self) -> None:
+        for option, least in (("length", 4), ("pairs", 1), ("vocab", 4), ("size", 1), ("test_size", 1)):
+            check_count(option, getattr(self, option), least=least)
+        if self.vocab % 2:
+            raise BadInput(f"vocab must be even, half keys and half values, not {self.vocab}")
+        if self.length < 4 * self.pairs:
+            raise BadInput(f"{self.pairs} pairs and their queries need a length of {4 * self.pairs} or more, not "
+                           f"{self.length}")
+        if self.pairs > self.vocab // 2 - 1:
+            raise BadInput(f"a vocab of {self.vocab} has {self.vocab // 2 - 1} keys, too few for {self.pairs} pairs")
+
+    @property
+    def input_kind(self) -> Literal["tokens"]:
+        return "tokens"
+
+    @property
+    def target_kind(self) -> Literal["token"]:
+        return "token"
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return (self.length,)
+
+    @property
+    def outputs(self) -> int:
+        """The whole vocabulary, as in the source: a network has to learn that answers are values."""
+        return self.vocab
+
+    @property
+    def vocabulary(self) -> int:
+        return self.vocab
+
+    @property
+    def chance_loss(self) -> float:
+        return math.log(self.vocab // 2)
+
+    @property
+    def chance_accuracy(self) -> float:
+        return 1 / (self.vocab // 2)
+
+    def load(self, *, seed: int = 0) -> Data:
+        return _make(self, seed)
+
+
+@lru_cache(maxsize=2)
+def _make(options: Recall, seed: int) -> Data:
+    train, test = generators(seed)
+    return Data(_items(options, options.size, train), _items(options, options.test_size, test))
+
+
+def _items(options: Recall, size: int, rng: np.random.Generator) -> Split:
+    half, pairs = options.vocab // 2, options.pairs
+    keys = 1 + _draw(np.ones(half - 1), pairs, size, rng)
+    values = half + _draw(np.ones(half), pairs, size, rng)
+    room = (options.length - 2 * pairs) // 2
+    places = 2 * pairs + 2 * _draw(np.arange(1, room + 1) ** (NEARNESS - 1), pairs, size, rng)
+
+    inputs = rng.integers(1, options.vocab, size=(size, options.length))
+    inputs[:, 0:2 * pairs:2] = keys
+    inputs[:, 1:2 * pairs:2] = values
+    np.put_along_axis(inputs, places, keys, axis=1)
+    targets = np.full((size, options.length), UNASKED, np.int64)
+    np.put_along_axis(targets, places, values, axis=1)
+    return Split(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+
+def _draw(weights: NDArray[np.floating], count: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """``size`` rows of ``count`` different places out of ``len(weights)``, drawn one by one with these weights.
+
+    The largest of log-weights with Gumbel noise are such a draw (Gumbel-top-k), for all rows at once.
+    """
+    scores = np.log(weights).astype(np.float32) + rng.gumbel(size=(size, len(weights))).astype(np.float32)
+    return np.argsort(-scores, axis=1)[:, :count]

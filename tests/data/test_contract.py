@@ -1,0 +1,206 @@
+"""What holds for every registered data set, whatever it holds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from highway_bench.data import Data, DataSet, Split, datasets, make_dataset
+from highway_bench.errors import BadInput, DuplicateName, UnknownName
+
+# Every set by its defaults, and options that reach further parts of it. With every training word known and nothing
+# cut off, different texts have different ids.
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "sentiment": {"corpus": "tweets", "length": 80, "min_count": 1},
+    "adding": {"length": 7, "size": 20_000},
+    "copy": {"length": 3},
+    "recall": {"length": 33, "pairs": 8, "vocab": 32, "size": 20_000},
+}
+CASES = [(name, {}) for name in datasets] + list(VARIANTS.items())
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case[0] + ("*" if case[1] else ""))
+def dataset(request: pytest.FixtureRequest) -> DataSet:
+    name, options = request.param
+    needed = [option for option, default in datasets.get(name).options.items() if default is dataclasses.MISSING]
+    if needed and not options:
+        pytest.skip(f"{name} has no data of its own, it needs the option {needed[0]}")
+    made = make_dataset(name, **options)
+    if absent := made.missing():
+        pytest.skip(absent)
+    return made
+
+
+def rows(inputs: Tensor) -> set[bytes]:
+    return {row.tobytes() for row in inputs.numpy()}
+
+
+def by_place(targets: Tensor) -> Tensor:
+    """Targets as (items, places): one place for a class."""
+    return targets.reshape(len(targets), -1)
+
+
+def shares(targets: Tensor, outputs: int) -> Tensor:
+    """Share of every answer at every place, (places, outputs); 0 where nothing is asked for."""
+    return torch.stack([torch.bincount(column[column >= 0], minlength=outputs) / max(int((column >= 0).sum()), 1)
+                        for column in by_place(targets).T])
+
+
+def test_shapes_and_ranges(dataset: DataSet) -> None:
+    data = dataset.load()
+    assert isinstance(data, Data)
+    for split in data:
+        assert isinstance(split, Split)
+        assert len(split.inputs) == len(split.targets) > 0
+        assert tuple(split.inputs.shape[1:]) == dataset.input_shape
+        assert split.inputs.is_contiguous()
+        match dataset.input_kind:
+            case "image":
+                assert split.inputs.dtype == torch.float32
+                assert split.inputs.min() == 0
+                assert split.inputs.max() == 1
+            case "series":
+                assert split.inputs.dtype == torch.float32
+                assert split.inputs.isfinite().all()
+            case "tokens":
+                assert split.inputs.dtype == torch.int64
+                assert split.inputs.min() >= 0
+                assert dataset.vocabulary is not None
+                assert split.inputs.max() < dataset.vocabulary
+        match dataset.target_kind:
+            case "scalar":
+                assert split.targets.dtype == torch.float32
+                assert split.targets.shape == (len(split.inputs),)
+                assert dataset.outputs == 1
+            case "class":
+                assert split.targets.dtype == torch.int64
+                assert split.targets.shape == (len(split.inputs),)
+                assert split.targets.unique().tolist() == list(range(dataset.outputs))
+            case "token":
+                assert split.targets.dtype == torch.int64
+                assert split.targets.shape == split.inputs.shape
+                asked = split.targets[split.targets != -100]
+                assert 0 <= asked.min() <= asked.max() < dataset.outputs
+
+
+def test_only_tokens_have_a_vocabulary(dataset: DataSet) -> None:
+    assert (dataset.vocabulary is not None) == (dataset.input_kind == "tokens")
+
+
+def test_no_class_is_rare(dataset: DataSet) -> None:
+    if dataset.target_kind != "class":
+        pytest.skip("its answers are not classes")
+    train, test = (shares(split.targets, dataset.outputs) for split in dataset.load())
+    assert train.min() > 0.5 / dataset.outputs
+    torch.testing.assert_close(train, test, rtol=0, atol=0.01)
+
+
+def test_chance_loss_is_that_of_the_best_constant_predictor(dataset: DataSet) -> None:
+    targets = dataset.load().train.targets
+    if dataset.target_kind == "scalar":
+        loss = (targets - targets.mean()).square().mean().item()
+    else:
+        places = by_place(targets)
+        asked = (places != -100).nonzero()[:, 1], places[places != -100]
+        loss = -shares(targets, dataset.outputs)[asked].log().mean().item()
+    exact = dataset.target_kind == "class"  # the others are expectations, and shares are fitted to the sample
+    assert loss == pytest.approx(dataset.chance_loss, rel=1e-5 if exact else 0.015)
+
+
+def test_chance_accuracy_is_that_of_the_commonest_answer(dataset: DataSet) -> None:
+    train, test = (split.targets for split in dataset.load())
+    if dataset.target_kind == "scalar":
+        assert dataset.chance_accuracy is None
+        return
+    answer = shares(train, dataset.outputs).argmax(-1)
+    places = by_place(test)
+    right = (places == answer)[places != -100].float().mean().item()
+    exact = dataset.target_kind == "class"
+    assert right == pytest.approx(dataset.chance_accuracy, rel=1e-6 if exact else 0.25)
+
+
+def test_training_and_test_items_differ(dataset: DataSet) -> None:
+    if "min_count" in {item.name for item in dataclasses.fields(dataset)}:
+        dataset = dataclasses.replace(dataset, min_count=1)  # type: ignore[call-arg]
+    train, test = dataset.load()
+    assert not rows(train.inputs) & rows(test.inputs)
+
+
+def test_the_same_seed_gives_the_same_data(dataset: DataSet) -> None:
+    for first, second in zip(dataset.load(seed=3), dataset.load(seed=3), strict=True):
+        assert torch.equal(first.inputs, second.inputs)
+        assert torch.equal(first.targets, second.targets)
+
+
+@pytest.mark.parametrize("name", list(datasets))
+def test_every_entry_says_what_it_is(name: str) -> None:
+    spec = datasets.get(name)
+    assert spec.name == name
+    assert spec.summary
+    assert spec.source
+    assert spec.cls.__doc__
+    assert issubclass(spec.cls, DataSet)
+    assert spec.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert spec.options.keys() == {item.name for item in dataclasses.fields(spec.cls)}
+    assert datasets.place(name).startswith("highway_bench.data.")
+
+
+def test_names() -> None:
+    assert {"adding", "copy", "digits", "mnist", "mnist-5k", "recall", "sentiment", "text"} <= set(datasets)
+
+
+def test_an_unknown_name_lists_near_ones() -> None:
+    with pytest.raises(UnknownName, match="unknown data set 'mnsit'; did you mean mnist"):
+        make_dataset("mnsit")
+
+
+def test_an_unknown_option_lists_the_known_ones() -> None:
+    with pytest.raises(BadInput, match="data set 'adding' has no option 'lenght'; known: length, size, test_size"):
+        make_dataset("adding", lenght=5)
+    with pytest.raises(BadInput, match="data set 'digits' has no option 'length'; known: none"):
+        make_dataset("digits", length=5)
+
+
+def test_a_missing_option_is_named() -> None:
+    with pytest.raises(BadInput, match="data set 'text' needs the option 'path'"):
+        make_dataset("text")
+
+
+def test_a_name_is_given_once() -> None:
+    from highway_bench.data import register_dataset
+
+    with pytest.raises(DuplicateName, match=r"'digits' is registered twice: in highway_bench\.data\.digits and in"):
+        register_dataset("digits", summary="again", source="here")(datasets.get("copy").cls)
+
+
+@pytest.mark.parametrize(("name", "options", "fault"), [
+    ("adding", {"length": 1}, "length must be a whole number, 2 or more, not 1"),
+    ("adding", {"length": "50"}, "length must be a whole number, 2 or more, not '50'"),
+    ("adding", {"size": 0}, "size must be"),
+    ("adding", {"test_size": True}, "test_size must be"),
+    ("copy", {"length": 0}, "length must be"),
+    ("copy", {"size": 2.5}, "size must be"),
+    ("recall", {"vocab": 7}, "vocab must be even"),
+    ("recall", {"length": 15}, "need a length of 16 or more, not 15"),
+    ("recall", {"vocab": 8}, "a vocab of 8 has 3 keys, too few for 4 pairs"),
+    ("recall", {"pairs": 0}, "pairs must be"),
+    ("sentiment", {"corpus": "films"}, "corpus must be one of movie-reviews, tweets, not 'films'"),
+    ("sentiment", {"corpus": ["tweets"]}, "corpus must be one of"),
+    ("sentiment", {"length": 0}, "length must be"),
+    ("sentiment", {"min_count": 0}, "min_count must be"),
+    ("text", {"path": ""}, "path must name"),
+])
+def test_impossible_options(name: str, options: Mapping[str, Any], fault: str) -> None:
+    with pytest.raises(BadInput, match=fault):
+        make_dataset(name, **options)
+
+
+@pytest.mark.parametrize("name", ["adding", "copy", "recall"])
+def test_a_seed_is_a_whole_number(name: str) -> None:
+    with pytest.raises(BadInput, match="seed must be a whole number, 0 or more, not -1"):
+        make_dataset(name).load(seed=-1)

@@ -1,0 +1,135 @@
+"""Sequence tasks made on the spot: their definitions, checked item by item."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from highway_bench.data import adding, copy_memory, make_dataset, recall
+from highway_bench.data._base import Data
+
+MAKERS = {"adding": adding._make, "copy": copy_memory._make, "recall": recall._make}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_seed_makes_the_same_data_anew_and_another_one_others(name: str) -> None:
+    options = make_dataset(name, size=50, test_size=20)
+    make = MAKERS[name].__wrapped__  # not the kept data
+    first, again, other = make(options, 1), make(options, 1), make(options, 2)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(first), tensors(again), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(tensors(first), tensors(other), strict=True))
+    assert [len(tensor) for tensor in tensors(first)] == [50, 50, 20, 20]
+
+
+@pytest.mark.parametrize("name", ["adding", "recall"])
+def test_the_test_part_does_not_hang_on_the_training_parts_size(name: str) -> None:
+    few, many = (make_dataset(name, size=size, test_size=20).load(seed=5).test for size in (10, 30))
+    assert torch.equal(few.inputs, many.inputs)
+
+
+def tensors(data: Data) -> list[torch.Tensor]:
+    return [tensor for split in data for tensor in split]
+
+
+class TestAdding:
+    def test_the_target_is_the_sum_of_the_marked_numbers(self) -> None:
+        inputs, targets = make_dataset("adding", length=20, size=2000).load().train
+        values, mask = inputs.unbind(-1)
+        assert set(mask.unique().tolist()) == {0, 1}
+        assert (mask.sum(1) == 2).all()
+        assert ((values >= 0) & (values < 1)).all()
+        torch.testing.assert_close((values * mask).sum(1), targets)
+
+    def test_always_answering_1_has_a_mean_squared_error_of_a_sixth(self) -> None:
+        dataset = make_dataset("adding")
+        targets = dataset.load().train.targets
+        assert (targets - 1).square().mean().item() == pytest.approx(1 / 6, rel=0.01)
+        assert dataset.chance_loss == 1 / 6
+
+    def test_marks_are_drawn_anywhere(self) -> None:
+        marks = make_dataset("adding", length=6, size=30_000).load().train.inputs[..., 1].nonzero()[:, 1].reshape(-1, 2)
+        counts = torch.bincount(marks[:, 0] * 6 + marks[:, 1], minlength=36).reshape(6, 6)
+        pairs = counts[counts > 0]
+        assert len(pairs) == 15  # every pair of different places, the ones within a half too
+        assert pairs.min() > 1800
+        assert pairs.max() < 2200
+
+    def test_the_shortest_one(self) -> None:
+        inputs, targets = make_dataset("adding", length=2, size=10).load().train
+        torch.testing.assert_close(inputs[..., 0].sum(1), targets)
+
+
+class TestCopy:
+    def test_layout(self) -> None:
+        inputs, targets = make_dataset("copy", length=30, size=500).load().train
+        assert inputs.shape == targets.shape == (500, 50)
+        assert set(inputs[:, :10].unique().tolist()) == set(range(2, 10))
+        assert (inputs[:, 10:39] == 1).all()  # 29 blanks
+        assert (inputs[:, 39:] == 10).all()  # 11 markers
+        assert (targets[:, :40] == 0).all()
+        assert torch.equal(targets[:, 40:] + 1, inputs[:, :10])
+
+    @pytest.mark.parametrize(("length", "published"), [(100, 0.1733), (200, 0.0945), (500, 0.0400), (1000, 0.0204)])
+    def test_chance_is_the_published_one(self, length: int, published: float) -> None:
+        assert make_dataset("copy", length=length).chance_loss == pytest.approx(published, abs=5e-5)
+
+    def test_a_network_without_memory_has_the_loss_of_chance(self) -> None:
+        dataset = make_dataset("copy", length=12, size=300)
+        targets = dataset.load().train.targets
+        logits = torch.full((32, 9), -torch.inf)
+        logits[:22, 0] = 0  # sure of a blank
+        logits[22:, 1:] = 0  # any symbol alike
+        loss = torch.nn.functional.cross_entropy(logits.repeat(300, 1), targets.flatten(), ignore_index=-100)
+        assert loss.item() == pytest.approx(dataset.chance_loss, rel=1e-5)
+
+    def test_symbols_are_equally_likely(self) -> None:
+        symbols = make_dataset("copy").load().train.targets[:, -10:]
+        for column in symbols.T:
+            assert torch.bincount(column, minlength=9)[1:].min() > 1100  # of 1,250 expected
+        assert len(torch.unique(symbols, dim=0)) == len(symbols)
+
+
+class TestRecall:
+    def test_every_key_is_asked_for_once_and_its_value_is_the_answer(self) -> None:
+        inputs, targets = make_dataset("recall", size=300).load().train
+        for row, answers in zip(inputs.tolist(), targets.tolist(), strict=True):
+            pairs = dict(zip(row[0:8:2], row[1:8:2], strict=True))
+            assert len(pairs) == len(set(pairs.values())) == 4
+            assert all(1 <= key < 128 <= value < 256 for key, value in pairs.items())
+            asked = {row[place]: answer for place, answer in enumerate(answers) if answer != -100}
+            assert asked == pairs
+            assert sum(answer != -100 for answer in answers) == 4
+
+    def test_queries_stand_at_even_distances_behind_the_pairs_and_rather_soon(self) -> None:
+        targets = make_dataset("recall", size=20_000).load().train.targets
+        counts = (targets != -100).sum(0)
+        assert (counts[:8] == 0).all()
+        assert (counts[9::2] == 0).all()
+        even = counts[8::2]
+        assert (even > 0).all()
+        assert even[0] > even[1] > even[2] > even[5] > even[-1]
+
+    def test_the_first_query_follows_the_power_law(self) -> None:
+        targets = make_dataset("recall", pairs=1, length=8, vocab=16, size=40_000).load().train.targets
+        places = (targets != -100).int().argmax(1)
+        weights = torch.arange(1, 4) ** (0.01 - 1)
+        shares = torch.stack([(places == place).float().mean() for place in (2, 4, 6)])
+        torch.testing.assert_close(shares, weights / weights.sum(), rtol=0, atol=0.01)
+
+    def test_padding_never_occurs(self) -> None:
+        assert make_dataset("recall", size=300).load().train.inputs.min() == 1
+
+    def test_any_value_alike_has_the_loss_of_chance(self) -> None:
+        dataset = make_dataset("recall", vocab=32, size=300)
+        targets = dataset.load().train.targets
+        logits = torch.full((32,), -torch.inf)
+        logits[16:] = 0
+        loss = torch.nn.functional.cross_entropy(logits.expand(targets.numel(), -1), targets.flatten())
+        assert loss.item() == pytest.approx(dataset.chance_loss, rel=1e-5)
+        assert dataset.chance_loss == math.log(16)
+
+    def test_the_tightest_one(self) -> None:
+        targets = make_dataset("recall", length=12, pairs=3, vocab=8, size=50).load().train.targets
+        assert (targets[:, 6::2] != -100).all()
