@@ -1,0 +1,32 @@
+"""pytest-benchmark's door: one step of every block in every family, grouped so that blocks stand side by side.
+
+    nox -s step                                     # all of them, saved for this machine
+    nox -s step -- -k "dense and highway"           # some
+    nox -s step -- --benchmark-compare              # against the last saved run of this machine
+
+The workload is the one that ``highway-bench run throughput`` times; only the clock is pytest-benchmark's. The median
+of a group's rows is what to compare. The groups are not interleaved, so for a ratio with an interval use the command line.
+"""
+
+from __future__ import annotations
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from highway_bench.run.plan import Selection, plan
+from highway_bench.run.profiles import Profile, timing
+from highway_bench.tasks import tasks
+
+STEPS = Profile("steps", "every block and family, forward and backward, at one small depth",
+                (timing(0.2, 5, phases=("forward-backward",)),))
+CELLS = [planned.cell for planned in plan(STEPS, Selection())]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.family}-{cell.block}")
+def test_step(benchmark: BenchmarkFixture, cell) -> None:
+    benchmark.group = f"{cell.family}, depth {cell.depth}, {cell.phase}"
+    work = tasks.get("throughput").prepare(cell)
+    benchmark.extra_info |= {"block": cell.block, "family": cell.family, "depth": cell.depth, "width": cell.width,
+                             "items": work.items, "params": work.params, "device": cell.device}
+    benchmark.pedantic(work.step, teardown=work.restore, rounds=20, warmup_rounds=3)
+    work.close()

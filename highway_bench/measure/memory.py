@@ -1,0 +1,249 @@
+"""Memory: what a network's step keeps, and the most that is alive at once, in bytes.
+
+Kept bytes come from the tensors themselves, each storage counted once and whole (a saved view keeps all of its
+storage alive). The peak comes from one of three meters:
+
+- ``tracker`` (a CPU, eager): torch's tracker of live tensors. Deterministic; it does not see the scratch buffers that
+  kernels allocate and free inside one operator.
+- ``profiler`` (a CPU, compiled): the allocator's events. It sees scratch buffers too (on a convolution it was half
+  as much again), so compare a compiled peak with an eager one only if both were taken by this meter.
+- ``allocator`` (CUDA): the caching allocator's statistics, in its blocks of 512 B.
+
+In all three the peak is what the step holds at its start (parameters, buffers, optimiser state, inputs) plus the
+highest rise during the step; whatever else the process holds is left out, cuBLAS's workspace too once it exists.
+
+The tracker and compiled code do not mix: a compiled function called under a tracker runs eagerly, its eager peak
+passes for the compiled one, and (seen with torch 2.13) its code then stays eager for the rest of the process. So the
+tracker refuses what it can tell is compiled and holds compilation off while it runs, and ``tracker_ran`` says whether
+it has run in this process, for whoever isolates cells.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.distributed._tools.mem_tracker import MemTracker
+from torch.optim import Optimizer
+from torch.profiler import ProfilerActivity, profile
+
+from highway_bench.errors import BadInput
+
+Meter = Literal["tracker", "profiler", "allocator"]
+Held = nn.Module | Optimizer | Tensor
+
+_tracker_ran = False
+
+
+def tracker_ran() -> bool:
+    """Whether the tracker of live tensors has run in this process; then no compiled cell should run in it."""
+    return _tracker_ran
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryReport:
+    """Bytes of one step of training, or of a forward pass alone.
+
+    ``saved_activations`` is what autograd keeps between forward and backward, without parameters, buffers and
+    ``inputs``, which are held in any case; ``peak`` includes all of these. ``gradients``, ``optimiser_state`` and
+    ``saved_activations`` are 0 for a forward pass without gradients, ``optimiser_state`` also without an optimiser.
+    """
+
+    parameters: int
+    buffers: int
+    inputs: int
+    gradients: int
+    optimiser_state: int
+    saved_activations: int
+    peak: int
+    meter: Meter
+
+
+def measure_memory(model: nn.Module, forward: Callable[[], Tensor], *, optimiser: Optimizer | None = None,
+                   inputs: Iterable[Tensor] = (), backward: bool = True, compiled: bool = False,
+                   meter: Meter | None = None) -> MemoryReport:
+    """Measure a step of ``model``: ``forward()``, and with ``backward`` its gradients and the optimiser's update.
+
+    ``forward`` calls the model once and returns a scalar loss (any tensor without ``backward``, which then runs under
+    ``no_grad``). ``inputs`` are the tensors it reads: input and target. The step is a steady one: gradients are
+    absent at its start, the optimiser's state is there. ``meter`` is chosen by the device and ``compiled`` (whether
+    ``forward`` runs compiled code) unless it is given.
+
+    The step runs twice and the forward pass three times, so an optimiser has moved the weights by two steps; nothing
+    measured depends on their values. Gradients are left at ``None``. Raises ``BadInput`` for a meter that cannot
+    measure here, and for a loss that is not a scalar.
+    """
+    inputs = list(inputs)
+    compiled = compiled or _is_compiled(model)
+    device = next((tensor.device for tensor in [*model.parameters(), *inputs]), torch.device("cpu"))
+    meter = meter or ("allocator" if device.type == "cuda" else "profiler" if compiled else "tracker")
+    if (meter == "allocator") != (device.type == "cuda"):
+        raise BadInput(f"the {meter} does not measure memory of {device.type}")
+    if meter == "tracker" and compiled:
+        raise BadInput("the tracker cannot measure compiled code; use the profiler")
+    if optimiser is not None and not backward:
+        raise BadInput("an optimiser's step needs backward")
+
+    def update() -> None:
+        if optimiser is not None:
+            optimiser.step()
+        model.zero_grad(set_to_none=True)
+
+    def step() -> None:
+        if backward:
+            _loss(forward).backward()
+            update()
+        else:
+            with torch.no_grad():
+                forward()
+
+    model.zero_grad(set_to_none=True)
+    gradients = saved = 0
+    if backward:
+        _loss(forward).backward()
+        gradients = storage_bytes(p.grad for p in model.parameters() if p.grad is not None)
+        update()
+        with torch.enable_grad():
+            saved = saved_activations(forward, exclude=(model, *inputs))
+    else:
+        step()  # whatever is set up lazily, compilation included
+    held: list[Held] = [model, *inputs] if optimiser is None else [model, optimiser, *inputs]
+    peak = _PEAKS[meter](step, held, device)
+    return MemoryReport(
+        parameters=storage_bytes(model.parameters()), buffers=storage_bytes(model.buffers()),
+        inputs=storage_bytes(inputs), gradients=gradients,
+        optimiser_state=storage_bytes(_tensors(optimiser)) if optimiser else 0,
+        saved_activations=saved, peak=peak, meter=meter)
+
+
+def saved_activations(forward: Callable[[], object], *, exclude: Iterable[Held] = ()) -> int:
+    """Bytes that autograd keeps for backward while ``forward``'s result is alive, without those of ``exclude``.
+
+    Each storage counts once, at its whole size, and only if it is still kept when ``forward`` returns. Compiled graphs
+    are seen as well: what counts is what *they* save, recomputation taken into account. Not seen: what a custom
+    function keeps by other means than ``save_for_backward``, and what a checkpoint keeps in its closure.
+    """
+    kept: weakref.WeakSet[_Saved] = weakref.WeakSet()
+
+    def pack(tensor: Tensor) -> _Saved:
+        saved = _Saved(tensor)
+        kept.add(saved)
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
+        result = forward()
+    own = {_storage_key(tensor) for tensor in _all_tensors(exclude)}
+    total = storage_bytes(saved.tensor for saved in kept if _storage_key(saved.tensor) not in own)
+    del result  # until here it kept the graph alive
+    return total
+
+
+def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
+    """Peak bytes on the CPU during ``step``, compiled or not: ``held`` before it, plus the highest rise.
+
+    Call ``step`` at least once before, so that compilation and lazy set-up are not in it.
+    """
+    before = storage_bytes(_all_tensors(held))
+    # Read when the first profiler of a process starts: without it torch 2.13 writes two lines to stderr a profile.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        step()
+    results = profiled.profiler.kineto_results if profiled.profiler is not None else None
+    if results is None:
+        raise RuntimeError("the profiler gave no results")
+    events = [(event.start_ns(), event.nbytes()) for event in results.events()
+              if event.name() == "[memory]" and event.device_type().name == "CPU"]
+    live = highest = 0
+    for _, change in sorted(events, key=lambda event: event[0]):
+        live += change
+        highest = max(highest, live)
+    return before + highest
+
+
+def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
+    """Peak bytes of live tensors on the CPU during an eager ``step``, those of ``held`` included."""
+    global _tracker_ran
+    held = list(held)
+    tracker = MemTracker()
+    tracker.track_external(*held)
+    _tracker_ran = True
+    # Held off, because a compiled function met under a dispatch mode would never run compiled again.
+    with torch.compiler.set_stance("force_eager"), tracker:
+        step()
+    peak = tracker.get_tracker_snapshot("peak").get(torch.device("cpu"), {})
+    return max(int(peak.get("Total", 0)), storage_bytes(_all_tensors(held)))
+
+
+def allocator_peak(step: Callable[[], object], device: torch.device, *, held: Iterable[Held] = ()) -> int:
+    """Peak bytes on a CUDA device during ``step``: ``held`` before it, plus the allocator's highest rise."""
+    gc.collect()
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    step()
+    torch.cuda.synchronize(device)
+    return storage_bytes(_all_tensors(held)) + torch.cuda.max_memory_allocated(device) - before
+
+
+def storage_bytes(tensors: Iterable[Tensor]) -> int:
+    """Bytes of the storages behind ``tensors``, each storage once."""
+    return sum({_storage_key(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
+
+
+class _Saved:
+    """What stands for a saved tensor in the graph: it lives exactly as long as the graph keeps the tensor."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+_PEAKS: dict[Meter, Callable[[Callable[[], object], list[Held], torch.device], int]] = {
+    "tracker": lambda step, held, device: tracker_peak(step, held=held),
+    "profiler": lambda step, held, device: profiler_peak(step, held=held),
+    "allocator": lambda step, held, device: allocator_peak(step, device, held=held),
+}
+
+
+def _loss(forward: Callable[[], Tensor]) -> Tensor:
+    loss = forward()
+    if loss.numel() != 1:
+        raise BadInput(f"forward must return a scalar loss, not a tensor of shape {tuple(loss.shape)}")
+    return loss
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Whether ``model`` or a part of it went through torch.compile, by either spelling."""
+    return any(isinstance(part, torch._dynamo.OptimizedModule) or getattr(part, "_compiled_call_impl", None) is not None
+               for part in model.modules())
+
+
+def _storage_key(tensor: Tensor) -> tuple[torch.device, int]:
+    return tensor.device, tensor.untyped_storage().data_ptr()
+
+
+def _tensors(held: Held) -> Iterator[Tensor]:
+    """The tensors that a module (with gradients), an optimiser or a tensor holds."""
+    if isinstance(held, nn.Module):
+        for parameter in held.parameters():
+            yield parameter
+            if parameter.grad is not None:
+                yield parameter.grad
+        yield from held.buffers()
+    elif isinstance(held, Optimizer):
+        for state in held.state.values():
+            yield from (value for value in state.values() if isinstance(value, Tensor))
+    else:
+        yield held
+
+
+def _all_tensors(held: Iterable[Held]) -> Iterator[Tensor]:
+    for item in held:
+        yield from _tensors(item)

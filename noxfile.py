@@ -1,0 +1,103 @@
+"""Everything a developer or a user runs: ``nox -l`` lists it, ``nox -s NAME -- …`` passes arguments on.
+
+Packages are pinned by constraints.txt. In an environment of your own, with your own torch, ``--no-venv`` runs a
+session as it is and installs nothing: ``pip install -e . --group tests`` first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+nox.needs_version = ">=2026.7.11"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["tests"]
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+STORE = Path("reports/results.sqlite")
+PAGE = Path("reports/page/index.html")
+MACHINE = """
+import torch
+from highway_bench.run.machine import machine_identity
+print(machine_identity("cuda" if torch.cuda.is_available() else "cpu")[0])
+"""
+
+
+def install(session: nox.Session, *packages: str, groups: tuple[str, ...] = ()) -> None:
+    """Install packages and dependency groups as pinned; with ``--no-venv`` what is there is used as it is."""
+    if session.venv_backend == "none":
+        session.log("no virtual environment: using what is installed")
+    else:
+        session.install("-c", "constraints.txt", *packages, *nox.project.dependency_groups(PYPROJECT, *groups))
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure, and make the page: the standard profile, or what is passed on to highway-bench run."""
+    install(session, "-e", ".")
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--store", default=str(STORE))
+    parser.add_argument("--profile", default="standard")
+    known, others = parser.parse_known_args(session.posargs)
+
+    failure = None
+    try:
+        session.run("highway-bench", "run", "--profile", known.profile, "--store", known.store, *others)
+    except CommandFailed as error:
+        if error.return_code != 1:  # 1: some cells failed, and the page shows which
+            raise
+        failure = error
+    if not {"--dry-run", "--help"} & set(others):
+        make_page(session, known.store)
+    if failure is not None:
+        raise failure
+
+
+@nox.session
+def report(session: nox.Session) -> None:
+    """Make the page again from the store, without measuring; arguments go to highway-bench report."""
+    install(session, *(need for need in PYPROJECT["project"]["dependencies"] if not need.startswith("torch")))
+    install(session, "--no-deps", "-e", ".")  # several GB less: a report takes no torch
+    make_page(session, str(STORE), *session.posargs)
+
+
+def make_page(session: nox.Session, store: str, *arguments: str) -> None:
+    """Write the page and say where it and the store are."""
+    session.run("highway-bench", "report", "--store", store, "--page", str(PAGE), *arguments)
+    session.log(f"store: {Path(store).resolve()}")
+    session.log(f"page:  {PAGE.resolve()}")
+
+
+@nox.session
+def step(session: nox.Session) -> None:
+    """Time a step of every block and family with pytest-benchmark, saved per machine; arguments go to pytest."""
+    install(session, "-e", ".", groups=("bench",))
+    machine = str(session.run("python", "-c", MACHINE, silent=True)).strip()  # pytest-benchmark tells no GPUs apart
+    storage = f"file://./reports/.benchmarks/{machine}"
+    session.run("python", "-m", "pytest", "benches", f"--benchmark-storage={storage}", "--benchmark-autosave",
+                *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests, and the body of every bench once; arguments go to pytest."""
+    install(session, "-e", ".", groups=("tests",))
+    session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or ("tests", "benches")))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check the code with ruff; arguments go to ruff check (--fix mends what it can)."""
+    install(session, groups=("lint",))
+    session.run("ruff", "check", *(session.posargs or (".",)))
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the package's types with mypy, strict; arguments go to mypy."""
+    install(session, "-e", ".", groups=("types",))
+    session.run("mypy", *session.posargs)

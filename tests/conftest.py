@@ -1,0 +1,55 @@
+"""What every test may rely on: fixed seeds, one thread, and resources that are either there or skipped with a reason.
+
+torch is not imported here, so that tests of the torch-free parts start at once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+SEED = 1505_00387
+
+# Before anything imports torch, and for worker processes too: two cores shared by many tests are quickest so.
+os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+# Same examples in every run; a slow machine is no failure.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def repeatable() -> None:
+    """Seed every generator before each test, and set torch back to one thread where it is loaded."""
+    random.seed(SEED)
+    np.random.seed(SEED)  # noqa: NPY002 (what libraries draw from when given no generator)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(SEED)
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data that HIGHWAY_BENCH_DATA names; the test is skipped where it names none."""
+    name = os.environ.get("HIGHWAY_BENCH_DATA")
+    if not name:
+        pytest.skip("HIGHWAY_BENCH_DATA names no folder of real data")
+    folder = Path(name).resolve()
+    assert folder.is_dir(), f"HIGHWAY_BENCH_DATA names {folder}, which is no folder"
+    return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests marked ``gpu`` where torch sees no CUDA device."""
+    if item.get_closest_marker("gpu") is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")

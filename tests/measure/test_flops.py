@@ -1,0 +1,93 @@
+"""FLOP counts against closed forms written out here: a multiply-add is two."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from highway_bench.measure.flops import count_flops, multiply_adds
+
+BATCH, LENGTH, WIDTH, HEADS = 2, 5, 8, 2
+
+
+def backward_of(module: nn.Module, x: torch.Tensor) -> None:
+    out = module(x)
+    (out[0] if isinstance(out, tuple) else out).sum().backward()
+
+
+def test_dense_forward_and_backward() -> None:
+    layer, x = nn.Linear(8, 16), torch.randn(3, 8)
+    assert count_flops(lambda: layer(x)) == 2 * 3 * 8 * 16
+    x.requires_grad_()
+    assert count_flops(lambda: backward_of(layer, x)) == 3 * 2 * 3 * 8 * 16
+    assert multiply_adds(2 * 3 * 8 * 16) == 384
+
+
+def test_the_first_layer_has_no_input_gradient() -> None:
+    layer, x = nn.Linear(8, 16), torch.randn(3, 8)
+    assert count_flops(lambda: backward_of(layer, x)) == 2 * 2 * 3 * 8 * 16
+
+
+def test_convolution() -> None:
+    layer, x = nn.Conv2d(3, 4, 3, padding=1), torch.randn(2, 3, 6, 6, requires_grad=True)
+    forward = 2 * 2 * 4 * 36 * 3 * 9
+    assert count_flops(lambda: layer(x)) == forward
+    assert count_flops(lambda: backward_of(layer, x)) == 3 * forward
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_forward_is_two_products_fused_or_not(dtype: torch.dtype, causal: bool) -> None:
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, WIDTH, dtype=dtype) for _ in range(3))
+    got = count_flops(lambda: nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    assert got == 2 * (2 * BATCH * HEADS * LENGTH * LENGTH * WIDTH)
+
+
+def test_fused_attention_backward_recomputes_the_scores() -> None:
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, WIDTH, requires_grad=True) for _ in range(3))
+    product = 2 * BATCH * HEADS * LENGTH * LENGTH * WIDTH
+    got = count_flops(lambda: nn.functional.scaled_dot_product_attention(q, k, v).sum().backward())
+    assert got == (2 + 5) * product
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_lstm(dtype: torch.dtype, directions: int, layers: int) -> None:
+    hidden = 4
+    lstm = nn.LSTM(WIDTH, hidden, num_layers=layers, bidirectional=directions == 2, batch_first=True, dtype=dtype)
+    x = torch.randn(BATCH, LENGTH, WIDTH, dtype=dtype, requires_grad=True)
+    inputs = [WIDTH] + [directions * hidden] * (layers - 1)
+    forward = sum(2 * BATCH * LENGTH * directions * 4 * hidden * (width + hidden) for width in inputs)
+    assert count_flops(lambda: lstm(x)) == forward
+    with torch.no_grad():
+        assert count_flops(lambda: lstm(x)) == forward
+    trained = count_flops(lambda: backward_of(lstm, x))
+    if dtype == torch.float32:
+        assert trained == 3 * forward
+    else:  # unfused: no gradient is asked for the initial state, one product a direction and layer the less
+        assert trained == 3 * forward - layers * directions * 2 * BATCH * hidden * 4 * hidden
+
+
+def test_elementwise_work_is_not_counted() -> None:
+    x = torch.randn(4, 4)
+    assert count_flops(lambda: torch.lerp(x, x.relu(), torch.sigmoid(x))) == 0
+
+
+def test_counting_a_compiled_function_leaves_it_compiled() -> None:
+    ran = 0
+
+    def backend(graph: torch.fx.GraphModule, inputs: object):  # type: ignore[no-untyped-def]
+        def call(*args: object) -> object:
+            nonlocal ran
+            ran += 1
+            return graph(*args)
+        return call
+
+    torch._dynamo.reset()
+    x, layer = torch.randn(3, 8), torch.compile(nn.Linear(8, 16), backend=backend)
+    assert count_flops(lambda: layer(x)) == 2 * 3 * 8 * 16
+    assert ran == 0
+    layer(x)
+    assert ran == 1

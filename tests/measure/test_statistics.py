@@ -1,0 +1,284 @@
+"""Statistics against published values, hand calculations, brute force, and invariants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
+from statistics import mean
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from highway_bench.errors import BadInput
+from highway_bench.measure.statistics import (
+    area_under_success,
+    best_of_k,
+    holm,
+    l50,
+    l_max,
+    log10_interval,
+    median_interval,
+    noise_floor,
+    paired_ratio,
+    pairs_needed,
+    permutation_minimum_p,
+    sign_flip_minimum_p,
+    t_interval,
+    wilson,
+)
+
+TIMES = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=12)
+COUNTS = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+LADDERS = st.dictionaries(st.integers(1, 500), COUNTS, min_size=1, max_size=5)
+
+
+# ------------------------------------------------------------------------------------------------------ intervals
+
+@pytest.mark.parametrize(("k", "n", "low", "high"), [
+    (0, 5, 0, .434), (3, 5, .231, .882), (4, 5, .376, .964), (5, 5, .566, 1), (8, 10, .490, .943), (9, 10, .596, .982),
+    (10, 10, .722, 1)])
+def test_wilson_gives_the_published_values(k: int, n: int, low: float, high: float) -> None:
+    assert wilson(k, n) == pytest.approx((low, high), abs=5e-4)
+
+
+@given(COUNTS)
+def test_wilson_solves_its_own_equation(counts: tuple[int, int]) -> None:
+    k, n = counts
+    low, high = wilson(k, n)
+    assert 0 <= low <= k / n <= high <= 1
+    for end in (end for end in (low, high) if 1e-9 < end < 1 - 1e-9):  # |p̂ − p| = z √(p(1 − p)/n) at either end
+        assert abs(k / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
+    assert wilson(n - k, n) == pytest.approx((1 - high, 1 - low))
+
+
+@pytest.mark.parametrize(("n", "multiplier"), [(3, 2.48), (5, 1.24), (8, .84), (10, .72), (20, .47)])
+def test_t_interval_has_the_published_multipliers_of_s(n: int, multiplier: float) -> None:
+    values = np.random.default_rng(n).normal(size=n)
+    got = t_interval(values)
+    assert got.value == pytest.approx(mean(values))
+    assert (got.high - got.value) / np.std(values, ddof=1) == pytest.approx(multiplier, abs=5e-3)
+    assert got.value - got.low == pytest.approx(got.high - got.value)
+
+
+def test_t_interval_by_hand() -> None:
+    got = t_interval([1.0, 2.0, 3.0])  # s = 1, t(.975, 2) = 4.302653
+    assert (got.low, got.high) == pytest.approx((2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)), rel=1e-6)
+
+
+def test_losses_are_compared_as_log10() -> None:
+    got = log10_interval([1e-4, 1e-2, 1.0])
+    assert got.value == pytest.approx(1e-2)
+    assert math.log10(got.high) == pytest.approx(-2 + 2 * 4.302653 / math.sqrt(3), rel=1e-6)
+
+
+def test_one_value_has_no_interval() -> None:
+    for got in (t_interval([3.0]), log10_interval([3.0]), median_interval([3.0]), paired_ratio([6.0], [2.0])):
+        assert math.isnan(got.low)
+        assert math.isnan(got.high)
+        assert str(got) == "3 (n = 1)"
+
+
+def test_an_interval_is_printed_with_three_digits() -> None:
+    assert str(median_interval([1.23456] * 5)) == "1.23 [1.23, 1.23]"
+
+
+def test_median_interval_of_many_values_is_near_the_order_statistics() -> None:
+    values = np.arange(1, 100, dtype=float)  # binomial theory: ranks 40 and 60 of 99
+    got = median_interval(values)
+    assert got.value == 50
+    assert got.low == pytest.approx(40, abs=2)
+    assert got.high == pytest.approx(60, abs=2)
+    assert median_interval(values) == got  # seeded
+
+
+@given(st.lists(st.integers(-1000, 1000).map(float), min_size=2, max_size=12), st.floats(0.5, 0.99))
+def test_a_median_interval_lies_within_the_values(values: list[float], confidence: float) -> None:
+    got = median_interval(values, confidence)
+    assert min(values) <= got.low <= got.high <= max(values)
+
+
+def test_a_paired_ratio_by_hand_ignores_what_a_round_shares() -> None:
+    b = [1.0, 10.0, 2.0, 50.0, 3.0]  # the machine's mood, shared by both steps of a round
+    got = paired_ratio([1.5 * value for value in b], b)
+    assert (got.value, got.low, got.high) == pytest.approx((1.5, 1.5, 1.5))
+    assert paired_ratio([1.0, 2.0, 9.0], [1.0, 1.0, 3.0]).value == pytest.approx(2.0)  # ratios 1, 2, 3
+
+
+@given(st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=2, max_size=12))
+def test_swapping_the_pair_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
+    a, b = zip(*pairs, strict=True)
+    one, other = paired_ratio(a, b), paired_ratio(b, a)
+    assert one.value * other.value == pytest.approx(1)
+    assert one.low <= one.value * (1 + 1e-12)
+    assert one.value <= one.high * (1 + 1e-12)
+
+
+def test_the_noise_floor_of_a_steady_step_is_zero_and_of_a_noisy_one_is_its_spread() -> None:
+    assert noise_floor([2.0] * 20) == 0
+    noisy = np.exp(np.random.default_rng(0).normal(0, 0.05, size=200))
+    assert 0.002 < noise_floor(noisy) < 0.05
+    assert noise_floor([1.0, 2.0] * 4) == pytest.approx(1.0)  # every second sample is twice the one before
+
+
+@given(TIMES)
+def test_a_noise_floor_is_not_negative_and_has_no_unit(samples: list[float]) -> None:
+    assume(len(samples) >= 4)
+    floor = noise_floor(samples)
+    assert floor >= 0
+    assert noise_floor([1000 * value for value in samples]) == pytest.approx(floor, rel=1e-6, abs=1e-9)
+
+
+# ------------------------------------------------------------------------------------------- trials and comparisons
+
+def test_best_of_two_of_one_to_five() -> None:
+    assert best_of_k([3, 1, 5, 2, 4], 2, minimise=False) == pytest.approx(4.0)
+    assert best_of_k([3, 1, 5, 2, 4], 2) == pytest.approx(2.0)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=7), st.booleans(), st.data())
+def test_best_of_k_is_the_mean_over_all_subsets(values: list[float], minimise: bool, data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(values)))
+    best = min if minimise else max
+    brute = mean(best(subset) for subset in itertools.combinations(values, k))
+    assert best_of_k(values, k, minimise) == pytest.approx(brute, abs=1e-9)
+
+
+def test_a_diverged_trial_ranks_last() -> None:
+    assert best_of_k([1.0, math.inf, 2.0], 1) == math.inf
+    assert best_of_k([1.0, math.inf, 2.0], 2) == pytest.approx((1 + 1 + 2) / 3)
+    assert best_of_k([0.5, -math.inf], 2, minimise=False) == 0.5
+
+
+def test_smallest_p_of_permutation_tests() -> None:
+    assert [permutation_minimum_p(n, n) for n in (3, 4, 5)] == pytest.approx([.1, 2 / 70, 2 / 252])
+    assert [sign_flip_minimum_p(n) for n in (5, 6, 8)] == [.0625, .03125, .0078125]
+    assert permutation_minimum_p(1, 1) == 1.0
+
+
+def test_smallest_p_is_what_enumeration_finds() -> None:
+    values = [1.0, 2.0, 3.0, 10.0, 11.0, 12.0]
+    seen = abs(mean(values[:3]) - mean(values[3:]))
+    splits = [(part, [v for v in values if v not in part]) for part in itertools.combinations(values, 3)]
+    p = mean(abs(mean(one) - mean(other)) >= seen for one, other in splits)
+    assert p == pytest.approx(permutation_minimum_p(3, 3))
+
+
+def test_pairs_needed_for_holm_corrected_families() -> None:
+    assert [pairs_needed(comparisons) for comparisons in (1, 4, 10)] == [6, 8, 9]
+
+
+def test_holm_by_hand() -> None:
+    assert holm([.01, .04, .03, .005]) == pytest.approx([.03, .06, .06, .02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    assert [adjusted[i] for i in order] == sorted(adjusted)
+    assert holm(p_values[::-1]) == pytest.approx(adjusted[::-1])
+
+
+# ----------------------------------------------------------------------------------------- the frontier of depth
+
+@pytest.mark.parametrize(("success", "printed"), [
+    ({10: (10, 10), 20: (9, 10), 50: (8, 10), 100: (0, 10)}, "20"),
+    ({10: (10, 10), 20: (8, 10), 50: (10, 10)}, "10"),  # a deeper success does not mend a failing rung
+    ({10: (10, 10), 20: (10, 10)}, "≥ 20"),
+    ({10: (8, 10), 20: (10, 10)}, "< 10"),
+    ({20: (0, 5), 10: (5, 5)}, "10 (provisional)"),
+    ({10: (4, 5)}, "< 10 (provisional)"),
+])
+def test_l_max_reads_the_rule(success: dict[int, tuple[int, int]], printed: str) -> None:
+    assert str(l_max(success)) == printed
+
+
+def test_l50_by_hand() -> None:
+    got = l50({10: (10, 10), 100: (0, 10)})
+    assert got.value == pytest.approx(math.sqrt(1000))  # half-way on a log axis
+    assert (got.low, got.high, got.censored) == (10, 100, None)  # no wider or narrower than what the ladder looked at
+    got = l50({10: (10, 10), 20: (8, 10), 40: (2, 10), 80: (0, 10)})
+    assert got.value == pytest.approx(20 * math.sqrt(2))
+    assert got.low <= 20
+    assert got.high >= 40
+    # 0.75 at 10, then 20 and 40 out of order pool to 0.25: the crossing is half-way from 10 to 20
+    assert l50({10: (6, 8), 20: (1, 8), 40: (3, 8)}).value == pytest.approx(10 * math.sqrt(2))
+
+
+def test_l50_in_the_middle_of_a_stretch_at_one_half() -> None:
+    assert l50({10: (10, 10), 20: (5, 10), 80: (5, 10), 100: (0, 10)}).value == pytest.approx(40)
+
+
+def test_l50_is_censored_where_the_ladder_ends() -> None:
+    right, left = l50({10: (5, 5), 100: (5, 5)}), l50({10: (0, 5), 100: (0, 5)})
+    assert (right.value, right.low, right.high, right.censored, str(right)) == (100, 100, math.inf, "right", "> 100")
+    assert (left.value, left.low, left.high, left.censored, str(left)) == (10, 0, 10, "left", "< 10")
+    assert l50({10: (10, 10), 100: (6, 10)}).censored == "right"
+    unsure = l50({10: (10, 10), 100: (4, 10)})
+    assert (unsure.censored, unsure.high) == (None, math.inf)
+    assert str(unsure) == "68.1 [10, beyond the ladder]"
+
+
+@settings(max_examples=30)
+@given(LADDERS)
+def test_l50_lies_in_its_interval_and_on_the_ladder(success: dict[int, tuple[int, int]]) -> None:
+    got = l50(success)
+    assert min(success) <= got.value <= max(success)
+    assert got.low <= got.value <= got.high
+    assert l50(dict(reversed(success.items()))) == got
+
+
+@settings(max_examples=30)
+@given(LADDERS, st.data())
+def test_one_more_success_never_lowers_l50_l_max_or_the_area(success: dict[int, tuple[int, int]],
+                                                             data: st.DataObject) -> None:
+    depth = data.draw(st.sampled_from(sorted(success)))
+    k, n = success[depth]
+    assume(k < n)
+    better = success | {depth: (k + 1, n)}
+    assert l50(better).value >= l50(success).value * (1 - 1e-9)
+    assert (l_max(better).value or 0) >= (l_max(success).value or 0)
+    assert area_under_success(better) >= area_under_success(success)
+
+
+def test_the_bootstrap_interval_covers_a_known_frontier() -> None:
+    rng, truth, depths = np.random.default_rng(0), 40.0, (5, 10, 20, 40, 80, 160, 320)
+    rates = [1 / (1 + (depth / truth) ** 2) for depth in depths]
+    covered = 0
+    for _ in range(100):
+        got = l50({depth: (int(rng.binomial(10, rate)), 10) for depth, rate in zip(depths, rates, strict=True)})
+        covered += got.low <= truth <= got.high
+    assert covered >= 88  # nominal 95 of 100; fewer than 88 would happen once in 300 times
+
+
+def test_area_under_success_by_hand() -> None:
+    assert area_under_success({10: (10, 10), 100: (0, 10)}) == pytest.approx(0.5)
+    assert area_under_success({10: (10, 10), 100: (10, 10), 1000: (0, 10)}) == pytest.approx(0.75)
+    assert area_under_success({10: (4, 5)}) == 0.8
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+@pytest.mark.parametrize("call", [
+    lambda: wilson(6, 5), lambda: wilson(0, 0), lambda: wilson(1, 2, confidence=95),
+    lambda: t_interval([]), lambda: t_interval([1.0, math.nan]), lambda: median_interval([math.inf, 1.0]),
+    lambda: log10_interval([0.0, 1.0]), lambda: paired_ratio([1.0], [1.0, 2.0]), lambda: paired_ratio([0.0], [1.0]),
+    lambda: noise_floor([1.0, 1.0, 1.0]), lambda: best_of_k([1.0], 2), lambda: best_of_k([1.0], 0),
+    lambda: best_of_k([math.nan], 1), lambda: permutation_minimum_p(0, 3), lambda: sign_flip_minimum_p(0),
+    lambda: pairs_needed(0), lambda: holm([1.5]), lambda: l50({}), lambda: l_max({0: (1, 1)}),
+    lambda: area_under_success({10: (3, 2)})])
+def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadInput) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_statistics_do_not_import_torch() -> None:
+    code = "import sys; from highway_bench.measure import clock, statistics; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,54 @@
+"""The public names: every one can be had, editors see the same ones, and no sub-package takes a name's place."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import highway_bench
+
+
+@pytest.mark.parametrize("name", highway_bench.__all__)
+def test_public_name(name: str) -> None:
+    assert name in dir(highway_bench)
+    assert not isinstance(getattr(highway_bench, name), ModuleType)
+
+
+def test_type_checkers_see_the_table() -> None:
+    assert highway_bench.__file__ is not None
+    tree = ast.parse(Path(highway_bench.__file__).read_text(encoding="utf-8"))
+    [block] = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    seen = {alias.asname: node.module for node in block.body if isinstance(node, ast.ImportFrom)
+            for alias in node.names if alias.asname == alias.name}
+    assert seen == highway_bench._HOMES
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'highways'"):
+        _ = highway_bench.highways
+
+
+def test_a_package_imported_first_takes_no_public_name() -> None:
+    names = [name for name in highway_bench._HOMES if importlib.util.find_spec(f"highway_bench.{name}")]
+    assert "run" in names
+    code = f"""
+import importlib, types
+import highway_bench
+for name in {names}:
+    importlib.import_module("highway_bench." + name)
+    assert not isinstance(getattr(highway_bench, name), types.ModuleType), name
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_other_attributes_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highway_bench, "__version__", "9")
+    assert importlib.import_module("highway_bench").__version__ == "9"
