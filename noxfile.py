@@ -67,7 +67,7 @@ def report(session: nox.Session) -> None:
 
 def make_page(session: nox.Session, store: str, *arguments: str) -> None:
     """Write the page and say where it and the store are."""
-    session.run("highway-bench", "report", "--store", store, "--page", str(PAGE), *arguments)
+    session.run("highway-bench", "report", "--store", store, "--out", str(PAGE.parent), *arguments)
     session.log(f"store: {Path(store).resolve()}")
     session.log(f"page:  {PAGE.resolve()}")
 

@@ -1,0 +1,272 @@
+"""Store: rows and runs in one SQLite file, written a cell at a time by one process, read by any number.
+
+A cell's rows are replaced in one transaction, so a kill at any moment leaves whole cells only. The journal is
+write-ahead (WAL): a page can be drawn from a store that a run is still filling. A lock file beside the store, held by
+the kernel for as long as the writer lives, keeps a second writer out; it needs no cleaning up after a kill.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.results.schema import COLUMNS, FAILURES, SCHEMA, UNIQUE, Row, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BUSY_MS = 10_000  # how long a statement waits for another connection's lock
+
+REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
+
+# Which of several rows' statuses stands for their cell: a failure before all else, an outcome before a skip.
+RANK = (*sorted(FAILURES), Status.DIVERGED, Status.STALLED, Status.OK, Status.SKIPPED)
+
+
+class Store:
+    """The rows and runs in the SQLite file ``path``; a context manager.
+
+    Opened for writing, the file and its folders are made where they are missing, and no other process can write until
+    ``close``. Opened ``read_only``, the file must exist. Raises ``BadInput`` in one line where the path cannot be
+    written or read, is held by another writer, is damaged, is no store, or was written by a newer version.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self.read_only = read_only
+        self._lock: IO[str] | None = None
+        if read_only:
+            if not self.path.is_file():
+                raise BadInput(f"no store at {self.path}")
+        else:
+            self._lock = _locked(self.path)
+        try:
+            with self._explained():
+                self._db = _connected(self.path, read_only)
+            try:
+                with self._explained():
+                    self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+        except BaseException:
+            self._release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and let other writers in; a second call does nothing."""
+        self._db.close()
+        self._release()
+
+    def put(self, digest: str, rows: Iterable[Row]) -> None:
+        """Replace all rows of ``digest`` by ``rows``, in one transaction.
+
+        Raises ``ValueError`` for rows of another digest, two with the same metric, axis and index, or a number that
+        is not finite.
+        """
+        rows = list(rows)
+        if any(row["digest"] != digest for row in rows):
+            raise ValueError("rows of another digest")
+        if any(row[name] is not None and not math.isfinite(row[name]) for row in rows for name in REALS):
+            raise ValueError("a number that is not finite: store null and say so in the message")
+        with self._explained(), self._db:
+            self._put(digest, rows)
+
+    def digests(self) -> dict[str, Status]:
+        """Every stored digest and the status of its cell: of several rows' statuses, the first in ``RANK``."""
+        found: dict[str, Status] = {}
+        with self._explained():
+            for digest, text in self._db.execute('SELECT DISTINCT "digest", "status" FROM "rows"'):
+                status = Status(text)
+                found[digest] = min(status, found.get(digest, status), key=RANK.index)
+        return found
+
+    def rows(self, **filters: Any) -> list[Row]:
+        """Rows, in the order they were put, whose columns equal ``filters``; a list stands for any of its values.
+
+        Raises ``UnknownName`` for a filter that is no column.
+        """
+        with self._explained():
+            return [dict(zip(COLUMNS, values, strict=True)) for values in self._select(filters)]
+
+    def scalars(self, digest: str) -> dict[str, float | None]:
+        """The values of one cell's metrics that have no axis, by name."""
+        with self._explained():
+            return dict(self._db.execute('SELECT "metric", "value" FROM "rows" WHERE "digest" = ? AND "axis" = \'\'',
+                                         (digest,)).fetchall())
+
+    def frame(self, **filters: Any) -> pd.DataFrame:
+        """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, JSON as text."""
+        import pandas as pd
+
+        with self._explained():
+            frame = pd.DataFrame.from_records(self._select(filters).fetchall(), columns=list(COLUMNS))
+        kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
+        return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
+
+    def add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
+        """Keep what is known of a run: command, machine, versions, start, and what its blocks and families are.
+
+        A run that is there already is replaced.
+        """
+        with self._explained(), self._db:
+            self._add_run(run_id, provenance)
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """What is known of every run, by its id, oldest first."""
+        with self._explained():
+            found = self._db.execute("SELECT run_id, provenance FROM runs ORDER BY rowid").fetchall()
+        return {run_id: json.loads(text) for run_id, text in found}
+
+    def take(self, other: Store) -> int:
+        """Add ``other``'s runs, and its cells that are missing or older here; the number of cells taken.
+
+        One transaction: either all of ``other`` is here afterwards, or nothing of it.
+        """
+        with self._explained(), self._db:
+            here = self._times()
+            wanted = [digest for digest, time in other._times().items() if digest not in here or time > here[digest]]
+            for digest in wanted:
+                self._put(digest, other.rows(digest=digest))
+            known = self.runs()
+            for run_id, provenance in other.runs().items():
+                if run_id not in known:
+                    self._add_run(run_id, provenance)
+        return len(wanted)
+
+    def _put(self, digest: str, rows: list[Row]) -> None:
+        self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
+        self._db.executemany(f'INSERT INTO "rows" VALUES ({", ".join("?" * len(COLUMNS))})',
+                             [[row[name] for name in COLUMNS] for row in rows])
+
+    def _add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
+        self._db.execute("INSERT INTO runs VALUES (?, ?) ON CONFLICT DO UPDATE SET provenance = excluded.provenance",
+                         (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)))
+
+    def _times(self) -> dict[str, str]:
+        with self._explained():
+            return dict(self._db.execute('SELECT "digest", max("time_utc") FROM "rows" GROUP BY "digest"').fetchall())
+
+    def _select(self, filters: Mapping[str, Any]) -> sqlite3.Cursor:
+        where, values = ["1"], []
+        for name, wanted in filters.items():
+            if name not in COLUMNS:
+                raise UnknownName("column", name, COLUMNS)
+            several = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+            where.append("(" + (" OR ".join([f'"{name}" IS ?'] * len(several)) or "0") + ")")
+            values += several
+        columns = ", ".join(f'"{name}"' for name in COLUMNS)
+        return self._db.execute(f'SELECT {columns} FROM "rows" WHERE {" AND ".join(where)} ORDER BY rowid', values)
+
+    def _prepare(self) -> None:
+        """Check that the file is a store of this schema; make it one where it is new and may be written."""
+        if not self.read_only:
+            self._db.execute("BEGIN IMMEDIATE")  # finds out now, not after the first cell, whether it can be written
+            self._db.rollback()
+        tables = {name for name, in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if not tables and not self.read_only:
+            self._create()
+        elif not {"meta", "rows", "runs"} <= tables:
+            raise BadInput(f"{self.path} is a database, but no highway_bench store")
+        found = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        version = int(found[0]) if found and str(found[0]).isdigit() else None
+        if version is None:
+            raise BadInput(f"{self.path} does not say which schema it has; it is damaged or no highway_bench store")
+        if version > SCHEMA:
+            raise BadInput(f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
+        columns = {name for _, name, *_ in self._db.execute('PRAGMA table_info("rows")')}
+        if columns != set(COLUMNS):
+            raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
+
+    def _create(self) -> None:
+        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in COLUMNS.items())
+        unique = ", ".join(f'"{name}"' for name in UNIQUE)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")  # tables and version together, or none of them
+            self._db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+            self._db.execute(f'CREATE TABLE "rows" ({columns}, UNIQUE ({unique}))')
+            self._db.execute('CREATE INDEX "cells" ON "rows" ("digest", "status", "time_utc")')
+            self._db.execute("CREATE TABLE runs (run_id TEXT PRIMARY KEY, provenance TEXT NOT NULL)")
+            self._db.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's errors as one line about this file; a constraint is the caller's mistake, not the file's."""
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise ValueError(f"rows that contradict each other: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise BadInput(f"store {self.path}: {error}{_advice(error)}") from error
+
+
+def _advice(error: sqlite3.DatabaseError) -> str:
+    text = str(error)
+    if "not a database" in text or "malformed" in text:
+        return " (it is damaged, or no store: move it away or name another)"
+    return " (another process is using it)" if "locked" in text else ""
+
+
+def _locked(path: Path) -> IO[str]:
+    """Make ``path``'s folder, and take the lock beside it; the file object holds the lock until it is closed."""
+    if path.is_dir():
+        raise BadInput(f"cannot write the store {path}: it is a folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path.with_name(path.name + ".lock"), "a+", encoding="utf-8")  # noqa: SIM115 - held, see _release
+    except OSError as error:
+        raise BadInput(f"cannot write the store {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.seek(0)
+        holder = lock.read().strip()
+        lock.close()
+        by = f" (process {holder})" if holder else ""
+        raise BadInput(f"the store {path} is being written by another run{by}: wait for it, or name another") from error
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def _connected(path: Path, read_only: bool) -> sqlite3.Connection:
+    """A connection that commits where told to; an existing file that is no database is found out here."""
+    if not read_only:
+        db = sqlite3.connect(path, timeout=BUSY_MS / 1000)
+    else:
+        journal = path.with_name(path.name + "-wal")
+        # A reader of a WAL file must be able to write beside it, unless nobody can be writing.
+        frozen = not os.access(path.parent, os.W_OK) and not (journal.exists() and journal.stat().st_size)
+        mode = "immutable=1" if frozen else "mode=ro"
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_MS / 1000)
+    try:
+        db.execute("PRAGMA synchronous = NORMAL")  # with WAL a kill loses nothing, a power cut the last cells
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.close()
+        raise
+    return db

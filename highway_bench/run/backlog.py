@@ -1,0 +1,127 @@
+"""Backlog: which cells of a run are in the store already, which can be run now, and which wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from highway_bench.cell import Cell
+from highway_bench.errors import HighwayBenchError
+from highway_bench.results.schema import FAILURES, Status
+from highway_bench.results.store import Store
+from highway_bench.run.digest import SourceTree, cell_digest, modules_of
+from highway_bench.run.job import Job
+from highway_bench.run.machine import machine_identity, torch_version
+from highway_bench.run.verdict import verdict
+from highway_bench.tasks._base import Task, tasks
+
+
+@dataclass
+class Item:
+    """A cell of the run. ``ran`` (what is run for it) and ``digest`` are known once the cells it needs have ended.
+
+    ``refused`` is the status and the reason of a cell that cannot be run, ``status`` how it ended, now or before.
+    """
+
+    cell: Cell
+    task: Task[Any]
+    needs: tuple[Cell, ...]
+    ran: Cell
+    digest: str = ""
+    refused: tuple[Status, str] | None = None
+    status: Status | None = None
+    stored: bool = False
+    chosen: bool = False
+
+
+@dataclass
+class Backlog:
+    """The cells of a run and all that they need, each once, in the order they were asked for.
+
+    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again. Of a group that is timed
+    together all are measured again if one is, so that ratios come from one run. Without ``resume`` nothing is done.
+    """
+
+    store: Store
+    resume: bool = True
+    items: dict[Cell, Item] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._tree = SourceTree()
+        self._before = self.store.digests() if self.resume else {}
+
+    def add(self, cells: Iterable[Cell]) -> None:
+        """Add ``cells``, and those that they need. Raises ``UnknownName`` for a task, block or family that is none."""
+        waiting = list(cells)
+        for cell in waiting:  # grows: a needed cell may need others
+            if cell not in self.items:
+                task = tasks.get(cell.task)
+                needs = tuple(task.needs(cell))
+                self.items[cell] = Item(cell, task, needs, ran=cell)
+                self._sources(cell)
+                waiting.extend(needs)
+
+    def ready(self) -> list[Item]:
+        """Items to run now: not yet chosen, and all they need has ended. Those that are done already are marked so."""
+        chosen: list[Item] = []
+        while fresh := [item for item in self.items.values() if self._is_fresh(item)]:
+            for item in fresh:
+                self._identify(item)
+            missing = {item.digest for item in fresh if self._before.get(item.digest) in {None, *FAILURES}}
+            paired = {self._group(item) for item in fresh if item.digest in missing and item.task.alone}
+            for item in fresh:
+                if item.digest in missing or self._group(item) in paired:
+                    item.chosen = True
+                    chosen.append(item)
+                else:
+                    item.status, item.stored = self._before[item.digest], True
+        return chosen
+
+    def check_all_ended(self) -> None:
+        """Raise where cells are left that wait for each other: a mistake of their task's."""
+        left = [item.cell for item in self.items.values() if item.status is None]
+        if left:
+            raise HighwayBenchError(f"{len(left)} cells need each other in a circle, among them: {left[0]}")
+
+    def jobs(self, items: Sequence[Item], plugins: Sequence[str]) -> list[Job]:
+        """``items`` in groups. Jobs that run side by side come longest first, so that none is left alone at the end."""
+        groups: dict[Hashable, list[Item]] = {}
+        for item in items:
+            groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
+        in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
+        return [_job(group, plugins) for group in in_order]
+
+    def _is_fresh(self, item: Item) -> bool:
+        return item.status is None and not item.chosen and all(self.items[need].status for need in item.needs)
+
+    def _identify(self, item: Item) -> None:
+        found = {need: self.store.scalars(self.items[need].digest) for need in item.needs}
+        try:
+            item.ran = item.task.resolve(item.cell, found)
+        except Exception as error:
+            item.refused = verdict(error)
+        meter = item.task.meter
+        item.digest = cell_digest(
+            item.cell, ran=None, sources=self._sources(item.cell),
+            task_version=item.task.version, machine=machine_identity(item.cell.device)[0] if meter else None,
+            torch=torch_version() if meter else None)
+
+    def _sources(self, cell: Cell) -> str:
+        modules, variant = modules_of(cell)
+        return f"{self._tree.digest(modules)} {variant}"
+
+    def _group(self, item: Item) -> tuple[str, Hashable]:
+        return item.task.name, item.task.group(item.ran)
+
+
+def _estimate(group: Sequence[Item]) -> float:
+    return sum(item.task.estimate(item.ran) for item in group)
+
+
+def _job(group: Sequence[Item], plugins: Sequence[str]) -> Job:
+    first = group[0]
+    modes = "+".join(sorted({item.ran.mode for item in group}))
+    return Job(task=first.task.name, keys=tuple(item.digest for item in group), cells=tuple(item.ran for item in group),
+               mode=modes, threads=first.ran.threads, alone=first.task.alone,
+               timeouts=tuple(item.task.timeout(item.ran) for item in group), plugins=tuple(plugins))

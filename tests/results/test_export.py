@@ -1,0 +1,83 @@
+"""Stores leave for other programs, and come together from other machines, with nothing lost."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput
+from highway_bench.results import COLUMNS, Row, Store, export, merge, row
+
+EARLY, LATE = "2026-01-01T00:00:00.000000+00:00", "2026-01-02T00:00:00.000000+00:00"
+
+
+def one(digest: str, value: float, time: str = EARLY, run: str = "r") -> list[Row]:
+    return [row(digest=digest, metric="time", value=value, time_utc=time, run_id=run, status="ok",
+                recipe='{"rate":0.1}', samples="[1.0,2.0]", message="a, b\n“c”")]
+
+
+def fill(path: Path, *cells: list[Row], run: str = "r") -> Path:
+    with Store(path) as store:
+        store.add_run(run, {"machine": run})
+        for rows in cells:
+            store.put(rows[0]["digest"], rows)
+    return path
+
+
+def test_csv(tmp_path: Path) -> None:
+    with Store(fill(tmp_path / "s", one("a", 0.1 + 0.2))) as store:
+        assert export(store, tmp_path / "new" / "out.csv") == 1
+    with (tmp_path / "new" / "out.csv").open(encoding="utf-8", newline="") as lines:
+        read, = csv.DictReader(lines)
+    assert list(read) == list(COLUMNS)
+    assert (float(read["value"]), read["low"], read["message"], read["recipe"]) == (
+        0.1 + 0.2, "", "a, b\n“c”", '{"rate":0.1}')
+
+
+def test_jsonl(tmp_path: Path) -> None:
+    with Store(fill(tmp_path / "s", one("a", 1.0), one("b", 2.0))) as store:
+        assert export(store, tmp_path / "out.jsonl") == 2
+    read = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [r["digest"] for r in read] == ["a", "b"]
+    assert (read[0]["recipe"], read[0]["samples"], read[0]["low"]) == ({"rate": 0.1}, [1.0, 2.0], None)
+
+
+def test_export_elsewhere(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        with pytest.raises(BadInput, match=r"must end in \.csv or \.jsonl"):
+            export(store, tmp_path / "out.parquet")
+        (tmp_path / "out.csv").mkdir()
+        with pytest.raises(BadInput, match=r"cannot write .*Is a directory"):
+            export(store, tmp_path / "out.csv")
+
+
+def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> None:
+    into = fill(tmp_path / "into", one("both", 1.0, EARLY), one("kept", 2.0, LATE, "mine"), run="mine")
+    first = fill(tmp_path / "first", one("both", 3.0, LATE, "theirs"), one("kept", 4.0, EARLY), run="theirs")
+    second = fill(tmp_path / "second", one("new", 5.0), run="third")
+    assert merge(into, first, second) == 2
+    with Store(into, read_only=True) as store:
+        assert {r["digest"]: r["value"] for r in store.rows()} == {"both": 3.0, "kept": 2.0, "new": 5.0}
+        assert set(store.runs()) == {"mine", "theirs", "third"}
+    with Store(first, read_only=True) as store:
+        assert len(store.rows()) == 2
+    assert merge(into, first, second) == 0
+
+
+def test_merge_into_a_new_store(tmp_path: Path) -> None:
+    first = fill(tmp_path / "first", one("a", 1.0))
+    assert merge(tmp_path / "into", first) == 1
+
+
+def test_merge_checks_all_before_it_writes(tmp_path: Path) -> None:
+    good = fill(tmp_path / "good", one("a", 1.0))
+    bad = tmp_path / "bad"
+    bad.write_text("nothing of the kind, but long enough for a header to be read from it ........................... ")
+    for others, message in [((good, bad), "not a database"), ((good, tmp_path / "absent"), "no store at"),
+                            ((), "nothing to merge"), ((tmp_path / "into",), "into itself")]:
+        with pytest.raises(BadInput, match=message):
+            merge(tmp_path / "into", *others)
+        assert not (tmp_path / "into").exists()

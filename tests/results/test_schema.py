@@ -1,0 +1,39 @@
+"""The row's columns are a promise to every store that exists: a change here needs a new ``SCHEMA``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.results.schema import COLUMNS, FAILURES, OUTCOMES, SCHEMA, UNIQUE, Status, row
+
+FROZEN = {
+    1: "schema run_id time_utc commit machine gpu device torch threads task task_version block block_options family "
+       "family_options match width nominal_width depth batch_size seq_len phase dtype mode dataset recipe trial seed "
+       "metric axis index unit better status message value low high n samples params flops_per_item digest",
+}
+
+
+def test_columns_are_frozen() -> None:
+    assert list(COLUMNS) == FROZEN[SCHEMA].split()
+    assert UNIQUE == ("digest", "metric", "axis", "index")
+    assert {kind for kind, _ in COLUMNS.values()} == {"INTEGER", "REAL", "TEXT"}
+
+
+def test_every_field_of_a_cell_has_its_column() -> None:
+    assert {item.name for item in fields(Cell)} <= set(COLUMNS)
+
+
+def test_every_status_is_an_outcome_a_failure_or_a_skip() -> None:
+    assert OUTCOMES | FAILURES | {Status.SKIPPED} == set(Status)
+    assert not OUTCOMES & FAILURES
+
+
+def test_row() -> None:
+    made = row(metric="time", value=1.0)
+    assert list(made) == list(COLUMNS)
+    assert (made["schema"], made["axis"], made["index"], made["seed"]) == (SCHEMA, "", 0.0, None)
+    with pytest.raises(KeyError, match="colour"):
+        row(colour="red")

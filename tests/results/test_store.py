@@ -1,0 +1,188 @@
+"""The store: whole cells or nothing, one writer, and one clear line where a file is not what it should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.results import COLUMNS, Row, Store, row
+
+
+def some(digest: str, *values: float | None, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
+    return [row(**{"digest": digest, "metric": "time", "axis": "step", "index": float(index), "value": value,
+                   "time_utc": time, "status": "ok", "run_id": "r", "samples": json.dumps([value]), **columns})
+            for index, value in enumerate(values)]
+
+
+def test_rows_come_back_as_they_were_put(tmp_path: Path) -> None:
+    put = some("a", 0.1 + 0.2, None, 1e-300, block="highway", seed=3)
+    with Store(tmp_path / "deep" / "er" / "store.sqlite") as store:
+        store.put("a", put)
+        assert store.rows() == put
+    with Store(tmp_path / "deep" / "er" / "store.sqlite", read_only=True) as store:
+        assert store.rows() == put
+
+
+def test_put_replaces_a_cell_whole_or_not_at_all(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", some("a", 1.0, 2.0, 3.0))
+        store.put("b", some("b", 9.0))
+        store.put("a", some("a", 4.0))
+        assert [r["value"] for r in store.rows(digest="a")] == [4.0]
+        for wrong in (some("a", 5.0) * 2, some("b", 5.0), some("a", float("inf")), some("a", float("nan"))):
+            with pytest.raises(ValueError, match=r"contradict|another digest|not finite"):
+                store.put("a", wrong)
+        assert [r["value"] for r in store.rows()] == [9.0, 4.0]
+
+
+def test_filters(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", some("a", 1.0, block="plain"))
+        store.put("b", some("b", 2.0, block="highway", trial=1))
+        assert [r["digest"] for r in store.rows(block="highway")] == ["b"]
+        assert [r["digest"] for r in store.rows(trial=None)] == ["a"]
+        assert [r["digest"] for r in store.rows(block=["plain", "highway"], value=2.0)] == ["b"]
+        assert store.rows(block=[]) == []
+        with pytest.raises(UnknownName, match="unknown column 'blocks'; did you mean block"):
+            store.rows(blocks="plain")
+
+
+def test_status_of_a_cell(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        for digest, statuses in {"a": ["ok", "skipped"], "b": ["ok", "diverged"], "c": ["ok", "failed", "stalled"],
+                                 "d": ["skipped"]}.items():
+            store.put(digest, [some(digest, 1.0, status=status, metric=status)[0] for status in statuses])
+        assert store.digests() == {"a": "ok", "b": "diverged", "c": "failed", "d": "skipped"}
+
+
+def test_scalars(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", [*some("a", 1.0), row(digest="a", metric="loss", value=0.5, status="ok")])
+        assert store.scalars("a") == {"loss": 0.5}
+
+
+def test_frame(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        empty = store.frame()
+        assert list(empty.columns) == list(COLUMNS)
+        store.put("a", some("a", 1.5, None, depth=10))
+        frame = store.frame(digest="a")
+    assert (frame.dtypes == empty.dtypes).all()
+    assert frame["depth"].tolist() == [10, 10]
+    assert frame["seq_len"].isna().all()
+    assert frame["value"].isna().tolist() == [False, True]
+    assert frame["samples"].tolist() == ["[1.5]", "[null]"]
+
+
+def test_runs(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        store.add_run("one", {"command": ["run"], "finished": None})
+        store.add_run("two", {"blocks": {"highway": {"equation": "y = H(x)·T(x) + x·(1 − T(x))"}}})
+        store.add_run("one", {"command": ["run"], "finished": "now"})
+        assert list(store.runs()) == ["one", "two"]
+        assert store.runs()["one"]["finished"] == "now"
+
+
+def test_one_writer_and_many_readers(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with Store(path) as store:
+        store.put("a", some("a", 1.0))
+        with Store(path, read_only=True) as reader:
+            assert len(reader.rows()) == 1
+            store.put("b", some("b", 1.0))
+            assert len(reader.rows()) == 2
+            with pytest.raises(BadInput, match="readonly"):
+                reader.put("c", some("c", 1.0))
+        with pytest.raises(BadInput, match=rf"being written by another run \(process {os.getpid()}\): wait for it"):
+            Store(path)
+    Store(path).close()
+
+
+def test_writer_in_another_process(tmp_path: Path) -> None:
+    with Store(tmp_path / "s"):
+        code = f"from highway_bench.results import Store; Store({str(tmp_path / 's')!r})"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
+                              env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert done.returncode == 1
+    assert "is being written by another run" in done.stderr
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+
+
+def foreign(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE songs (title TEXT)")
+    db.close()
+
+
+def truncated(path: Path) -> None:
+    with Store(path) as store:
+        for number in range(50):
+            store.put(str(number), some(str(number), *[1.0] * 20))
+    path.write_bytes(path.read_bytes()[:6000])
+
+
+def newer(path: Path) -> None:
+    with Store(path):
+        pass
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("UPDATE meta SET value = '2' WHERE name = 'schema'")
+    db.close()
+
+
+def other_columns(path: Path) -> None:
+    with Store(path):
+        pass
+    db = sqlite3.connect(path)
+    with db:
+        db.execute('ALTER TABLE "rows" DROP COLUMN "dtype"')
+    db.close()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize(("spoil", "message"), [
+    (garbage, "file is not a database"),
+    (foreign, "is a database, but no highway_bench store"),
+    (truncated, "malformed"),
+    (newer, r"has schema 2, this version reads up to 1: update highway_bench"),
+    (other_columns, "columns of its rows are not those of schema 1"),
+])
+def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], message: str, read_only: bool) -> None:
+    path = tmp_path / "s.sqlite"
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match=message) as caught:
+        Store(path, read_only=read_only).rows()
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+    with pytest.raises(BadInput, match=message):  # and the lock was let go
+        Store(path).rows()
+
+
+def test_path_that_cannot_be_a_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"cannot write the store .*: (Not a directory|File exists)"):
+        Store(tmp_path / "file" / "s.sqlite")
+    with pytest.raises(BadInput, match="it is a folder"):
+        Store(tmp_path)
+    with pytest.raises(BadInput, match="no store at"):
+        Store(tmp_path / "absent.sqlite", read_only=True)
+    assert not (tmp_path / "absent.sqlite").exists()
+
+
+def test_reading_results_takes_no_torch() -> None:
+    code = "import sys, highway_bench.results; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=env).returncode == 0

@@ -1,0 +1,54 @@
+"""What the runner's tests share: the fake tasks, a store, and cells whose recipe says what happens to them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.results import Store
+from highway_bench.tasks import tasks
+
+FAKES = "runner_fakes"
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The plug-in with the fake tasks: importable here and in workers, forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    before = set(tasks.names())
+    importlib.import_module(FAKES)
+    yield FAKES
+    for name in set(tasks.names()) - before:
+        tasks.unregister(name)
+    sys.modules.pop(FAKES, None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "store.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.txt"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def cell(log: Path) -> Callable[..., Cell]:
+    """Makes a cell of a fake task; what is no field of a cell goes into the recipe."""
+
+    def make(do: str = "measure", *, task: str = "fake", block: str = "plain", depth: int = 1, seed: int = 0,
+             **recipe: Any) -> Cell:
+        return Cell(task=task, block=block, family="dense", depth=depth, width=8, nominal_width=8, seed=seed,
+                    recipe={"do": do, "log": str(log), **recipe})
+
+    return make
