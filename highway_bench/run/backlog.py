@@ -103,7 +103,7 @@ class Backlog:
             item.refused = verdict(error)
         meter = item.task.meter
         item.digest = cell_digest(
-            item.cell, ran=None, sources=self._sources(item.cell),
+            item.cell, ran=item.ran if item.ran != item.cell else None, sources=self._sources(item.cell),
             task_version=item.task.version, machine=machine_identity(item.cell.device)[0] if meter else None,
             torch=torch_version() if meter else None)
 

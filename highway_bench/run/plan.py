@@ -160,7 +160,7 @@ def grid_families(grid: Grid, selection: Selection) -> list[Family]:
     patterns = [family for family in wanted if isinstance(family, str) and ":" not in family]
     kept = [name for name in families.select(*grid.families) if patterns and name in families.select(*patterns)]
     named = [*kept, *(one for one in own if isinstance(one, str))]
-    made = [make_family(name, **selection.family_options) for name in named]
+    made = [make_family(name, **{**grid.family_options, **selection.family_options}) for name in named]
     given = [family for family in own if not isinstance(family, str)]
     for family in given:
         check_travels(family)

@@ -48,6 +48,7 @@ class Grid:
 
     task: str
     families: Sequence[str] = ("*",)
+    family_options: Mapping[str, Any] = field(default_factory=dict)
     blocks: Sequence[str] = ("*",)
     depths: Sequence[int] = (4,)
     on_cpu: Sizes = TIMED

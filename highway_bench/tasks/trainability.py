@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import torch
@@ -131,7 +131,7 @@ class Trainability(Task[TrainingWork]):
         yield one("seconds_to_threshold", times[reached - 1] if reached else None)
         yield one("step_seconds", median(after - before for before, after in zip([0.0, *times], times, strict=False)))
         yield one("rate", work.training.recipe.rate)
-        yield budget_mismatch(cell)
+        yield replace(budget_mismatch(cell), status=status, message=message)
         if finite:
             kind, network = work.dataset.target_kind, work.training.network
             train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)

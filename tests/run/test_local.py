@@ -1,0 +1,34 @@
+"""The local engine by itself: what it gives after an interrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from highway_bench.cell import Cell
+from highway_bench.run.job import Ended, Job
+from highway_bench.run.local import LocalEngine
+
+
+def job_of(*cells: Cell, plugin: str) -> Job:
+    return Job(task="fake-trials", keys=tuple(str(place) for place in range(len(cells))), cells=cells, mode="eager",
+               threads=1, alone=False, timeouts=(20.0,) * len(cells), plugins=(plugin,))
+
+
+def test_drain_gives_again_what_was_not_taken(fakes: str, cell: Callable[..., Cell]) -> None:
+    """An interrupt while the runner was storing a cell: the engine cannot know that it was stored."""
+    job = job_of(*(cell(task="fake-trials", seed=seed) for seed in range(3)), plugin=fakes)
+    with LocalEngine(1) as engine:
+        events = engine.run([job])
+        first = next(event for event in events if isinstance(event, Ended))
+        second = next(event for event in events if isinstance(event, Ended))
+        assert (first.result.place, second.result.place) == (0, 1)
+        left = [event.result.place for event in engine.drain()]
+    assert left in ([1], [1, 2])  # the third may have ended by then
+
+
+def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
+    cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "kill", "raise", "exit"])]
+    with LocalEngine(2) as engine:
+        events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
+    ended = sorted((event.job.keys[event.result.place], event.result.status) for event in events)
+    assert ended == [("0", "ok"), ("1", "crashed"), ("2", "failed"), ("3", "crashed")]
