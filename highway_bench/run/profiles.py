@@ -35,7 +35,6 @@ TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "im
 CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
 
 SGD_RATES = (0.3, 0.1, 0.03, 0.01)
-ADAM_RATES = (0.01, 0.003, 0.001, 0.0003)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +120,11 @@ STANDARD = Profile("standard", "the answer on two CPU cores within ten minutes",
     timing(0.2, 15, phases=("forward-backward",)),
     timing(0.3, 15, phases=("forward-backward",), families=("dense", "dense-pair"), depths=(10, 50)),
     timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
-    ladder(steps=300, seeds=5, rates=SGD_RATES[:3], families=("dense",), depths=(10, 20, 50, 100)),
-    ladder(steps=300, seeds=5, rates=SGD_RATES[:3], families=("dense-pair",), depths=(10, 20, 50)),
+    ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
+    ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense-pair",), depths=(10, 50)),
+    # x + g(Wx + b) under He weights multiplies the stream at every layer, so its verdict needs this control.
+    ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), blocks=("residual",),
+           family_options={"init": "scaled-branch"}, depths=(10, 20, 50, 100)),
     short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
 ))
 
