@@ -32,8 +32,14 @@ class CustomFamily(Transform):
             raise BadInput(f"family {self.name!r} keeps the shape; it cannot change {site.in_width} into {site.width}")
         return made(self.factory, site.width, self.name)
 
+    @property
+    def width_step(self) -> int:
+        """The least width that the factory takes: heads and groups divide its multiples as well."""
+        return least_width(self.factory, self.kind, self.name)
+
     def check_width(self, width: int) -> None:
-        super().check_width(width)
+        if width < 1:
+            raise BadInput(f"width must be at least 1, not {width}")
         change = shape_change(made(self.factory, width, self.name), width, self.kind)
         if change is not None:
             raise BadInput(f"family {self.name!r} must keep the shape of its input; at width {width} {change}")
@@ -95,6 +101,18 @@ def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
     if not isinstance(y, torch.Tensor):
         return f"{tuple(shape)} gives a {type(y).__name__}, not a tensor"
     return None if y.shape == torch.Size(shape) else f"{tuple(shape)} becomes {tuple(y.shape)}"
+
+
+@cache
+def least_width(factory: Callable[[int], nn.Module], kind: Kind, name: str, *, at_most: int = 64) -> int:
+    """The least width at which ``factory`` gives a module that keeps the shape; 1 where none up to ``at_most`` does."""
+    for width in range(1, at_most + 1):
+        try:
+            if shape_change(made(factory, width, name), width, kind) is None:
+                return width
+        except BadInput:  # a width that the factory refuses; the next may do
+            continue
+    return 1
 
 
 def made(factory: Callable[[int], nn.Module], width: int, name: str) -> nn.Module:
