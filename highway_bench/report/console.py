@@ -1,0 +1,51 @@
+"""The summary in a terminal: the tables of the page, fewer of them."""
+
+from __future__ import annotations
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from highway_bench.report.frame import prepared
+from highway_bench.report.present import Shown
+from highway_bench.report.sections import failure_table, summary_tables
+from highway_bench.report.tables import answer
+
+
+def print_summary(rows: pd.DataFrame, console: Console) -> None:
+    """Print the answer, the summary and what failed. Raises ``NothingMeasured`` for an empty frame."""
+    frame = prepared(rows)
+    contest = None
+    for sentence in answer(frame):
+        if sentence.contest and sentence.contest != contest:
+            console.print(Text(sentence.contest, style="bold"), highlight=False)
+            contest = sentence.contest
+        console.print(Text.assemble((sentence.lead, "bold"), " ", sentence.rest), highlight=False)
+    for shown in summary_tables(frame):
+        console.print()
+        print_table(shown, console)
+    failed = failure_table(frame)
+    if failed.entries:
+        console.print()
+        print_table(failed, console)
+
+
+def print_table(shown: Shown, console: Console) -> None:
+    """One table. Names are printed as they are: brackets in them are no markup."""
+    table = Table(
+        title=Text(shown.title),
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        caption=Text(shown.note) if shown.note else None,
+        show_edge=False,
+        pad_edge=False,
+    )
+    for head in shown.heads:
+        table.add_column(Text(head.text), justify="right" if head.number else "left", overflow="fold")
+    for row in shown.entries:
+        table.add_row(*(Text(entry.text) for entry in row))
+    console.print(table)
+    if shown.left_out:
+        console.print(f"and {shown.left_out:,} more", highlight=False)

@@ -1,0 +1,77 @@
+"""The words of a report, explained on the page for someone who has read nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "block",
+        "How a layer's input x and its transform H(x) are joined: plain (H alone), highway, residual and so on. "
+        "H is the same under every block; only the connection differs.",
+    ),
+    ("family", "What H is: a dense layer, a convolution, attention, …"),
+    ("depth", "Layers that the block joins. A stem before them and a head after them are not counted."),
+    (
+        "equal params, width or flops",
+        "What is held equal between blocks. A gate has weights of its own, so under equal "
+        "parameters a gated layer is narrower than a plain one; “parameters off” is what rounding of widths leaves.",
+    ),
+    (
+        "trains",
+        "A run succeeds if every loss is finite and the mean of its last 5 % of training losses is at most a "
+        "tenth of what always giving the same answer would score. A depth trains if at least nine of ten seeds "
+        "succeed. Fewer than ten seeds make a verdict provisional, fewer than five make none.",
+    ),
+    (
+        "stalled, diverged",
+        "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
+        "A diverged run ranks last and is never dropped.",
+    ),
+    (
+        "L_max",
+        "The largest depth of the ladder that trains with every shallower one training too. A rule, not an estimate. "
+        "“≥” means that the ladder ended first, “<” that its first depth did not train.",
+    ),
+    (
+        "L50",
+        "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a 95 % "
+        "bootstrap interval over seeds. “>” and “<” mean that it lies beyond the ladder.",
+    ),
+    ("k of n [low, high]", "Successes of runs with the 95 % Wilson interval of their share."),
+    (
+        "learning rate",
+        "“Tuned” means that at every depth each block tried the same rates equally often; the rate of lowest "
+        "final loss was run again on fresh seeds, and only these runs count.",
+    ),
+    (
+        "final loss [low, high]",
+        "Geometric mean over seeds of the mean of the last 5 % of training losses, with the 95 % t "
+        "interval of its logarithm. Where a run diverged: the median with that run as infinite, without interval.",
+    ),
+    (
+        "to threshold",
+        "Seconds of training until the mean loss first meets the threshold: median over seeds, those that "
+        "never do counted as infinite.",
+    ),
+    (
+        "step ÷ plain's",
+        "Step time over plain's. With an interval: both were sampled in turn in one process, and the "
+        "interval is of that paired ratio. Without: they were timed apart, so trust it less.",
+    ),
+    ("step time [p10, p90]", "Median and percentiles of all samples after warm-up; none is dropped."),
+    (
+        "noise floor",
+        "How far apart two halves of one cell's own samples look: a difference between cells below it may be noise.",
+    ),
+    (
+        "of roofline, time ÷ floor",
+        "The floor is the time that this device's own measured matrix-product rate and copy "
+        "bandwidth would allow. The share is what of it is reached; time ÷ floor is its inverse.",
+    ),
+    ("FLOP", "A multiply-add is two."),
+    ("bytes a layer", "Activations that one layer keeps for the backward pass."),
+    ("no verdict", "One short run, to see that the loss falls at all. It says nothing on depth and ranks nothing."),
+    ("not testable with this budget", "No block succeeded with any seed, so the depth tells blocks apart by nothing."),
+    ("three significant digits", "Printed numbers are rounded so; the store keeps every digit."),
+)

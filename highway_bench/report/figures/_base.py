@@ -1,0 +1,151 @@
+"""What every figure shares: settings, axes, legend, and a title that says what was found."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from highway_bench.report.number import quantity
+from highway_bench.report.style import RC, Look
+
+WIDTH: Final = 4.8
+"""Inches. Narrow enough that the letters of a figure shrunk to a phone's width can still be read."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure. ``name`` is a file name's stem, ``title`` the finding, ``alt`` says in words what is drawn."""
+
+    name: str
+    title: str
+    alt: str
+    caption: str
+    figure: Figure
+
+
+class NothingToShow(Exception):
+    """There are no data for a figure; the message says what would have to be measured."""
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """matplotlib's settings of this package, for drawing and for saving."""
+    with mpl.rc_context():
+        mpl.rcdefaults()  # whatever the user's own matplotlibrc says
+        mpl.rcParams.update(RC)
+        yield
+
+
+def panels(count: int, columns: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with ``count`` panels in up to ``columns`` columns, each ``height`` inches high; unused ones hidden."""
+    columns = min(count, columns)
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(WIDTH, rows * height + 0.9), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, **options)
+    axes = list(grid.flat)
+    for unused in axes[count:]:
+        unused.set_visible(False)
+        above = axes[axes.index(unused) - columns]
+        above.xaxis.set_tick_params(which="both", labelbottom=True)  # the lowest visible panel of its column
+    return figure, axes[:count]
+
+
+def head(figure: Figure, title: str) -> None:
+    """Write the finding above ``figure``, at its left edge, in as many lines as it takes."""
+    figure.suptitle(
+        textwrap.fill(title, 52, break_on_hyphens=False), x=0.01, ha="left", fontsize=10.5, fontweight="bold"
+    )
+
+
+def legend(figure: Figure, looks: Mapping[str, Look], extra: Iterable[Line2D] = (), *, lines: bool = False) -> None:
+    """One legend for the whole figure, below it."""
+    handles = [
+        Line2D(
+            [], [], color=look.colour, marker=look.marker, linestyle=look.dash if lines else "none", label=shown(name)
+        )
+        for name, look in looks.items()
+    ]
+    handles += list(extra)
+    figure.legend(
+        handles=handles,
+        loc="outside lower left",
+        ncols=min(3, len(handles)),
+        columnspacing=1.4,
+        handlelength=2.6 if lines else 1.2,
+    )
+
+
+def mark(marker: str, label: str, colour: str = "#555555", *, filled: bool = True) -> Line2D:
+    """A legend's entry that is not a block."""
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        marker=marker,
+        linestyle="none",
+        label=label,
+        markerfacecolor=colour if filled else "white",
+    )
+
+
+def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Iterable[float] | None = None) -> None:
+    """Make an axis logarithmic, its ticks written in full with a unit's prefix; ``at`` fixes where they stand."""
+    axis: Axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    low, high = sorted(axis.get_view_interval())
+    decades = math.log10(high / low) if low > 0 else 1.0
+    if at is not None:
+        axis.set_major_locator(FixedLocator(sorted(at)))
+    elif decades < 0.7:
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    elif decades < 1.3:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    elif decades < 2.7:
+        axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+    else:
+        axis.set_major_locator(LogLocator(numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, unit)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _tick(value: float, unit: str) -> str:
+    if unit == "1":
+        return f"{value:.0e}" if value < 1e-3 else f"{value:,.10g}"
+    number, _, rest = quantity(value, unit).partition(" ")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {rest}"
+
+
+def shown(name: str, width: int = 34) -> str:
+    """A name that fits: a plug-in's may be long. A leading underscore would hide it from a legend."""
+    text = textwrap.shorten(name, width, placeholder="…") if len(name) > width else name
+    text = text if text and len(text) <= width else name[: width - 1] + "…"
+    return f" {text}" if text.startswith("_") else text
+
+
+def dodge(place: int, count: int, room: float = 0.7) -> float:
+    """Where the ``place``-th of ``count`` marks stands about a category's centre."""
+    return 0.0 if count < 2 else room * (place / (count - 1) - 0.5)
+
+
+def joined(parts: Iterable[str], most: int = 12) -> str:
+    """Sentences of an alt text, the rest counted where there are many."""
+    parts = list(parts)
+    more = f"; and {len(parts) - most} more" if len(parts) > most else ""
+    return "; ".join(parts[:most]) + more + "."
+
+
+Draw = Callable[[pd.DataFrame], list[Picture]]
+"""A kind of figure: rows to pictures, or ``NothingToShow``."""

@@ -1,0 +1,110 @@
+"""Final training loss against depth, on log axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from highway_bench.report.figures._base import (
+    NothingToShow,
+    Picture,
+    head,
+    joined,
+    legend,
+    log_axis,
+    mark,
+    panels,
+    settings,
+)
+from highway_bench.report.frame import prepared
+from highway_bench.report.number import three
+from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.trainability import contests, trainability_table
+from highway_bench.report.tables.words import contest_text
+
+
+def loss_by_depth(rows: pd.DataFrame) -> list[Picture]:
+    """A picture a contest: a line a block; a depth at which a run diverged is a cross at the top."""
+    frame = prepared(rows)
+    look = looks(frame["label"])
+    pictures = [
+        _picture(f"loss-by-depth-{number}", contest, part[part["final_loss"].notna()], look)
+        for number, (contest, part) in enumerate(contests(trainability_table(frame)), start=1)
+        if np.isfinite(part["final_loss"]).any()
+    ]
+    if not pictures:
+        raise NothingToShow("loss by depth needs the trainability task with verdicts")
+    return pictures
+
+
+def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[str, Look]) -> Picture:
+    blocks = [block for block in look if (part["block"] == block).any()]
+    depths = sorted(part["depth"].unique())
+    told: list[str] = []
+    with settings():
+        figure, (axes,) = panels(1, 1, 3.3)
+        for turn, block in enumerate(blocks):
+            rungs = part[part["block"] == block].sort_values("depth")
+            style = look[block]
+            # A few per cent aside, so that bars of equal depth do not cover each other.
+            at = rungs["depth"] * 1.022 ** (turn - (len(blocks) - 1) / 2)
+            finite = np.isfinite(rungs["final_loss"])
+            axes.plot(
+                at.where(finite),
+                rungs["final_loss"].where(finite),
+                color=style.colour,
+                marker=style.marker,
+                linestyle=style.dash,
+            )
+            axes.vlines(at, rungs["loss_low"], rungs["loss_high"], color=style.colour, linewidth=2.2, alpha=0.45)
+            if not finite.all():
+                axes.plot(
+                    at[~finite],
+                    np.full(int((~finite).sum()), 0.985),
+                    marker="x",
+                    markersize=7,
+                    linestyle="none",
+                    color=style.colour,
+                    transform=axes.get_xaxis_transform(),
+                    clip_on=False,
+                )
+            told += [
+                f"{block} at depth {depth}: " + (f"{three(loss)} nat" if np.isfinite(loss) else "diverged")
+                for depth, loss in zip(rungs["depth"], rungs["final_loss"], strict=True)
+            ]
+        log_axis(axes, "y")
+        axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
+        log_axis(axes, "x", at=depths)
+        axes.set_xlabel("depth, layers (log)")
+        axes.set_ylabel("final training loss, nat (log)")
+        title = f"{contest['family_label']}: {_finding(part)}"
+        head(figure, title)
+        diverged = np.isinf(part["final_loss"]).any()
+        legend(
+            figure,
+            {block: look[block] for block in blocks},
+            [mark("x", "half or more diverged")] if diverged else [],
+            lines=True,
+        )
+    counts = sorted(set(part["n"]))
+    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    caption = (
+        f"{contest_text(contest)}. Geometric means over n = {n} seeds, bars 95 % t intervals of log10; where a "
+        "seed diverged the median, without interval."
+    )
+    return Picture(name, title, f"Final loss by depth. {joined(told, 60)}", caption, figure)
+
+
+def _finding(part: pd.DataFrame) -> str:
+    deepest = int(part["depth"].max())
+    here = part[part["depth"] == deepest].sort_values("final_loss", kind="stable")
+    best, last = here.iloc[0], here.iloc[-1]
+    if not np.isfinite(best["final_loss"]):
+        return f"at depth {deepest} no block keeps a finite loss"
+    first = f"at depth {deepest} {best['block']} ends at a loss of {three(best['final_loss'])}"
+    if len(here) == 1:
+        return first
+    worst = f"at {three(last['final_loss'])}" if np.isfinite(last["final_loss"]) else "in divergence"
+    return f"{first}, {last['block']} {worst}"

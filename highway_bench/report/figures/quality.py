@@ -1,0 +1,115 @@
+"""Quality against cost: final loss over training time and over bytes a layer, at one depth that all share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from highway_bench.report.figures._base import (
+    NothingToShow,
+    Picture,
+    head,
+    joined,
+    legend,
+    log_axis,
+    mark,
+    panels,
+    settings,
+)
+from highway_bench.report.frame import CONTEST, block_order, groups, prepared, rows_of
+from highway_bench.report.number import quantity, three
+from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.summary import summary
+from highway_bench.report.tables.trainability import gives_verdicts
+from highway_bench.report.tables.words import contest_text
+
+
+def quality_against_cost(rows: pd.DataFrame) -> list[Picture]:
+    """A picture a contest with two panels, a mark a block: lower left is better."""
+    frame = prepared(rows)
+    look, table = looks(frame["label"]), summary(frame)
+    pictures = []
+    for number, (contest, part) in enumerate(groups(table, CONTEST), start=1):
+        part = part[part["final_loss"].notna() & part["training_seconds"].gt(0)]
+        if contest["recipe"] and gives_verdicts(contest["recipe"]) and np.isfinite(part["final_loss"]).any():
+            pictures.append(_picture(f"quality-{number}", contest, part, look))
+    if not pictures:
+        raise NothingToShow("quality against cost needs the trainability task with verdicts")
+    return pictures
+
+
+def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[str, Look]) -> Picture:
+    depth = int(part["at_depth"].iloc[0])
+    costs = [("training_seconds", "s", f"training time, {depth} layers (log)")]
+    if part["bytes_per_layer"].gt(0).any():
+        costs.append(("bytes_per_layer", "B", "bytes kept a layer (log)"))
+    blocks = [block for block in block_order(part["block"]) if block in look]
+    told: list[str] = []
+    with settings():
+        figure, axes = panels(len(costs), 2, 2.9, sharey=True)
+        for panel, (cost, unit, label) in zip(axes, costs, strict=True):
+            for cell in rows_of(part[part[cost] > 0]):
+                style = look[cell["block"]]
+                if np.isfinite(cell["final_loss"]):
+                    panel.vlines(
+                        cell[cost], cell["loss_low"], cell["loss_high"], color=style.colour, linewidth=2.2, alpha=0.4
+                    )
+                    panel.plot(
+                        cell[cost],
+                        cell["final_loss"],
+                        marker=style.marker,
+                        markersize=7,
+                        color=style.colour,
+                        linestyle="none",
+                        markerfacecolor=style.colour if cell["verdict"] == "trains" else "white",
+                    )
+                else:
+                    panel.plot(
+                        cell[cost],
+                        0.985,
+                        marker="x",
+                        markersize=7,
+                        color=style.colour,
+                        clip_on=False,
+                        transform=panel.get_xaxis_transform(),
+                        linestyle="none",
+                    )
+            panel.margins(x=0.15)
+            log_axis(panel, "x", unit)
+            panel.set_xlabel(label)
+        log_axis(axes[0], "y")
+        axes[0].set_ylabel("final training loss, nat (log)")
+        for cell in rows_of(part):
+            loss = f"{three(cell['final_loss'])} nat" if np.isfinite(cell["final_loss"]) else "diverged"
+            kept = f", {quantity(cell['bytes_per_layer'], 'B')} a layer" if cell["bytes_per_layer"] > 0 else ""
+            told.append(f"{cell['block']}: {loss}, {quantity(cell['training_seconds'], 's')} of training{kept}")
+        title = f"{contest['family_label']}: {_finding(part, depth)}"
+        head(figure, title)
+        extra = (
+            [mark("o", "no verdict that it trains", "#555555", filled=False)]
+            if (part["verdict"] != "trains").any()
+            else []
+        )
+        extra += [mark("x", "diverged")] if np.isinf(part["final_loss"]).any() else []
+        legend(figure, {block: look[block] for block in blocks}, extra)
+    caption = (
+        f"{contest_text(contest)}. Depth {depth}; loss as in the figure by depth; time is the median step's times "
+        "the steps of a run. Lower left is better."
+    )
+    if len(costs) > 1:
+        caption += f" Bytes were counted at depth {part['bytes_depth'].dropna().iloc[0]:g}."
+    return Picture(name, title, f"Loss against training time and bytes a layer. {joined(told, 60)}", caption, figure)
+
+
+def _finding(part: pd.DataFrame, depth: int) -> str:
+    best = part.sort_values("final_loss", kind="stable").iloc[0]
+    fastest = part.sort_values("training_seconds", kind="stable").iloc[0]
+    first = f"at depth {depth} {best['block']} has the lowest loss, {three(best['final_loss'])}"
+    if best["block"] == fastest["block"]:
+        return f"{first}, and the shortest training, {quantity(best['training_seconds'], 's')}"
+    return (
+        f"{first}, for {three(best['training_seconds'] / fastest['training_seconds'])} times the training time of "
+        f"{fastest['block']}"
+    )

@@ -1,0 +1,159 @@
+"""Which learning rates train at which depth: every trial of the search, a panel a block."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.cell import canonical
+from highway_bench.report.figures._base import (
+    NothingToShow,
+    Picture,
+    head,
+    joined,
+    log_axis,
+    mark,
+    panels,
+    settings,
+    shown,
+)
+from highway_bench.report.frame import CONTEST, block_order, groups, prepared, recipe_of, rows_of
+from highway_bench.report.number import listed, three
+from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.trainability import contests, trainability_table, trials
+from highway_bench.report.tables.words import contest_name, contest_text
+from highway_bench.results.schema import OUTCOMES, Status
+
+TRAINED: Final = "trained"
+MARKS: Final = {
+    TRAINED: ("o", "#0072B2", True),
+    "stalled": ("o", "#999999", False),
+    "diverged": ("x", "#D55E00", True),
+    "failed": ("|", "#555555", True),
+}
+
+
+def rate_map(rows: pd.DataFrame) -> list[Picture]:
+    """A picture a contest: a mark a trial at its depth and rate, and a ring about the rate that the runs used."""
+    frame = prepared(rows)
+    tried, look = trials(frame), looks(frame["label"])
+    if tried.empty:
+        raise NothingToShow("the depth × rate map needs a rate search's trials")
+    ladders = list(contests(trainability_table(frame)))
+    pictures: list[Picture] = []
+    for contest, part in groups(tried.assign(tried=tried["recipe"], recipe=tried["recipe"].map(_searched)), CONTEST):
+        counted = [rungs for ladder, rungs in ladders if ladder | {"recipe": _searched(ladder["recipe"])} == contest]
+        pictures.append(_picture(f"rates-{len(pictures) + 1}", contest, part, counted, look))
+    return pictures
+
+
+def _picture(
+    name: str, contest: dict[str, Any], part: pd.DataFrame, counted: list[pd.DataFrame], look: dict[str, Look]
+) -> Picture:
+    part = part.assign(rate=[_rate(cell) for cell in rows_of(part)])
+    part = part[part["rate"] > 0].assign(outcome=[_outcome(cell) for cell in rows_of(part[part["rate"] > 0])])
+    blocks = [block for block in look if (part["block"] == block).any()]
+    depths = sorted(part["depth"].unique())
+    told: list[str] = []
+    with settings():
+        figure, axes = panels(len(blocks), 3, 1.5, sharex=True, sharey=True)
+        for panel, block in zip(axes, blocks, strict=True):
+            here = part[part["block"] == block]
+            for outcome, (marker, colour, filled) in MARKS.items():
+                cells = here[here["outcome"] == outcome]
+                if cells.empty:  # an empty line that is not clipped upsets the layout
+                    continue
+                panel.plot(
+                    cells["rate"],
+                    [depths.index(depth) for depth in cells["depth"]],
+                    marker=marker,
+                    color=colour,
+                    markerfacecolor=colour if filled else "white",
+                    linestyle="none",
+                    clip_on=False,
+                )
+            for rungs in counted:
+                used = rungs[(rungs["block"] == block) & rungs["rate"].gt(0) & rungs["depth"].isin(depths)]
+                if used.empty:
+                    continue
+                panel.plot(
+                    used["rate"],
+                    [depths.index(depth) for depth in used["depth"]],
+                    marker="o",
+                    markersize=10,
+                    color="black",
+                    markerfacecolor="none",
+                    linestyle="none",
+                    clip_on=False,
+                )
+            panel.set_title(shown(block, 22), loc="left")
+            for depth, rungs in here.groupby("depth"):
+                rates = sorted(rungs.loc[rungs["outcome"] == TRAINED, "rate"].unique())
+                told.append(f"{block} at depth {depth} trains at {', '.join(map(three, rates)) or 'no rate tried'}")
+        for panel in axes:
+            panel.set_ylim(len(depths) - 0.5, -0.5)
+            panel.set_yticks(range(len(depths)), [str(depth) for depth in depths])
+            panel.set_xlim(part["rate"].min() / 2, part["rate"].max() * 2)
+            log_axis(panel, "x", at=_decades(part["rate"].min(), part["rate"].max()))
+        for panel in axes[-3:]:
+            panel.set_xlabel("learning rate (log)")
+        figure.supylabel("depth, layers", fontsize=9)
+        title = _finding(part, contest)
+        head(figure, title)
+        present = [outcome for outcome in MARKS if (part["outcome"] == outcome).any()]
+        handles = [
+            mark(*MARKS[outcome][:1], outcome, MARKS[outcome][1], filled=MARKS[outcome][2]) for outcome in present
+        ]
+        ring = mark("o", "rate of the runs that count", "black", filled=False)
+        ring.set_markersize(9)
+        figure.legend(handles=[*handles, ring], loc="outside lower left", ncols=3, columnspacing=1.4)
+    caption = f"{contest_text(contest)}. One mark a trial, {len(part)} trials; they choose the rate, nothing else."
+    return Picture(name, title, f"Map of trials by depth and learning rate. {joined(told, 60)}", caption, figure)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Powers of ten among the rates, or the rates' ends where there are fewer than two."""
+    powers = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    inside = [power for power in powers if low / 1.5 <= power <= high * 1.5]
+    return inside if len(inside) > 1 else [low, high]
+
+
+def _searched(recipe: object) -> str:
+    """The recipe that a search and the runs it serves share: all but the rate."""
+    return canonical({name: value for name, value in recipe_of(recipe).items() if name not in ("rate", "rates")})
+
+
+def _rate(cell: dict[str, Any]) -> float:
+    """The rate of a trial: its metric, else its recipe's; NaN where neither says (a trial that crashed)."""
+    if cell["rate"] > 0:
+        return float(cell["rate"])
+    rate = recipe_of(cell["tried"]).get("rate")
+    return float(rate) if isinstance(rate, (int, float)) else float("nan")
+
+
+def _outcome(cell: dict[str, Any]) -> str:
+    if cell["status"] not in OUTCOMES:
+        return "failed"
+    if cell["status"] == Status.DIVERGED:
+        return "diverged"
+    return TRAINED if cell["success"] == 1 else "stalled"
+
+
+def _finding(part: pd.DataFrame, contest: dict[str, Any]) -> str:
+    trained = part[part["outcome"] == TRAINED]
+    if trained.empty:
+        return f"{contest_name(contest)}: no block trains at any rate and depth tried"
+    deepest = int(trained["depth"].max())
+    shares = (
+        trained[trained["depth"] == deepest].groupby("block").size()
+        / part[part["depth"] == deepest].groupby("block").size()
+    )
+    shares = shares.fillna(0).sort_values(ascending=False, kind="stable")
+    best, where = shares.index[0], f"{contest['family_label']}: at depth {deepest} "
+    k, n = (int(((cells["depth"] == deepest) & (cells["block"] == best)).sum()) for cells in (trained, part))
+    level = [block for block in block_order(shares.index) if shares[block] == shares.iloc[0]]
+    if len(level) > 1:
+        return f"{where}{listed(level)} train at the most rates, {k} of {n}"
+    return f"{where}{best} trains at more rates than any other, {k} of {n}"

@@ -1,0 +1,76 @@
+"""Where the numbers of a report come from: runs, machines, versions, and what the blocks say of themselves."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.report.frame import YARDSTICK, block_order
+
+ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+
+Runs = Mapping[str, Mapping[str, Any]]
+"""What is known of every run, by its id, as the store keeps it."""
+
+
+def blocks_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, str]]:
+    """What the runs say of the blocks that are on the page, the newest run's word counting."""
+    known: dict[str, Mapping[str, Any]] = {}
+    for provenance in runs.values():
+        known.update(provenance.get("blocks") or {})
+    found: list[dict[str, str]] = []
+    for name in block_order(rows["block"].dropna()):
+        spec = known.get(name)
+        if spec is None:
+            continue
+        source = str(spec.get("source") or "")
+        paper = ARXIV.search(source)
+        found.append(
+            {
+                "name": name + (" (the yardstick)" if name == YARDSTICK else ""),
+                "source": source,
+                "equation": str(spec.get("equation") or ""),
+                "summary": str(spec.get("summary") or ""),
+                "link": f"https://arxiv.org/abs/{paper.group(1)}" if paper else "",
+            }
+        )
+    return found
+
+
+def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
+    """Every run that has rows here, oldest first: what it said of itself, completed from its rows."""
+    found: list[dict[str, Any]] = []
+    ordered = rows.sort_values("time_utc", kind="stable", na_position="first")
+    for run_id in ordered["run_id"].drop_duplicates().dropna():
+        part = rows[rows["run_id"] == run_id]
+        said = {name: value for name, value in runs.get(run_id, {}).items() if name not in ("blocks", "families")}
+        command = said.pop("command", None)
+        facts: dict[str, str] = {}
+        if command:
+            facts["command"] = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
+        for column in ("machine", "gpu", "commit", "torch", "threads", "task_version"):
+            values = sorted(
+                {f"{value:g}" if isinstance(value, float) else str(value) for value in part[column].dropna()}
+            )
+            if values and column not in facts:
+                facts[column.replace("_", " ")] = ", ".join(values)
+        facts |= {
+            name: _flat(value) for name, value in said.items() if value not in (None, "", {}, []) and name not in facts
+        }
+        times = sorted(str(time) for time in part["time_utc"].dropna())
+        facts |= {"results": f"{len(part):,} rows" + (f", {times[0]} to {times[-1]}" if times else "")}
+        found.append({"id": run_id, "facts": list(facts.items())})
+    return found
+
+
+def _flat(value: Any) -> str:
+    """A value of a run's provenance in one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_flat(item)}" for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return " ".join(_flat(item) for item in value)
+    return str(value)

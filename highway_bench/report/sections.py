@@ -1,0 +1,227 @@
+"""The tables of a report in the form they are printed, on the page and in the terminal alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from highway_bench.report import present
+from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
+from highway_bench.report.number import NONE, between, quantity, three
+from highway_bench.report.present import Entry, Record, Shown
+from highway_bench.report.tables import failures, memory_table, summary, throughput_table, trainability_table
+from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
+from highway_bench.report.tables.words import contest_name, contest_text
+
+MOST = 1_000  # rows of a table on the page; a store may have tens of thousands
+
+
+def summary_tables(rows: pd.DataFrame) -> list[Shown]:
+    """The summary, a table a contest; what is the same in every row is said once, in the note."""
+    cost = [
+        present.ratio(
+            "step_ratio", "step ÷ plain's", "ratio_low", "ratio_high", "step time over plain's, 95 % interval"
+        ),
+        present.number("bytes_per_layer", "bytes a layer", "B", "kept for the backward pass"),
+        present.whole("params", "parameters"),
+    ]
+    trained = [
+        present.made("L_max", _l_max, "largest depth that trains with every shallower one"),
+        present.made("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
+        present.words("verdict", "verdict"),
+        present.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
+        present.made("to threshold", _reached, "median time of training until the loss threshold"),
+    ]
+    block = [present.words("block", "block")]
+    found: list[Shown] = []
+    for contest, part in groups(summary(prepared(rows)), [*CONTEST, "at_depth"]):
+        ladder = contest["recipe"] is not None
+        timed = part.loc[part["ratio_depth"].notna(), ["ratio_depth", "ratio_from"]].drop_duplicates()
+        alike = len(timed) == 1
+        columns = block + (trained if ladder else []) + cost
+        columns += [] if alike else [present.made("timed at", _timed, "whose steps were timed", is_number=False)]
+        title = contest_name(contest) if ladder else f"{contest['family_label']}, depth {contest['at_depth']}"
+        notes = _notes(contest, part, ladder) + ([_step(rows_of(timed)[0])] if alike else [])
+        found.append(present.shown(f"summary-{len(found) + 1}", title, part, columns, note=" ".join(notes)))
+    return found
+
+
+def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[str]:
+    if not ladder:
+        return ["No depth was trained with a verdict."]
+    notes = [
+        f"{contest_text(contest)}.",
+        f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}, "
+        f"the deepest at which any block trains."
+        if (part["verdict"] == TRAINS).any()
+        else f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}.",
+    ]
+    counted = sorted({int(depth) for depth in part["bytes_depth"].dropna()})
+    notes += [f"Bytes were counted at depth {', '.join(map(str, counted))}."] if counted else []
+    notes += ["Fewer than ten seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
+    limited = part["limited"].eq(True).any()
+    return notes + (["Limited by the budget: with other steps the frontier is elsewhere."] if limited else [])
+
+
+def _step(timed: dict[str, Any]) -> str:
+    return f"Steps were timed at depth {timed['ratio_depth']:g}: {timed['ratio_from']}."
+
+
+def whole_tables(rows: pd.DataFrame) -> list[Shown]:
+    """Everything measured: by task, a row a cell or a rung, then every training run; without those that are empty."""
+    frame = prepared(rows)
+    setting = [
+        present.words("family_label", "family"),
+        present.whole("depth", "depth"),
+        present.words("block", "block"),
+    ]
+    shape = [
+        present.whole("width", "width"),
+        present.whole("batch_size", "batch"),
+        present.whole("seq_len", "length"),
+        present.words("match", "equal"),
+        present.words("dtype", "dtype"),
+        present.words("device", "device"),
+        present.whole("params", "parameters"),
+        present.percent("budget_mismatch", "parameters off"),
+    ]
+    end = [present.words("status", "status"), present.words("message", "remark")]
+    timed = [
+        present.words("phase", "phase"),
+        present.words("mode", "mode"),
+        present.spread("step_time", "step time [p10, p90]", "step_low", "step_high", "s"),
+        present.number("step_time_p99", "p99", "s"),
+        present.whole("n", "samples"),
+        present.ratio("ratio", "÷ plain's [95 %]", "ratio_low", "ratio_high"),
+        present.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
+        present.number("throughput", "throughput", "sample/s"),
+        present.number("flop_rate", "FLOP rate", "FLOP/s"),
+        present.percent("roofline_share", "of roofline"),
+        present.number("slowdown", "time ÷ floor"),
+        present.number("first_step", "first step", "s"),
+        present.number("compile_time", "compile", "s"),
+        present.whole("graph_breaks", "graph breaks"),
+        present.whole("threads", "threads"),
+        present.words("machine", "machine"),
+    ]
+    bytes_of = [
+        present.number(name, heading, "B")
+        for name, heading in (
+            ("parameters", "weights"),
+            ("gradients", "gradients"),
+            ("optimiser_state", "optimiser state"),
+            ("saved_activations", "saved activations"),
+            ("saved_per_layer", "saved a layer"),
+            ("peak", "peak"),
+        )
+    ]
+    bytes_of += [present.ratio("layer_ratio", "a layer ÷ plain's", "", "")]
+    recipe = present.made("contest", lambda record: _contest(record), is_number=False)
+    rungs = [
+        *setting,
+        present.words("dataset", "data"),
+        present.words("verdict", "verdict"),
+        present.made("seeds that train", _k_of_n, "successes of runs, Wilson 95 % interval"),
+        present.whole("diverged", "diverged"),
+        present.whole("stalled", "stalled"),
+        present.whole("unfinished", "unfinished"),
+        present.spread("final_loss", "final loss [95 %]", "loss_low", "loss_high", "1"),
+        present.made("steps to threshold", lambda record: _reach(record, "steps_to_threshold", "1")),
+        present.made("time to threshold", _reached),
+        present.number("rate", "rate"),
+        present.number("step_seconds", "training step", "s"),
+        present.percent("train_accuracy", "train accuracy"),
+        present.number("test_loss", "test loss"),
+        present.percent("test_accuracy", "test accuracy"),
+        present.whole("width", "width"),
+        present.whole("params", "parameters"),
+        recipe,
+        present.words("messages", "remark"),
+    ]
+    single = [
+        *setting,
+        present.words("dataset", "data"),
+        present.whole("seed", "seed"),
+        present.number("final_loss", "final loss"),
+        present.whole("success", "success"),
+        present.whole("steps_to_threshold", "steps to threshold"),
+        present.number("seconds_to_threshold", "time to threshold", "s"),
+        present.number("rate", "rate"),
+        present.percent("train_accuracy", "train accuracy"),
+        present.number("test_loss", "test loss"),
+        present.percent("test_accuracy", "test accuracy"),
+        *end,
+    ]
+    tables = [
+        present.shown("throughput", "Step times", throughput_table(frame), [*setting, *timed, *shape, *end], most=MOST),
+        present.shown("memory", "Memory", memory_table(frame), [*setting, *bytes_of, *shape, *end], most=MOST),
+        present.shown("trainability", "Trainability, a row a depth", trainability_table(frame), rungs, most=MOST),
+        present.shown("runs", "Trainability, a row a run", runs(frame), single, most=MOST),
+    ]
+    return [table for table in tables if table.entries]
+
+
+def failure_table(rows: pd.DataFrame) -> Shown:
+    """Cells that failed or were skipped."""
+    columns = [
+        present.words("task", "task"),
+        present.words("family_label", "family"),
+        present.whole("depth", "depth"),
+        present.words("block", "block"),
+        present.words("phase", "phase"),
+        present.words("dataset", "data"),
+        present.words("status", "status"),
+        present.whole("cells", "cells"),
+        present.words("message", "reason"),
+    ]
+    return present.shown("failures", "Failed and skipped cells", failures(prepared(rows)), columns, most=MOST)
+
+
+def _contest(record: Record) -> Entry:
+    text = contest_text(record)
+    return Entry(text, text)
+
+
+def _l_max(record: Record) -> Entry:
+    value, censored = record["l_max"], record["l_max_censored"]
+    if present.missing(value):
+        return Entry(NONE, -1.0)
+    sign = {"right": "≥ ", "left": "< "}.get(censored, "")
+    return Entry(f"{sign}{value:g}", float(value) + (0.5 if censored == "right" else -0.5 if censored == "left" else 0))
+
+
+def _l50(record: Record) -> Entry:
+    value, censored = record["l50"], record["l50_censored"]
+    if present.missing(value):
+        return Entry(NONE, -1.0)
+    sign = {"right": "> ", "left": "< "}.get(censored, "")
+    interval = between(record["l50_low"], record["l50_high"]) if not censored else ""
+    return Entry(f"{sign}{three(value)} {interval}".strip(), float(value) + (0.5 if censored == "right" else 0))
+
+
+def _reached(record: Record) -> Entry:
+    return _reach(record, "seconds_to_threshold", "s")
+
+
+def _reach(record: Record, column: str, unit: str) -> Entry:
+    """A median over seeds with misses infinite: "not reached" where half or more missed."""
+    value = record[column]
+    if present.missing(value):
+        return Entry(NONE, math.inf)
+    return Entry("not reached" if math.isinf(value) else quantity(value, unit), float(value))
+
+
+def _timed(record: Record) -> Entry:
+    if present.missing(record["ratio_depth"]):
+        return Entry("")
+    text = f"depth {record['ratio_depth']:g}, {record['ratio_from']}"
+    return Entry(text, text)
+
+
+def _k_of_n(record: Record) -> Entry:
+    if not record["n"]:
+        return Entry(NONE, -1.0)
+    interval = between(record["rate_low"], record["rate_high"]) if gives_verdicts(record["recipe"]) else ""
+    return Entry(f"{record['k']} of {record['n']} {interval}".strip(), record["k"] / record["n"])

@@ -1,0 +1,10 @@
+"""Tables, one a module: tidy rows in, a frame with full-precision numbers out. Rounding is left to printing."""
+
+from highway_bench.report.tables.answer import Answer, answer
+from highway_bench.report.tables.failures import failures
+from highway_bench.report.tables.memory import memory_table
+from highway_bench.report.tables.summary import summary
+from highway_bench.report.tables.throughput import throughput_table
+from highway_bench.report.tables.trainability import trainability_table
+
+__all__ = ["Answer", "answer", "failures", "memory_table", "summary", "throughput_table", "trainability_table"]

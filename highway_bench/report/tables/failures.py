@@ -1,0 +1,30 @@
+"""Cells that gave no measurement, and why."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from highway_bench.report.frame import prepared
+from highway_bench.report.tables.cells import by_cell
+from highway_bench.results.schema import FAILURES, Status
+
+LIKE = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]
+
+
+def failures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Failed and skipped cells, failures first: ``LIKE`` and the number of ``cells`` alike in all of these.
+
+    Stalled and diverged runs are outcomes and are not here.
+    """
+    frame = prepared(rows)
+    bad = frame[frame["status"].isin([*FAILURES, Status.SKIPPED])]
+    table = by_cell(bad, ())
+    table["message"] = table["message"].fillna("")
+    counted = table.groupby(LIKE, dropna=False, sort=False).size().reset_index(name="cells")
+    order = [*sorted(FAILURES), str(Status.SKIPPED)]
+    return counted.sort_values(
+        ["status", "task"],
+        key=lambda column: column.map(order.index) if column.name == "status" else column,
+        kind="stable",
+        ignore_index=True,
+    )

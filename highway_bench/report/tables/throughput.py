@@ -1,0 +1,133 @@
+"""Step times, and what a block's step costs beside plain's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from highway_bench.measure.statistics import Estimate, noise_floor, paired_ratio
+from highway_bench.report.frame import (
+    TOGETHER,
+    YARDSTICK,
+    block_order,
+    family_order,
+    groups,
+    of_task,
+    rows_of,
+    samples_of,
+)
+from highway_bench.report.tables.cells import by_cell
+
+METRICS = (
+    "step_time",
+    "step_time_p99",
+    "throughput",
+    "flop_rate",
+    "roofline_share",
+    "slowdown",
+    "first_step",
+    "compile_time",
+    "graph_breaks",
+    "budget_mismatch",
+)
+CONTEXT = (
+    "machine",
+    "device",
+    "threads",
+    "dtype",
+    "mode",
+    "phase",
+    "match",
+    "family_label",
+    "depth",
+    "nominal_width",
+    "batch_size",
+    "seq_len",
+    "dataset",
+)
+
+
+def throughput_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a timed cell, plain first within each comparison; those that failed have a status and no numbers.
+
+    Columns: ``CONTEXT``, ``block`` (with its options), ``width``, ``params``, ``METRICS`` (step_time is the median of
+    ``n`` samples, ``step_low`` and ``step_high`` their p10 and p90), ``ratio`` of step time to plain's with
+    ``ratio_low`` and ``ratio_high``, ``paired``, ``noise`` (least relative difference that the samples could tell, A
+    against A), ``status``, ``message``. Times are seconds, rates per second. A ratio
+    has an interval only if the two were sampled in turn.
+    """
+    frame = of_task(rows, "throughput")
+    table = by_cell(frame, METRICS, spread="step_time")
+    if table.empty:
+        return table.assign(noise=[], ratio=[], ratio_low=[], ratio_high=[], paired=[])
+    table["noise"] = [_noise(text) for text in table["samples"]]
+    ratios = pd.DataFrame(
+        [_ratio(timed, yardstick) for timed, yardstick in _beside(table)],
+        columns=["ratio", "ratio_low", "ratio_high", "paired"],
+    )
+    table = pd.concat([table.reset_index(drop=True), ratios], axis=1)
+    families, blocks = family_order(table["family_label"]), block_order(table["block"])
+    places = {"family_label": families, "block": blocks, "phase": ["forward", "forward-backward", "train-step"]}
+    keys = [*CONTEXT, "block"]
+    return table.sort_values(
+        keys,
+        key=lambda column: (
+            column.map(places[column.name].index) if column.name in places and column.notna().all() else column
+        ),
+        kind="stable",
+        na_position="first",
+        ignore_index=True,
+    )
+
+
+def _beside(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Every row of ``table``, with the yardstick's row of its comparison or ``None``."""
+    cells: list[dict[str, Any]] = rows_of(table)
+    loose = [name for name in TOGETHER if name != "run_id"]
+    found: dict[int, dict[str, Any]] = {}
+    for columns in (loose, TOGETHER):  # the same run's yardstick wins over another run's
+        for _, part in groups(table, columns):
+            plain = part[(part["block"] == YARDSTICK) & part["step_time"].notna()]
+            if len(plain):
+                found.update(dict.fromkeys(part.index, cells[plain.index[-1]]))
+    return [(cell, found.get(place)) for place, cell in enumerate(cells)]
+
+
+def _finite(samples: list[float]) -> bool:
+    return all(map(math.isfinite, samples))
+
+
+# Several tables and figures of a report want the same intervals, and a bootstrap takes milliseconds.
+@lru_cache(maxsize=8192)
+def _noise(text: str | None) -> float:
+    samples = samples_of(text)
+    return noise_floor(samples) if len(samples) >= 4 and min(samples) > 0 and _finite(samples) else math.nan
+
+
+@lru_cache(maxsize=8192)
+def _paired(own: str, plain: str) -> Estimate:
+    return paired_ratio(samples_of(own), samples_of(plain))
+
+
+def _ratio(timed: dict[str, Any], yardstick: dict[str, Any] | None) -> tuple[float, float, float, bool]:
+    nothing = math.nan
+    if yardstick is None or pd.isna(timed["step_time"]):
+        return nothing, nothing, nothing, False
+    if timed is yardstick:
+        return 1.0, 1.0, 1.0, True
+    own, plain = samples_of(timed["samples"]), samples_of(yardstick["samples"])
+    alone = any(str(cell["message"] or "").startswith("unpaired") for cell in (timed, yardstick))
+    if (
+        alone
+        or timed["run_id"] != yardstick["run_id"]
+        or len(own) != len(plain)
+        or len(own) < 2
+        or not _finite(own + plain)
+    ):
+        return timed["step_time"] / yardstick["step_time"], nothing, nothing, False
+    ratio = _paired(timed["samples"], yardstick["samples"])
+    return ratio.value, ratio.low, ratio.high, True

@@ -1,0 +1,160 @@
+"""Which depths train under which block, over the seeds that count."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from statistics import median
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.measure.statistics import FULL_SEEDS, TRAINABLE, log10_interval, wilson
+from highway_bench.report.frame import CONTEST, block_order, family_order, groups, of_task, recipe_of, rows_of
+from highway_bench.report.tables.cells import by_cell
+from highway_bench.results.schema import FAILURES, OUTCOMES, Status
+
+METRICS = (
+    "final_loss",
+    "success",
+    "steps_to_threshold",
+    "seconds_to_threshold",
+    "train_accuracy",
+    "test_loss",
+    "test_accuracy",
+    "rate",
+    "step_seconds",
+)
+PROVISIONAL: Final = 5
+"""Seeds from which a verdict is given at all, as a provisional one."""
+
+TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
+NOT_RUN: Final = "not measured"
+
+
+def runs(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a training run that counts (no trials of a search): contest, block, depth, seed, ``METRICS``, status."""
+    frame = of_task(rows, "trainability")
+    return by_cell(frame[frame["trial"].isna()], METRICS)
+
+
+def trials(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a trial of a rate search. ``rate`` is the one tried."""
+    frame = of_task(rows, "trainability")
+    return by_cell(frame[frame["trial"].notna()], METRICS)
+
+
+def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a block and depth of each contest.
+
+    Columns: ``CONTEST``, ``block``, ``depth``, ``width``, ``params``; ``k`` successes of ``n`` finished runs with the
+    Wilson interval ``rate_low``, ``rate_high``; ``diverged``, ``stalled`` and ``unfinished`` runs; ``verdict`` and
+    ``provisional``; ``final_loss`` with ``loss_low``, ``loss_high`` (geometric mean and 95 % t interval of log10 over
+    seeds; where a run diverged the median with it as infinite, without interval); medians over seeds, a miss being
+    infinite, of ``steps_to_threshold`` and ``seconds_to_threshold``; medians of ``rate`` and ``step_seconds``; means
+    of ``train_accuracy``, ``test_loss``, ``test_accuracy``; ``seeds`` and ``messages``.
+    """
+    records = [_rung(place, part) for place, part in groups(runs(rows), [*CONTEST, "block", "depth"])]
+    columns = [
+        *CONTEST,
+        "block",
+        "depth",
+        "width",
+        "params",
+        "k",
+        "n",
+        "rate_low",
+        "rate_high",
+        "diverged",
+        "stalled",
+        "unfinished",
+        "skipped",
+        "verdict",
+        "provisional",
+        *(name for name in METRICS if name != "success"),
+        "loss_low",
+        "loss_high",
+        "seeds",
+        "messages",
+    ]
+    table = pd.DataFrame(records, columns=columns)
+    places = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
+    return table.sort_values(
+        [*CONTEST, "depth", "block"],
+        kind="stable",
+        ignore_index=True,
+        key=lambda column: column.map(places[column.name].index) if column.name in places else column,
+    )
+
+
+def contests(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
+    """The trainability table contest by contest, those with verdicts only."""
+    return [(contest, part) for contest, part in groups(table, CONTEST) if gives_verdicts(contest["recipe"])]
+
+
+def gives_verdicts(recipe: object) -> bool:
+    """Whether a recipe is a ladder with verdicts; a single short loss curve is not."""
+    return bool(recipe_of(recipe).get("verdict", True))
+
+
+def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
+    cells = rows_of(part)
+    count = Counter(cell["status"] for cell in cells)
+    unfinished = sum(count[status] for status in FAILURES)
+    ran = [cell for cell in cells if cell["status"] in OUTCOMES]
+    n, k = len(ran), sum(cell["success"] == 1 for cell in ran)
+    low, high = wilson(k, n) if n else (math.nan, math.nan)
+    loss, loss_low, loss_high = _loss(ran)
+    verdict = _verdict(k, n, unfinished) if gives_verdicts(place["recipe"]) else NO_VERDICT
+    record = {
+        **place,
+        "width": part["width"].max(),
+        "params": part["params"].max(),
+        "k": k,
+        "n": n,
+        "rate_low": low,
+        "rate_high": high,
+        "diverged": count[Status.DIVERGED],
+        "stalled": count[Status.STALLED],
+        "unfinished": unfinished,
+        "skipped": count[Status.SKIPPED],
+        "verdict": verdict,
+        "provisional": verdict in (TRAINS, STALLS) and n < FULL_SEEDS,
+        "final_loss": loss,
+        "loss_low": loss_low,
+        "loss_high": loss_high,
+        "seeds": sorted(cell["seed"] for cell in ran),
+        "messages": "; ".join(sorted({cell["message"] for cell in cells if isinstance(cell["message"], str)})),
+    }
+    for name in ("steps_to_threshold", "seconds_to_threshold"):
+        record[name] = _middle([math.inf if math.isnan(cell[name]) else cell[name] for cell in ran])
+    for name in ("rate", "step_seconds"):
+        record[name] = _middle([cell[name] for cell in ran if not math.isnan(cell[name])])
+    for name in ("train_accuracy", "test_loss", "test_accuracy"):
+        values = [cell[name] for cell in ran if not math.isnan(cell[name])]
+        record[name] = math.fsum(values) / len(values) if values else math.nan
+    return record
+
+
+def _middle(values: list[float]) -> float:
+    return median(values) if values else math.nan
+
+
+def _verdict(k: int, n: int, unfinished: int) -> str:
+    """The rule of nine in ten. Runs that did not finish could have gone either way: it must hold both ways."""
+    if n == 0:
+        return NOT_RUN
+    if n + unfinished < PROVISIONAL:
+        return FEW
+    least = TRAINABLE * (n + unfinished) - 1e-9
+    return TRAINS if k >= least else STALLS if k + unfinished < least else OPEN
+
+
+def _loss(ran: list[dict[str, Any]]) -> tuple[float, float, float]:
+    losses = [math.inf if cell["status"] == Status.DIVERGED else cell["final_loss"] for cell in ran]
+    losses = [loss for loss in losses if not math.isnan(loss)]
+    if not losses or not all(0 < loss < math.inf for loss in losses):
+        return _middle(losses), math.nan, math.nan
+    found = log10_interval(losses)
+    return found.value, found.low, found.high

@@ -1,0 +1,249 @@
+"""A synthetic store: rows as the tasks would write them, from closed forms, so that no measurement is needed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.results.schema import COLUMNS, Row, row
+
+BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
+FAMILIES = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
+COST = {"plain": 1.0, "highway": 1.32, "highway-free": 1.61, "residual": 1.04, "pre-norm": 1.19, "post-norm": 1.22}
+REACH = {"plain": 10, "highway": 60, "highway-free": 30, "residual": 100, "pre-norm": 100, "post-norm": 20}
+LADDER = {
+    "steps": 500,
+    "optimiser": "sgd",
+    "rate": "tuned",
+    "rates": [0.003, 0.01, 0.03, 0.1, 0.3],
+    "threshold": 0.1,
+    "verdict": True,
+}
+SHORT = {"steps": 120, "optimiser": "sgd", "rate": 0.03, "threshold": 0.1, "verdict": False}
+
+
+def frame_of(rows: list[Row]) -> pd.DataFrame:
+    """Rows as ``Store.frame()`` gives them."""
+    kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
+    frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
+    return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
+
+
+def cell(task: str, block: str, family: str, depth: int, **values: Any) -> Row:
+    """A row's columns for one cell; ``recipe`` may be a dictionary."""
+    recipe = json.dumps(values.pop("recipe", {}), sort_keys=True, separators=(",", ":"))
+    common: dict[str, Any] = {
+        "run_id": "run-1",
+        "time_utc": "2026-01-02T03:04:05+00:00",
+        "commit": "abc1234",
+        "machine": "Example CPU, 2 cores",
+        "device": "cpu",
+        "torch": "2.13.0",
+        "threads": 1,
+        "task": task,
+        "task_version": "1",
+        "block": block,
+        "block_options": "{}",
+        "family": family,
+        "family_options": "{}",
+        "match": "params",
+        "nominal_width": 71,
+        "width": 71 if block in ("plain", "residual") else 50,
+        "depth": depth,
+        "batch_size": 64,
+        "dtype": "float32",
+        "mode": "eager",
+        "recipe": recipe,
+        "seed": 0,
+        "status": "ok",
+        "params": depth * 5_100 + 1_000,
+    }
+    found = row(**(common | values))
+    parts = [task, block, family, depth] + [
+        str(found[name])
+        for name in (
+            "phase",
+            "mode",
+            "dataset",
+            "recipe",
+            "trial",
+            "seed",
+            "seq_len",
+            "block_options",
+            "machine",
+            "run_id",
+        )
+    ]
+    return found | {"digest": values.get("digest", "/".join(map(str, parts)))}
+
+
+def metric(base: Row, name: str, value: float | None, unit: str, better: str = "lower", **values: Any) -> Row:
+    """One metric of a cell."""
+    return base | {"metric": name, "value": value, "unit": unit, "better": better} | values
+
+
+def timing(base: Row, samples: list[float]) -> list[Row]:
+    """The rows of a timed cell."""
+    ranked = sorted(samples)
+    middle = ranked[len(ranked) // 2]
+    return [
+        metric(
+            base,
+            "step_time",
+            middle,
+            "s",
+            low=ranked[len(ranked) // 10],
+            high=ranked[-1 - len(ranked) // 10],
+            n=len(samples),
+            samples=json.dumps(samples),
+        ),
+        metric(base, "step_time_p99", ranked[-1], "s"),
+        metric(base, "throughput", 64 / middle, "sample/s", "higher"),
+        metric(base, "flop_rate", 3e9 / middle * 1e-3, "FLOP/s", "higher"),
+        metric(base, "roofline_share", 0.31, "1", "higher"),
+        metric(base, "slowdown", 1 / 0.31, "1"),
+        metric(base, "first_step", 3 * middle, "s"),
+        metric(base, "budget_mismatch", 0.0023, "1"),
+    ]
+
+
+def memory(base: Row, per_layer: float) -> list[Row]:
+    """The rows of a cell whose memory was counted."""
+    weights = 4.0 * base["params"]
+    return [
+        metric(base, "parameters", weights, "B"),
+        metric(base, "gradients", weights, "B"),
+        metric(base, "optimiser_state", weights, "B"),
+        metric(base, "saved_activations", per_layer * base["depth"], "B"),
+        metric(base, "saved_per_layer", per_layer, "B"),
+        metric(base, "peak", 3 * weights + per_layer * base["depth"], "B"),
+    ]
+
+
+def training(
+    base: Row,
+    loss: float | None,
+    *,
+    rate: float,
+    steps: int | None = None,
+    step_seconds: float = 1e-3,
+    curve: bool = False,
+) -> list[Row]:
+    """The rows of a training run: it succeeds where its loss is at most 0.23, and diverges where it has none."""
+    success = loss is not None and loss <= 0.23
+    status = "diverged" if loss is None else "ok" if success else "stalled"
+    base = base | {"status": status}
+    if loss is None:
+        base = base | {"message": "the loss was not finite at step 7"}
+    reached = (steps or 200) if success else None
+    rows = [
+        metric(base, "final_loss", loss, "nat"),
+        metric(base, "success", float(success), "1", "higher"),
+        metric(base, "steps_to_threshold", reached, "step"),
+        metric(base, "seconds_to_threshold", reached * step_seconds if reached else None, "s"),
+        metric(base, "step_seconds", step_seconds, "s"),
+        metric(base, "rate", rate, "1", ""),
+    ]
+    if loss is not None:
+        accuracy = max(0.1, 1 - loss / 2.4)
+        rows += [
+            metric(base, "train_accuracy", accuracy, "1", "higher"),
+            metric(base, "test_loss", loss * 1.2, "nat"),
+            metric(base, "test_accuracy", accuracy - 0.02, "1", "higher"),
+        ]
+    if curve:
+        end = 2.0 if loss is None else loss
+        rows += [
+            metric(base, "loss", 2.3 * (end / 2.3) ** (step / 120), "nat", axis="step", index=float(step))
+            for step in range(6, 121, 6)
+        ]
+    return rows
+
+
+def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str, ...] = FAMILIES) -> list[Row]:
+    """A store as a ``standard`` run leaves it: all combinations timed and counted, dense families trained by ladder."""
+    draw = random.Random(1)
+    rows: list[Row] = []
+    for place, family in enumerate(families):
+        for depth in (4, 16) if family == "dense" else (4,):
+            for block in blocks:
+                base = cell(
+                    "throughput",
+                    block,
+                    family,
+                    depth,
+                    phase="forward-backward",
+                    seq_len=16 if family in ("bilstm", "attention", "transformer") else None,
+                )
+                if (family, block) == ("bilstm", "post-norm"):
+                    rows.append(base | {"status": "timeout", "message": "stopped after 300 s", "metric": "step_time"})
+                    continue
+                cost = 1 + (COST.get(block, 1.4) - 1) * (1.2 - 0.1 * place)
+                seconds = 2e-4 * 1.9**place * depth * cost
+                rows += timing(base, [seconds * draw.lognormvariate(0, 0.03) for _ in range(30)])
+                kept = 64 * 71 * 4 * (1 + place) * (1 + 1.5 * (cost - 1))
+                rows += memory(cell("memory", block, family, depth, phase="train-step"), round(kept))
+    for family in families[:2]:
+        for block in blocks:
+            for depth in (10, 20, 50, 100):
+                reach = REACH.get(block, 40) * (2 if family == "dense-pair" else 1)
+                step = 1.2e-4 * depth * COST.get(block, 1.4)
+                rows += _rung(draw, block, family, depth, reach, step, seeds)
+    for family in families[2:]:
+        for block in blocks:
+            base = cell("trainability", block, family, 10, dataset="mnist-5k", recipe=SHORT)
+            loss = 1.4 * draw.lognormvariate(0, 0.4)
+            rows += training(base, min(loss, 2.2), rate=0.03, curve=True)
+    rows.append(
+        cell("trainability", "highway", "bilstm", 10, dataset="sentiment", recipe=SHORT)
+        | {"status": "skipped", "message": "sentiment is not in the data folder", "metric": "final_loss"}
+    )
+    return rows
+
+
+def _rung(draw: random.Random, block: str, family: str, depth: int, reach: float, step: float, seeds: int) -> list[Row]:
+    rows: list[Row] = []
+    for trial, rate in enumerate(LADDER["rates"]):
+        fixed = {name: value for name, value in LADDER.items() if name != "rates"} | {"rate": rate}
+        base = cell("trainability", block, family, depth, dataset="mnist-5k", recipe=fixed, trial=trial, seed=1000)
+        hard = depth / reach * (rate / 0.03 if rate > 0.03 else (0.03 / rate) ** 0.5)
+        rows += training(
+            base,
+            None if rate * depth > 12 and block != "pre-norm" else 0.02 * 8 ** min(hard, 2.2),
+            rate=rate,
+            step_seconds=step,
+        )
+    for seed in range(seeds):
+        base = cell("trainability", block, family, depth, dataset="mnist-5k", recipe=LADDER, seed=seed)
+        hard = depth / reach * draw.lognormvariate(0, 0.25)
+        loss = 0.02 * 8 ** min(hard, 2.25) * draw.lognormvariate(0, 0.15)
+        lost = block == "plain" and depth == 100 and seed == 3
+        rows += training(base, None if lost else loss, rate=0.03, steps=60 + depth + 5 * seed, step_seconds=step)
+    return rows
+
+
+@pytest.fixture(scope="session")
+def standard() -> pd.DataFrame:
+    """The rows of a whole synthetic ``standard`` run."""
+    return frame_of(whole())
+
+
+@pytest.fixture(scope="session")
+def make() -> dict[str, Callable[..., Any]]:
+    """The builders of rows, for tests that want few of them."""
+    return {
+        "cell": cell,
+        "metric": metric,
+        "timing": timing,
+        "memory": memory,
+        "training": training,
+        "frame": frame_of,
+        "whole": whole,
+        "ladder": LADDER,
+        "short": SHORT,
+    }

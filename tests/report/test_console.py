@@ -1,0 +1,31 @@
+"""The summary in a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from highway_bench.report import print_summary
+
+
+def printed(frame: pd.DataFrame, width: int = 160) -> str:
+    out = io.StringIO()
+    print_summary(frame, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.DataFrame) -> None:
+    text = printed(standard)
+    assert "Depth 50:" in text
+    assert "highway-free" in text
+    assert "stopped after 300 s" in text
+    assert max(len(line) for line in text.splitlines()) <= 160
+
+
+def test_brackets_in_names_are_no_markup(make: dict[str, Callable[..., Any]]) -> None:
+    rows = make["memory"](make["cell"]("memory", "[red]x[/red]", "dense", 4), 10.0)
+    assert "[red]x[/red]" in printed(make["frame"](rows))

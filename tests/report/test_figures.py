@@ -1,0 +1,126 @@
+"""Figures: what is drawn, the same bytes every time, words for those who cannot see them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from highway_bench.report.figures import (
+    FIGURES,
+    NothingToShow,
+    bytes_per_layer,
+    loss_by_depth,
+    step_time_ratio,
+    success_rate,
+    svg_text,
+)
+from highway_bench.report.style import KNOWN, looks
+
+Make = dict[str, Callable[..., Any]]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_with_units_title_and_alt_text(name: str, standard: pd.DataFrame) -> None:
+    for picture in FIGURES[name](standard):
+        assert isinstance(picture.figure, Figure)
+        assert picture.title
+        assert len(picture.alt) > 40
+        axes = [panel for panel in picture.figure.axes if panel.get_visible()]
+        assert axes
+        words = [text.get_text() for panel in axes for text in (panel.xaxis.label, panel.yaxis.label)]
+        words += [picture.figure.get_supxlabel(), picture.figure.get_supylabel()]
+        assert any(words)
+        root = ET.fromstring(svg_text(picture))
+        assert root.get("role") == "img"
+        assert root.find(f"{SVG}title") is not None
+        description = root.find(f"{SVG}desc")
+        assert description is not None
+        assert description.text == picture.alt
+
+
+def test_figures_are_the_same_bytes_every_time(make: Make) -> None:
+    first, second = (make["frame"](make["whole"](("plain", "highway"), families=("dense",))) for _ in range(2))
+    for draw in (step_time_ratio, success_rate):
+        assert [svg_text(picture) for picture in draw(first)] == [svg_text(picture) for picture in draw(second)]
+
+
+def test_svg_has_no_date_and_its_ids_are_its_own(standard: pd.DataFrame) -> None:
+    texts = {picture.name: svg_text(picture) for picture in success_rate(standard)}
+    assert len(texts) == 2
+    for name, text in texts.items():
+        assert not re.search(r"\d{4}-\d\d-\d\dT|<metadata|<!--", text)
+        ids = re.findall(r'\bid="([^"]+)"', text)
+        assert len(ids) == len(set(ids))
+        assert all(found.startswith(f"{name}-") for found in ids)
+        used = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)
+        assert {a or b for a, b in used} <= set(ids)
+
+
+def test_failures_and_divergence_are_drawn(standard: pd.DataFrame) -> None:
+    (timed,) = step_time_ratio(standard)
+    assert "bilstm, depth 4, post-norm: timeout" in timed.alt
+    (panel,) = timed.figure.axes
+    assert any(line.get_marker() == "x" for line in panel.lines)
+    assert {text.get_text() for text in timed.figure.legends[0].get_texts()} >= {"failed", "highway"}
+
+
+def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
+    rows = []
+    for depth, loss in ((10, 0.1), (20, None)):
+        for seed in range(5):
+            base = make["cell"](
+                "trainability", "plain", "dense", depth, dataset="digits", recipe=make["ladder"], seed=seed
+            )
+            rows += make["training"](base, loss, rate=0.1)
+    (picture,) = loss_by_depth(make["frame"](rows))
+    assert "plain at depth 20: diverged" in picture.alt
+    assert picture.title.endswith("at depth 20 no block keeps a finite loss")
+    assert any(line.get_marker() == "x" for line in picture.figure.axes[0].lines)
+
+
+def test_titles_state_the_finding(make: Make) -> None:
+    rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
+    rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
+    (picture,) = bytes_per_layer(make["frame"](rows))
+    assert picture.title == "highway keeps 1.50 times plain's bytes a layer"
+    assert "dense, highway: 150 B a layer" in picture.alt
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_without_data_is_not_drawn(name: str, make: Make) -> None:
+    base = make["cell"]("throughput", "plain", "dense", 4, phase="forward")
+    with pytest.raises(NothingToShow):
+        FIGURES[name](make["frame"]([base | {"metric": "step_time", "status": "oom", "message": "no memory"}]))
+
+
+def test_many_families_go_into_several_pictures(make: Make) -> None:
+    rows = []
+    for depth in range(1, 31):
+        for block in ("plain", "highway"):
+            rows += make["timing"](make["cell"]("throughput", block, "dense", depth, phase="forward"), [1.0, 1.1, 1.0])
+    assert [picture.name for picture in step_time_ratio(make["frame"](rows))] == [
+        "step-time-1", "step-time-2", "step-time-3"]  # fmt: skip
+
+
+def test_every_block_has_a_look_of_its_own_that_does_not_depend_on_the_others() -> None:
+    others = [f"my-gate-{number}" for number in range(40)]
+    every = looks([*KNOWN, *others])
+    assert {name: every[name] for name in KNOWN} == KNOWN
+    for first, second in itertools.combinations(every.values(), 2):
+        assert (first.colour, first.marker) != (second.colour, second.marker)
+    assert looks(["plain", "my-gate-3"])["my-gate-3"] == looks(["residual", "my-gate-3"])["my-gate-3"]
+    assert next(iter(looks(["zeta", "plain"]))) == "plain"
+
+
+def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
+    rows = make["whole"](("plain", "highway"), 2, ("dense",))
+    (picture,) = success_rate(make["frame"](rows))
+    assert picture.title == "dense: not enough seeds for a verdict at any depth"

@@ -1,0 +1,193 @@
+"""The page: valid, escaped, alone, and made without torch."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.report import write_page, write_report
+from highway_bench.report.sections import MOST, whole_tables
+from highway_bench.results.schema import Row
+from highway_bench.results.store import Store
+
+Make = dict[str, Callable[..., Any]]
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+HOSTILE = "<script>alert(1)</script>"
+RUN = {
+    "command": ["highway-bench", "run", "--block", f"{HOSTILE}"],
+    "torch": "2.13.0",
+    "blocks": {
+        "plain": {
+            "equation": "y = H(x)",
+            "source": "arXiv:1505.00387, eq. 1",
+            "summary": "no carry",
+            "yardstick": True,
+        },
+        f"evil{HOSTILE}": {"equation": "y < x & z", "source": "javascript:alert(1)", "summary": HOSTILE},
+    },
+}
+
+
+class Page(HTMLParser):
+    """Checks that tags are closed in order; collects tags, ids, addresses and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.scripts: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), f"{tag} has {name}"
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "href" and tag == "a":
+                self.links.append(value or "")
+            elif name in ("href", "xlink:href", "src", "srcset", "action"):
+                self.loads.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self.open and self.open[-1] == "script" else self.words).append(data)
+
+
+def store_of(path: Path, rows: list[Row]) -> Path:
+    by_digest: dict[str, list[Row]] = {}
+    for row in rows:
+        by_digest.setdefault(row["digest"], []).append(row)
+    with Store(path) as store:
+        store.add_run("run-1", RUN)
+        for digest, found in by_digest.items():
+            store.put(digest, found)
+    return path
+
+
+@pytest.fixture(scope="module")
+def text(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the whole synthetic run."""
+    return write_page(standard, tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+
+
+def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert all(address.startswith("#") for address in page.loads)
+    assert all(link.startswith(("#", "https://arxiv.org/abs/")) for link in page.links)
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert page.tags.count("script") == 1
+    assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_the_page_leads_with_the_answer_and_says_what_is_missing(text: str) -> None:
+    order = ['id="answer"', 'id="summary"', 'id="figures"', 'id="not-ok"', 'id="tables"', 'id="missing"',
+             'id="reading"', 'id="provenance"']  # fmt: skip
+    places = [text.index(mark) for mark in order]
+    assert places == sorted(places)
+    assert "Depth 50:" in text
+    assert "sentiment is not in the data folder" in text
+    assert "A GPU: all figures are of a CPU." in text
+    assert "provisional" in text
+    assert text.count("<svg") == 11
+    assert text.count('role="img"') == 11
+
+
+def test_hostile_names_and_messages_are_text_everywhere(make: Make, tmp_path: Path) -> None:
+    evil = f"evil{HOSTILE}"
+    rows = make["whole"](("plain", evil), families=("dense", "dense-pair", "conv"))
+    rows = [row | {"machine": f"cpu{HOSTILE}", "family": f"$x_{{{row['family']}}}<b>" if row["family"] == "conv"
+                   else row["family"]} for row in rows]  # fmt: skip
+    bad = make["cell"]("throughput", evil, "dense", 4, phase="forward", machine=f"cpu{HOSTILE}")
+    rows.append(bad | {"metric": "", "status": "failed", "message": f"'\"><img src=x onerror=alert(1)>{HOSTILE}"})
+    report = write_report(store_of(tmp_path / "store.sqlite", rows), tmp_path / "out")
+    text = report.page.read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.tags.count("script") == 1
+    assert "alert" not in "".join(page.scripts)
+    assert {"img", "b"}.isdisjoint(page.tags)
+    assert HOSTILE in "".join(page.words)
+    assert not any(link.startswith("javascript") for link in page.links)
+    assert len(report.figures) > 5
+    for path in report.figures:
+        figure = path.read_text(encoding="utf-8")
+        assert "<script" not in figure
+        assert "&lt;script&gt;" in figure
+
+
+def test_a_store_gives_provenance_and_the_blocks_equations(make: Make, tmp_path: Path) -> None:
+    rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0)
+    text = write_page(store_of(tmp_path / "store.sqlite", rows), tmp_path).read_text(encoding="utf-8")
+    words = " ".join(Page(text).words)
+    assert "highway-bench run --block" in words
+    assert "abc1234" in words
+    assert "Example CPU, 2 cores" in words
+    assert "y = H(x)" in words
+    assert 'href="https://arxiv.org/abs/1505.00387"' in text
+    assert "no step was timed" in words
+    assert "Figure “loss by depth”: loss by depth needs the trainability task" in words
+
+
+def test_writing_twice_gives_the_same_page(make: Make, tmp_path: Path) -> None:
+    frame = make["frame"](make["whole"](("plain", "residual"), families=("dense",)))
+    first, second = (write_page(frame, tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert first == second
+
+
+def test_an_empty_store_is_nothing_measured(tmp_path: Path) -> None:
+    with pytest.raises(NothingMeasured):
+        write_page(store_of(tmp_path / "store.sqlite", []), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no store"):
+        write_page(tmp_path / "none.sqlite", tmp_path)
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    frame = make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))
+    with pytest.raises(BadInput, match="cannot write the page"):
+        write_page(frame, tmp_path / "file")
+
+
+def test_a_long_table_is_cut_and_says_so(make: Make) -> None:
+    rows = []
+    for seed in range(MOST + 7):
+        base = make["cell"]("trainability", "plain", "dense", 2, dataset="digits", recipe=make["ladder"], seed=seed)
+        rows.append(make["metric"](base, "final_loss", 0.1, "nat"))
+    (table,) = (table for table in whole_tables(make["frame"](rows)) if table.name == "runs")
+    assert (len(table.entries), table.left_out) == (MOST, 7)
+
+
+def test_reporting_imports_no_torch(make: Make, tmp_path: Path) -> None:
+    store_of(tmp_path / "store.sqlite", make["whole"](("plain", "highway"), families=("dense",)))
+    program = (
+        "import sys, highway_bench.report as report\n"
+        f"report.write_report({str(tmp_path / 'store.sqlite')!r}, {str(tmp_path / 'out')!r})\n"
+        "sys.exit(any(name.partition('.')[0] == 'torch' for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0
+    assert (tmp_path / "out" / "index.html").exists()

@@ -1,0 +1,272 @@
+"""Each table against values worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.report.frame import block_order, prepared
+from highway_bench.report.tables import (
+    answer,
+    failures,
+    memory_table,
+    summary,
+    throughput_table,
+    trainability_table,
+)
+from highway_bench.report.tables.ranking import ranking
+from highway_bench.report.tables.trainability import runs
+
+Make = dict[str, Callable[..., Any]]
+PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0]
+
+
+def ladder(make: Make, losses: dict[tuple[str, int], list[float | None]], **values: Any) -> pd.DataFrame:
+    """Runs with these final losses, one a seed."""
+    recipe = make["ladder"] | values.pop("recipe", {})
+    rows = []
+    for (block, depth), found in losses.items():
+        for seed, loss in enumerate(found):
+            base = make["cell"](
+                "trainability", block, "dense", depth, dataset="digits", recipe=recipe, seed=seed, **values
+            )
+            rows += make["training"](base, loss, rate=0.1, steps=100 + 10 * seed, step_seconds=0.002)
+    return make["frame"](rows)
+
+
+def pair(make: Make, block: str, samples: list[float], plain: list[float] = PLAIN, **values: Any) -> pd.DataFrame:
+    rows = make["timing"](make["cell"]("throughput", "plain", "dense", 4, phase="forward"), plain)
+    rows += make["timing"](make["cell"]("throughput", block, "dense", 4, phase="forward", **values), samples)
+    return make["frame"](rows)
+
+
+def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
+    """The one row of ``table`` with these values."""
+    for name, value in values.items():
+        table = table[table[name] == value]
+    assert len(table) == 1
+    return table.to_dict("records")[0]
+
+
+def test_a_paired_ratio_is_the_median_of_the_rounds_ratios(make: Make) -> None:
+    table = throughput_table(pair(make, "highway", [2 * x for x in PLAIN]))
+    row = of(table, block="highway")
+    assert row["ratio"] == pytest.approx(2.0)
+    assert row["ratio_low"] == pytest.approx(2.0)
+    assert row["ratio_high"] == pytest.approx(2.0)
+    assert row["paired"]
+    assert row["n"] == 5
+    assert list(table["block"]) == ["plain", "highway"]
+    assert of(table, block="plain")["ratio"] == 1.0
+
+
+@pytest.mark.parametrize("change", [{"message": "unpaired: the group's worker died"}, {"run_id": "run-2"}])
+def test_cells_timed_apart_get_a_ratio_without_an_interval(make: Make, change: dict[str, str]) -> None:
+    row = of(throughput_table(pair(make, "highway", [2.2, 2.2, 2.2, 2.2, 2.2], **change)), block="highway")
+    assert row["ratio"] == pytest.approx(2.0)
+    assert math.isnan(row["ratio_low"])
+    assert not row["paired"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"machine": "another"}, {"mode": "compile"}, {"batch_size": 8}, {"threads": 2}, {"phase": "train-step"}]
+)
+def test_cells_of_different_settings_are_not_compared(make: Make, change: dict[str, Any]) -> None:
+    phase = {"phase": "forward"} | change
+    rows = make["timing"](make["cell"]("throughput", "plain", "dense", 4, phase="forward"), PLAIN)
+    rows += make["timing"](make["cell"]("throughput", "highway", "dense", 4, **phase), PLAIN)
+    assert math.isnan(of(throughput_table(make["frame"](rows)), block="highway")["ratio"])
+
+
+def test_bytes_a_layer_are_put_beside_plains(make: Make) -> None:
+    rows = make["memory"](make["cell"]("memory", "highway", "conv", 3), 300.0)
+    rows += make["memory"](make["cell"]("memory", "plain", "conv", 3), 200.0)
+    table = memory_table(make["frame"](rows))
+    assert list(table["layer_ratio"]) == [1.0, 1.5]
+    assert of(table, block="highway")["saved_activations"] == 900.0
+
+
+def test_success_losses_and_times_over_seeds(make: Make) -> None:
+    frame = ladder(make, {("highway", 10): [0.1, 0.1, 0.1, 0.1, 1.0]})
+    row = of(trainability_table(frame), block="highway")
+    assert (row["k"], row["n"], row["stalled"], row["diverged"]) == (4, 5, 1, 0)
+    assert (row["rate_low"], row["rate_high"]) == (pytest.approx(0.376, abs=5e-4), pytest.approx(0.964, abs=5e-4))
+    assert row["verdict"] == "does not train"
+    assert row["provisional"]
+    assert row["final_loss"] == pytest.approx(10**-0.8)  # geometric mean of four 0.1 and one 1
+    half = 1.2417 * math.sqrt(0.2)  # t(.975, 4)/√5 times the sample deviation of logs −1 −1 −1 −1 0
+    assert row["loss_low"] == pytest.approx(10 ** (-0.8 - half), rel=1e-3)
+    assert row["steps_to_threshold"] == 120  # 100, 110, 120, 130 and never
+    assert row["seconds_to_threshold"] == pytest.approx(0.24)
+    assert row["seeds"] == [0, 1, 2, 3, 4]
+
+
+def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval(make: Make) -> None:
+    row = of(trainability_table(ladder(make, {("plain", 10): [0.1, None, 0.2]})), block="plain")
+    assert row["final_loss"] == 0.2
+    assert math.isnan(row["loss_low"])
+    assert row["diverged"] == 1
+    most = of(trainability_table(ladder(make, {("plain", 10): [0.1, None, None]})), block="plain")
+    assert most["final_loss"] == math.inf
+    assert most["seconds_to_threshold"] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict", "provisional"),
+    [
+        ([0.1] * 4, "not enough seeds", False),
+        ([0.1] * 5, "trains", True),
+        ([0.1] * 9 + [2.0], "trains", False),
+        ([0.1] * 8 + [2.0] * 2, "does not train", False),
+    ],
+)
+def test_the_rule_of_nine_in_ten(make: Make, losses: list[float], verdict: str, provisional: bool) -> None:
+    row = of(trainability_table(ladder(make, {("plain", 10): losses})), block="plain")
+    assert (row["verdict"], row["provisional"]) == (verdict, provisional)
+
+
+def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [0.1] * 4})
+    lost = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=make["ladder"], seed=4)
+    frame = pd.concat([frame, make["frame"]([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
+    row = of(trainability_table(frame), block="plain")
+    assert (row["n"], row["unfinished"], row["verdict"]) == (4, 1, "undecided")
+    assert "undecided, for runs did not finish: plain" in str(answer(frame)[0])
+
+
+def test_trials_of_a_search_count_for_nothing(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [0.1] * 5})
+    trials = ladder(make, {("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
+    assert of(trainability_table(pd.concat([frame, trials])), block="plain")["n"] == 5
+
+
+def test_short_runs_have_no_verdict(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [0.1] * 10}, recipe={"verdict": False})
+    assert of(trainability_table(frame), block="plain")["verdict"] == "no verdict"
+    assert [sentence.lead for sentence in answer(frame)][-1] == "No verdict:"
+
+
+def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(make: Make) -> None:
+    good, bad = [0.1] * 5, [2.0] * 5
+    frame = ladder(make, {("plain", 10): good, ("plain", 20): bad, ("plain", 50): bad,
+                          ("highway", 10): good, ("highway", 20): good, ("highway", 50): bad})  # fmt: skip
+    speed = pair(make, "highway", [2 * x for x in PLAIN])
+    kept = make["frame"](make["memory"](make["cell"]("memory", "highway", "dense", 4), 300.0))
+    table = summary(pd.concat([frame, speed, kept]))
+    plain, highway = of(table, block="plain"), of(table, block="highway")
+    assert (plain["l_max"], highway["l_max"]) == (10, 20)
+    assert plain["l50"] == pytest.approx(math.sqrt(10 * 20))
+    assert highway["l50"] == pytest.approx(math.sqrt(20 * 50))
+    assert plain["at_depth"] == highway["at_depth"] == 20
+    assert (plain["verdict"], highway["verdict"]) == ("does not train", "trains")
+    assert highway["seconds_to_threshold"] == pytest.approx(0.24)
+    assert plain["seconds_to_threshold"] == math.inf
+    assert (highway["step_ratio"], highway["ratio_depth"], highway["bytes_per_layer"]) == (pytest.approx(2.0), 4, 300.0)
+    assert highway["training_seconds"] == pytest.approx(500 * 0.002)
+
+
+def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [2.0] * 5, ("plain", 20): [2.0] * 5, ("residual", 10): [0.1] * 5,
+                          ("residual", 20): [0.1] * 5})  # fmt: skip
+    table = summary(frame)
+    plain, residual = of(table, block="plain"), of(table, block="residual")
+    assert (plain["l_max"], plain["l_max_censored"], plain["l50_censored"]) == (10, "left", "left")
+    assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
+
+
+def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget(make: Make) -> None:
+    good, bad = [0.1] * 5, [2.0] * 5
+    short = ladder(make, {("plain", 10): good, ("plain", 20): bad, ("residual", 10): good, ("residual", 20): good})
+    longer = ladder(make, {("plain", 10): good, ("plain", 20): good, ("residual", 10): good, ("residual", 20): good},
+                    recipe={"steps": 2000})  # fmt: skip
+    table = summary(pd.concat([short, longer]))
+    assert set(table.loc[table["block"] == "plain", "limited"]) == {True}
+    assert set(table.loc[table["block"] == "residual", "limited"]) == {False}
+
+
+def test_the_answer_says_which_block_by_what_margin_at_what_cost(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5, ("residual", 10): [0.05] * 5})
+    (sentence,) = answer(frame)
+    text = str(sentence)
+    assert text.startswith("Depth 10: highway and residual train, plain (0 of 5) does not")
+    assert "residual has the lowest final loss, 0.0500, 2.00 times below highway" in text
+    assert "reaches the threshold in 240 ms" in text
+    assert "takes 1.00 times plain's training step" in text
+    assert "provisional on 5 seeds" in text
+    assert "not enough seeds to rank" in text
+
+
+def test_the_answer_quotes_a_paired_step_of_the_same_depth(make: Make) -> None:
+    frame = ladder(make, {("plain", 4): [2.0] * 5, ("highway", 4): [0.1] * 5})
+    text = str(answer(pd.concat([frame, pair(make, "highway", [2 * x for x in PLAIN])]))[0])
+    assert "takes 2.00 [2.00, 2.00] times plain's forward step" in text
+
+
+def test_the_answer_owns_up_to_what_cannot_be_told(make: Make) -> None:
+    few = ladder(make, {("plain", 10): [0.1] * 3, ("highway", 10): [0.1] * 3})
+    assert "not enough seeds for a verdict" in str(answer(few)[0])
+    hard = ladder(make, {("plain", 100): [2.0] * 5, ("highway", 100): [None] * 5})
+    assert "not testable with this budget" in str(answer(hard)[0])
+    speed = answer(pair(make, "highway", [2 * x for x in PLAIN]))
+    assert "nothing was trained" in str(speed[0])
+    assert "highway 2.00" in str(speed[0])
+
+
+def test_ten_seeds_rank_and_a_diverged_run_ranks_last(make: Make) -> None:
+    close = [0.1 + 0.001 * seed for seed in range(10)]
+    frame = ladder(make, {("highway", 10): close, ("residual", 10): [2 * loss for loss in close]})
+    found = ranking(runs(frame), "highway", ["residual"])
+    assert found.ahead_of_all
+    assert found.p == pytest.approx(2 / 2**10)
+    assert "ahead of every other that trains" in str(answer(frame)[0])
+    # one of ten is worse by divergence: signed ranks 1 … 9 against −10
+    lost = ladder(make, {("highway", 10): [None, *close[1:]], ("residual", 10): [2 * loss for loss in close]})
+    assert ranking(runs(lost), "highway", ["residual"]).p > found.p
+    level = ladder(make, {("highway", 10): close, ("residual", 10): close[::-1]})
+    assert ranking(runs(level), "highway", ["residual"]).level == ("residual",)
+
+
+def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [2.0, None]})
+    base = make["cell"]("throughput", "plain", "conv", 4, phase="forward")
+    bad = [base | {"status": status, "message": f"why {status}", "metric": "", "digest": status, "seed": place}
+           for place, status in enumerate(("skipped", "oom", "oom"))]  # fmt: skip
+    bad[2]["digest"] = "oom again"
+    table = failures(pd.concat([frame, make["frame"](bad)]))
+    assert list(table["status"]) == ["oom", "skipped"]
+    assert list(table["cells"]) == [2, 1]
+    assert list(table["message"]) == ["why oom", "why skipped"]
+
+
+def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:
+    base = make["cell"]("memory", "plain", "dense", 4)
+    old = make["memory"](base | {"digest": "old", "time_utc": "2026-01-01T00:00:00+00:00"}, 1.0)
+    new = make["memory"](base | {"digest": "new", "time_utc": "2026-01-02T00:00:00+00:00"}, 2.0)
+    for rows in (old + new, new + old):
+        assert of(memory_table(make["frame"](rows)), block="plain")["saved_per_layer"] == 2.0
+
+
+def test_a_variant_is_a_block_of_its_own(make: Make) -> None:
+    rows = make["memory"](make["cell"]("memory", "highway", "dense", 4), 1.0)
+    rows += make["memory"](
+        make["cell"]("memory", "highway", "dense", 4, block_options=json.dumps({"gate_bias": -2})), 2.0
+    )
+    assert list(memory_table(make["frame"](rows))["block"]) == ["highway", "highway gate_bias=-2"]
+
+
+def test_blocks_are_listed_yardstick_first_and_unknown_ones_last() -> None:
+    assert block_order(["zeta", "residual", "alpha", "highway init=he", "plain", "highway"]) == [
+        "plain", "highway", "highway init=he", "residual", "alpha", "zeta"]  # fmt: skip
+
+
+def test_a_frame_that_is_empty_or_no_results_is_refused(make: Make) -> None:
+    with pytest.raises(NothingMeasured):
+        prepared(make["frame"]([]))
+    with pytest.raises(BadInput, match="no column"):
+        prepared(pd.DataFrame({"value": [1.0]}))
