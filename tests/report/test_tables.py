@@ -20,6 +20,7 @@ from highway_bench.report.tables import (
     throughput_table,
     trainability_table,
 )
+from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.trainability import runs
 
@@ -216,6 +217,22 @@ def test_the_answer_owns_up_to_what_cannot_be_told(make: Make) -> None:
     speed = answer(pair(make, "highway", [2 * x for x in PLAIN]))
     assert "nothing was trained" in str(speed[0])
     assert "highway 2.00" in str(speed[0])
+
+
+def test_a_verdict_that_flips_with_the_start_or_the_branch_is_printed_as_flipping(make: Make) -> None:
+    rows = []
+    for family, options, losses in (("dense", "{}", [None] * 5), ("dense", '{"init":"scaled-branch"}', [0.1] * 5),
+                                    ("dense-pair", "{}", [0.1] * 5)):
+        for seed, loss in enumerate(losses):
+            base = make["cell"]("trainability", "residual", family, 10, dataset="mnist-5k", recipe=make["ladder"],
+                                seed=seed, family_options=options, digest=f"{family}{options}{seed}")
+            rows += make["training"](base, loss, rate=0.1)
+    frame = make["frame"](rows)
+    found = {(flip.trains, flip.stalls): flip.depths for flip in flips(trainability_table(prepared(frame)))}
+    scaled = next(label for label in prepared(frame)["family_label"] if "scaled-branch" in label)
+    assert found == {(scaled, "dense"): (10,), ("dense-pair", "dense"): (10,)}
+    (told,) = [one.rest for one in answer(frame) if one.lead == "Verdicts that flip:"]
+    assert f"residual trains in {scaled}, not in dense, at depth 10" in told
 
 
 def test_ten_seeds_rank_and_a_diverged_run_ranks_last(make: Make) -> None:

@@ -109,7 +109,7 @@ def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Itera
     if at is not None:
         axis.set_major_locator(FixedLocator(sorted(at)))
     elif decades < 0.7:
-        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
     elif decades < 1.3:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     elif decades < 2.7:

@@ -18,7 +18,7 @@ from highway_bench.report.figures._base import (
     settings,
     shown,
 )
-from highway_bench.report.figures.step_time import MOST, ROWS, _names
+from highway_bench.report.figures.places import ROWS, in_pictures, place_names
 from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
 from highway_bench.report.number import quantity, three
 from highway_bench.report.style import looks
@@ -36,10 +36,9 @@ def bytes_per_layer(rows: pd.DataFrame) -> list[Picture]:
     for setting, part in groups(table, SETTING):
         if part["saved_per_layer"].gt(0).any():
             places = list(groups(part, ROWS))
-            chunks = [places[start : start + MOST] for start in range(0, len(places), MOST)]
             pictures += [
                 _picture(f"bytes-per-layer-{len(pictures) + number}", setting, chunk, table)
-                for number, chunk in enumerate(chunks, start=1)
+                for number, chunk in enumerate(in_pictures(places), start=1)
             ]
     if not pictures:
         raise NothingToShow("bytes a layer need the memory task")
@@ -50,7 +49,7 @@ def _picture(
     name: str, setting: dict[str, object], places: list[tuple[dict[str, object], pd.DataFrame]], table: pd.DataFrame
 ) -> Picture:
     look = looks(table["block"])
-    names = _names([place for place, _ in places])
+    names = place_names([place for place, _ in places])
     blocks = [block for block in look if any((part["block"] == block).any() for _, part in places)]
     told: list[str] = []
     failed = False

@@ -18,6 +18,7 @@ from highway_bench.report.figures._base import (
     settings,
     shown,
 )
+from highway_bench.report.figures.places import ROWS, in_pictures, place_names
 from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
 from highway_bench.report.number import between, three
 from highway_bench.report.style import looks
@@ -25,8 +26,6 @@ from highway_bench.report.tables.throughput import throughput_table
 from highway_bench.results.schema import Status
 
 SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
-ROWS = ("family_label", "depth", "nominal_width", "batch_size", "seq_len", "dataset")
-MOST = 12  # families and depths in one picture; more go into the next
 
 
 def step_time_ratio(rows: pd.DataFrame) -> list[Picture]:
@@ -37,10 +36,9 @@ def step_time_ratio(rows: pd.DataFrame) -> list[Picture]:
     for setting, part in groups(table, SETTING):
         if part.loc[part["block"] != YARDSTICK, "ratio"].notna().any():
             places = list(groups(part, ROWS))
-            chunks = [places[start : start + MOST] for start in range(0, len(places), MOST)]
             pictures += [
                 _picture(f"step-time-{len(pictures) + number}", setting, chunk, table)
-                for number, chunk in enumerate(chunks, start=1)
+                for number, chunk in enumerate(in_pictures(places), start=1)
             ]
     if not pictures:
         raise NothingToShow("step-time ratios need plain and another block timed in one setting")
@@ -51,7 +49,7 @@ def _picture(
     name: str, setting: dict[str, object], places: list[tuple[dict[str, object], pd.DataFrame]], table: pd.DataFrame
 ) -> Picture:
     look = {block: style for block, style in looks(table["block"]).items() if block != YARDSTICK}
-    names = _names([place for place, _ in places])
+    names = place_names([place for place, _ in places])
     blocks = [block for block in look if any((part["block"] == block).any() for _, part in places)]
     told: list[str] = []
     failed = False
@@ -129,27 +127,3 @@ def _finding(ratios: pd.DataFrame) -> str:
     if len(means) == 1:
         return first + over
     return f"{first}, {means.index[-1]}'s {three(float(means.iloc[-1]))} times{over}"
-
-
-def _names(places: list[dict[str, object]]) -> list[str]:
-    """Families, with whatever else tells two rows of the picture apart."""
-    words = {"depth": "depth", "nominal_width": "width", "batch_size": "batch", "seq_len": "length", "dataset": ""}
-    varied = [key for key in words if len({place[key] for place in places}) > 1 and key != "seq_len"]
-    by_family: dict[object, set[object]] = {}
-    for place in places:
-        by_family.setdefault(place["family_label"], set()).add(place["seq_len"])
-    if any(len(lengths) > 1 for lengths in by_family.values()):
-        varied.append("seq_len")
-    return [
-        ", ".join(
-            [
-                str(place["family_label"]),
-                *(
-                    f"{words[key]} {place[key]:g}".strip() if isinstance(place[key], (int, float)) else str(place[key])
-                    for key in varied
-                    if place[key] is not None
-                ),
-            ]
-        )
-        for place in places
-    ]

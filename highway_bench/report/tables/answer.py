@@ -11,6 +11,7 @@ import pandas as pd
 
 from highway_bench.report.frame import CONTEST, YARDSTICK, block_order, family_order, groups, prepared, rows_of
 from highway_bench.report.number import between, listed, quantity, three
+from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.throughput import throughput_table
 from highway_bench.report.tables.trainability import (
@@ -51,6 +52,9 @@ def answer(rows: pd.DataFrame) -> list[Answer]:
             found.append(Answer(contest_text(contest), f"Depth {depth}:", text))
     if not found:
         found = _speed(timed)
+    if flipped := flips(table):
+        text = f"{'; '.join(map(str, flipped))}. There the start or the branch decides as much as the block does."
+        found.append(Answer("", "Verdicts that flip:", text))
     short = table[~table["recipe"].map(gives_verdicts)]
     if len(short):
         families = listed(family_order(short["family_label"]))
