@@ -5,7 +5,8 @@
     nox -s step -- --benchmark-compare              # against the last saved run of this machine
 
 The workload is the one that ``highway-bench run throughput`` times; only the clock is pytest-benchmark's. The median
-of a group's rows is what to compare. The groups are not interleaved, so for a ratio with an interval use the command line.
+of a group's rows is what to compare. The groups are not interleaved, so for a ratio with an interval use the command
+line.
 """
 
 from __future__ import annotations

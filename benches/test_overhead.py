@@ -1,0 +1,72 @@
+"""What the tool itself costs: its start, and the runner's share of a cell. Recorded in docs/RESULTS.md.
+
+    nox -s step -- benches/test_overhead.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from highway_bench.cell import Cell
+from highway_bench.results import Store
+from highway_bench.run.progress import Event, Finished
+from highway_bench.run.runner import run_cells
+
+CELLS = 200
+
+
+@pytest.mark.parametrize("arguments", [["-c", "pass"], ["-c", "import highway_bench"], ["-m", "highway_bench",
+"--help"]],
+                         ids=["python alone", "import", "help"])
+def test_start(benchmark: BenchmarkFixture, arguments: list[str]) -> None:
+    benchmark.group = "start of a process"
+    benchmark.pedantic(subprocess.run, ([sys.executable, *arguments],), {"check": True, "capture_output": True},
+                       rounds=10, warmup_rounds=2)
+
+
+def idle_cells() -> list[Cell]:
+    """Cells that take no time."""
+    return [Cell(task="idle", block="plain", family="dense", depth=1, width=1, nominal_width=1, seed=seed)
+            for seed in range(CELLS)]
+
+
+@pytest.fixture
+def idle_task(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The plug-in that has the task, importable here and in workers."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    return "idle_task"
+
+
+def test_runner_measuring(benchmark: BenchmarkFixture, idle_task: str, tmp_path: Path) -> None:
+    """A run of 200 idle cells. Most of it is the worker's start; extra_info has the milliseconds a cell after that."""
+    ends: list[float] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Finished):
+            ends.append(time.perf_counter())
+
+    def run() -> None:
+        ends.clear()
+        with Store(tmp_path / f"{time.monotonic_ns()}.sqlite") as store:
+            run_cells(idle_cells(), store, workers=1, plugins=[idle_task], on_event=note, command=["bench"])
+
+    benchmark.group = f"a run of {CELLS} idle cells"
+    benchmark.pedantic(run, rounds=3)
+    assert len(ends) == CELLS
+    benchmark.extra_info["milliseconds_a_cell"] = 1e3 * (ends[-1] - ends[0]) / (CELLS - 1)
+
+
+def test_runner_resuming(benchmark: BenchmarkFixture, idle_task: str, tmp_path: Path) -> None:
+    """The same run again, with every cell in the store already."""
+    with Store(tmp_path / "results.sqlite") as store:
+        run_cells(idle_cells(), store, workers=1, plugins=[idle_task], command=["bench"])
+        benchmark.group = f"a run of {CELLS} idle cells"
+        summary = benchmark.pedantic(run_cells, (idle_cells(), store),
+                                     {"plugins": [idle_task], "command": ["bench"]}, rounds=10)
+    assert summary.stored == CELLS
