@@ -105,17 +105,18 @@ def build(block: str | type[Block], family: str | Family = "dense", *, width: in
         dataset = make_dataset(dataset)
     options = {**spec.options, **(block_options or {})}
     spec.check_options(options)
+    stretches = [Stage(*stage) for stage in stages]
+    for stage in stretches:  # before the seed is set: a user's factory may draw numbers while it is tried
+        check_depth(stage.depth)
+        family.check_width(stage.width)
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        return _assemble(spec, family, [Stage(*stage) for stage in stages], change, dataset, options)
+        return _assemble(spec, family, stretches, change, dataset, options)
 
 
 def _assemble(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: Change, dataset: DataSet | None,
               options: Mapping[str, Any]) -> nn.Module:
-    for stage in stages:
-        check_depth(stage.depth)
-        family.check_width(stage.width)
     stem = build_stem(dataset, family, stages[0].width) if dataset else None  # first, so that seeds mean the same
     body = build_body(spec, family, stages, change, options)
     if dataset is None or stem is None:

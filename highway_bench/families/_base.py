@@ -246,6 +246,8 @@ class Carry(nn.Module):
     ``change`` is ``plain`` the network puts a plain layer there instead (arXiv:1505.00387, §2.1), and no carry exists.
     """
 
+    kept: Tensor | None  # the places of the features that stay
+
     def __init__(self, site: Site, kind: Kind) -> None:
         super().__init__()
         grows = site.width - site.in_width
@@ -258,13 +260,14 @@ class Carry(nn.Module):
         self.stride = site.stride
         self.axis = FEATURE_AXIS[kind]
         self.grows = max(grows, 0)
-        self.kept = [place * site.in_width // site.width for place in range(site.width)] if grows < 0 else None
+        kept = [place * site.in_width // site.width for place in range(site.width)] if grows < 0 else None
+        self.register_buffer("kept", None if kept is None else torch.tensor(kept), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.stride != 1:
             x = x[..., :: self.stride, :: self.stride]
         if self.kept is not None:
-            return x.index_select(self.axis, torch.tensor(self.kept, device=x.device))
+            return x.index_select(self.axis, self.kept)
         return nn.functional.pad(x, (0, 0) * (-1 - self.axis) + (0, self.grows))
 
 

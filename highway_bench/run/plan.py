@@ -169,5 +169,9 @@ def grid_families(grid: Grid, selection: Selection) -> list[Family]:
 
 def check_travels(family: Family) -> None:
     """Raise ``BadInput`` for a family object that a worker process could not make again from its name and options."""
-    if make_family(family.name, **family.options) != family:
+    try:
+        travels = make_family(family.name, **family.options) == family
+    except BadInput:  # no module holds its factory: a lambda, or a function made in another
+        travels = False
+    if not travels:
         raise BadInput(f"family {family.name!r} cannot reach a worker process: make its factory a module's function")

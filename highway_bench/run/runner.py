@@ -26,13 +26,17 @@ from highway_bench.run.rows import Origin, now, rows_of
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: cells by status, stored ones included; how many were measured now and how many before."""
+    """How a run ended: cells by status, stored ones included; how many were measured now and how many before.
+
+    ``digests`` are those of all its cells, under which the store has their rows.
+    """
 
     run_id: str
     counts: dict[Status, int]
     measured: int
     stored: int
     seconds: float
+    digests: dict[Cell, str]
 
     @property
     def exit_status(self) -> int:
@@ -132,7 +136,7 @@ class _Run:
         items = self._backlog.items.values()
         counts = Counter(item.status for item in items if item.status is not None)
         return Summary(self.run_id, dict(counts), self.measured, sum(item.stored for item in items),
-                       time.monotonic() - self.began)
+                       time.monotonic() - self.began, {item.cell: item.digest for item in items})
 
     def _keep_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
         self._keep(by_digest[event.job.keys[event.result.place]], event.result, event.job.unpaired)

@@ -39,7 +39,9 @@ class StackStep:
         self.x = example.to(self.device, cell_dtype(cell))
         self.cotangent = torch.randn(example.shape, generator=source).to(self.device, self.x.dtype)
         self.parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
-        self.optimiser = torch.optim.SGD(self.parameters, lr=RATE, momentum=0.9)
+        if not self.parameters and cell.phase != "forward":
+            raise Skip("the network has no parameters, so there is no gradient to take")
+        self.optimiser = torch.optim.SGD(self.parameters, lr=RATE, momentum=0.9) if self.parameters else None
         self.start = [parameter.detach().clone() for parameter in self.parameters] if cell.phase == "train-step" else []
         self.network.train(cell.phase != "forward")
         self._evict = cache_eviction(self.device)
@@ -76,6 +78,7 @@ class StackStep:
             torch.autograd.grad(network(self.x), self.parameters, self.cotangent)
 
         def train_step() -> None:
+            assert self.optimiser is not None
             self.optimiser.zero_grad(set_to_none=True)
             network(self.x).backward(self.cotangent)
             self.optimiser.step()

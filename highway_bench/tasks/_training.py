@@ -17,6 +17,7 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.clock import synchronise
 
 FINITE_EVERY = 25  # steps between looks at whether the loss is still finite: each look waits for the device
+BESIDE = frozenset({"rates", "threshold", "verdict", "dataset"})  # of a cell's recipe, but not of the training itself
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 
 
@@ -33,7 +34,7 @@ class Recipe:
     steps: int = 500
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.rate <= 0 or not 0 < self.decay <= 1:
+        if self.steps < 1 or not self.rate > 0 or not 0 < self.decay <= 1:
             raise BadInput("a recipe needs steps of at least 1, a rate above 0 and a decay above 0 and at most 1")
 
     def optimiser_for(self, network: nn.Module) -> torch.optim.Optimizer:
@@ -152,6 +153,10 @@ def evaluate(network: nn.Module, split: Split, kind: TargetKind, *, batch_size: 
 
 def recipe_from(options: dict[str, Any]) -> Recipe:
     """The training half of a cell's recipe; raises ``BadInput`` for a rate that is still to be tuned."""
+    unknown = options.keys() - Recipe.__dataclass_fields__.keys() - BESIDE
+    if unknown:
+        names = ", ".join([*Recipe.__dataclass_fields__, *sorted(BESIDE)])
+        raise BadInput(f"a recipe has no {', '.join(sorted(unknown))}; it has {names}")
     known = {name: options[name] for name in Recipe.__dataclass_fields__ if name in options}
     if not isinstance(known.get("rate", 0.1), int | float):
         raise BadInput(f"the rate {known['rate']!r} is no number: it must be resolved before training")

@@ -18,7 +18,7 @@ from highway_bench.tasks._step import StackStep
 
 @register_task
 class Memory(Task[StackStep]):
-    """Counts what ``StackStep`` holds: parameters, gradients, optimiser state, saved activations, and the peak."""
+    """Bytes of a training step: parameters, gradients, optimiser state, saved activations, and the peak."""
 
     name = "memory"
     version = "1"

@@ -53,7 +53,7 @@ class TrainingWork:
 
 @register_task
 class Trainability(Task[TrainingWork]):
-    """Trains the cell's network on its data set by its recipe, and says what came of it."""
+    """Whether a depth trains on real data, how fast and to what loss, at a learning rate tuned for it."""
 
     name = "trainability"
     version = "1"

@@ -1,0 +1,61 @@
+"""The contract, over both registries: a new block or family is tested by existing.
+
+The first test is what ``highway-bench check`` runs; the second puts a stem and a head on each combination and trains it
+on real digits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.budget import yardstick
+from highway_bench.cell import Cell
+from highway_bench.check import CHECKS, Subject
+from highway_bench.families import families, make_family
+from highway_bench.tasks import tasks
+
+COMBINATIONS = [pytest.param(block, family, id=f"{block}-in-{family}")
+                for block in blocks.names() for family in families.names()]
+
+
+@pytest.mark.parametrize(("block", "family"), COMBINATIONS)
+def test_keeps_the_contract(block: str, family: str) -> None:
+    subject = Subject(blocks.get(block), make_family(family))
+    for check in CHECKS:
+        check(subject)
+
+
+@pytest.mark.parametrize(("block", "family"), COMBINATIONS)
+def test_learns_on_digits_with_a_stem_and_a_head(block: str, family: str) -> None:
+    recipe = {"optimiser": "adam", "rate": 0.01, "decay": 1.0, "steps": 12}
+    cell = Cell(task="trainability", block=block, family=family, depth=2, width=8, nominal_width=8, batch_size=32,
+                dataset="digits", recipe=recipe)
+    work = tasks.get("trainability").prepare(cell)
+    work.training.run()
+    losses = work.training.history()
+    assert len(losses) == 12
+    assert all(map(math.isfinite, losses))
+    assert sum(losses[-3:]) < sum(losses[:3])
+
+
+def test_every_entry_says_what_it_is() -> None:
+    for name in blocks.names():
+        spec = blocks.get(name)
+        assert all((spec.equation, spec.source, spec.summary, spec.cls.__doc__)), name
+        assert spec.name == name
+    for name in families.names():
+        family = families.get(name)
+        assert all((family.transform, family.summary, family.source, family.cls.__doc__)), name
+
+
+def test_one_block_is_the_yardstick() -> None:
+    assert [name for name in blocks.names() if blocks.get(name).yardstick] == [yardstick().name] == ["plain"]
+
+
+def test_what_the_issue_asks_for_is_there() -> None:
+    assert {"plain", "highway", "highway-free", "residual", "pre-norm", "post-norm"} <= set(blocks.names())
+    assert {"dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer"} <= set(
+        families.names())

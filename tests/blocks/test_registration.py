@@ -1,0 +1,81 @@
+"""How a block comes into the registry: the decorator, a variant, its options, and what is refused."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from highway_bench.blocks import Block, blocks, register_block, register_variant
+from highway_bench.blocks.highway import Highway
+from highway_bench.blocks.plain import Plain
+from highway_bench.errors import BadInput, DuplicateName
+from highway_bench.network import build
+from highway_bench.registry import literal_calls, literal_names
+
+FOLDER = Path(inspect.getfile(Highway)).parent
+
+
+@pytest.fixture
+def variant() -> Iterator[str]:
+    register_variant("highway-shut", Highway, summary="gates start at -5", gate_bias=-5.0)
+    yield "highway-shut"
+    blocks.unregister("highway-shut")
+
+
+def test_a_variant_is_the_block_with_other_options(variant: str) -> None:
+    spec, base = blocks.get(variant), blocks.get("highway")
+    assert (spec.cls, spec.gates, spec.equation, spec.source) == (base.cls, base.gates, base.equation, base.source)
+    assert (spec.summary, spec.options) == ("gates start at -5", {"gate_bias": -5.0})
+    assert not spec.core
+    assert blocks.place(variant) == "highway_bench.blocks.highway"
+    bias = build(variant, "dense", width=4, depth=2).joins[0].maps.product.bias  # type: ignore[union-attr,index]
+    assert bias.tolist() == [0.0] * 4 + [-5.0] * 4
+
+
+def test_a_cells_options_override_a_variants(variant: str) -> None:
+    network = build(variant, "dense", width=4, depth=1, block_options={"gate_bias": -2.0})
+    assert float(network.joins[0].maps.product.bias[-1].detach()) == -2.0  # type: ignore[union-attr,index]
+
+
+def test_a_variant_of_the_yardstick_is_no_yardstick() -> None:
+    register_variant("plain-again", Plain, summary="")
+    try:
+        assert not blocks.get("plain-again").yardstick
+    finally:
+        blocks.unregister("plain-again")
+
+
+def test_options_that_a_block_lacks_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"^block 'highway' has no option bias; it has gate_bias$"):
+        register_variant("highway-odd", Highway, summary="", bias=1.0)
+    assert "highway-odd" not in blocks
+    with pytest.raises(BadInput, match=r"^block 'plain' has no option gate_bias; it has none$"):
+        build("plain", "dense", width=4, depth=1, block_options={"gate_bias": 1.0})
+
+
+def test_a_duplicate_names_both_places() -> None:
+    class Again(Block):
+        pass
+
+    with pytest.raises(DuplicateName, match=r"^block 'highway' is registered twice: "
+                                            r"in highway_bench\.blocks\.highway and in .*test_registration$"):
+        register_block("highway", equation="", source="", summary="")(Again)
+    assert blocks.get("highway").cls is Highway
+
+
+def test_names_are_literals_that_need_no_import() -> None:
+    in_tree = [name for name in blocks.names() if blocks.place(name).startswith("highway_bench.blocks")]
+    assert literal_names(FOLDER, "register_block") == in_tree
+    for name, words in literal_calls(FOLDER, "register_block").items():
+        spec = blocks.get(name)
+        assert words["equation"] == spec.equation
+        assert words.get("core", False) == spec.core
+        assert words.get("gates", 0) == spec.gates
+
+
+def test_a_class_builds_as_its_name_does() -> None:
+    named, given = (build(block, "dense", width=4, depth=2, seed=1) for block in ("highway", Highway))
+    assert [p.tolist() for p in named.parameters()] == [p.tolist() for p in given.parameters()]

@@ -1,0 +1,84 @@
+"""Parameters and FLOP of every combination: the specifications' closed forms, sums written out here, and what is built
+and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from highway_bench.blocks import blocks
+from highway_bench.families import families, make_family
+from highway_bench.measure.flops import count_flops
+from highway_bench.network import build
+
+STEPS, PIXELS = 5, 16 * 16
+EXTRAS = {"plain": (0, 0, 0), "highway": (1, 0, 0), "highway-free": (2, 0, 0), "residual": (0, 0, 0),
+          "pre-norm": (0, 1, 1), "post-norm": (0, 1, 0)}  # gates a join, norms a join, norms at the end
+
+# Of one layer of width d: parameters of H, of a gate (affine maps of weights and biases), and joins.
+PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = {
+    "dense": (lambda d: d * d + d, lambda d: d * d + d, 1),
+    "dense-pair": (lambda d: 2 * d * d + 2 * d, lambda d: d * d + d, 1),
+    "conv": (lambda d: 9 * d * d + d, lambda d: 9 * d * d + d, 1),
+    "conv-pair": (lambda d: 18 * d * d + 2 * d, lambda d: d * d + d, 1),
+    "bilstm": (lambda d: 2 * (4 * (d // 2) * (d + d // 2) + 8 * (d // 2)), lambda d: d * d + d, 1),
+    "mlp": (lambda d: 8 * d * d + 5 * d, lambda d: d * d + d, 1),
+    "attention": (lambda d: 4 * d * d + 4 * d, lambda d: d * d + d, 1),
+    "transformer": (lambda d: 12 * d * d + 9 * d, lambda d: 2 * (d * d + d), 2),
+}
+
+# Of one layer and one item: multiply-adds of H and of the gate of each join.
+MULTIPLY_ADDS: dict[str, tuple[Callable[[int], int], Callable[[int], int]]] = {
+    "dense": (lambda d: d * d, lambda d: d * d),
+    "dense-pair": (lambda d: 2 * d * d, lambda d: d * d),
+    "conv": (lambda d: 9 * d * d * PIXELS, lambda d: 9 * d * d * PIXELS),
+    "conv-pair": (lambda d: 18 * d * d * PIXELS, lambda d: d * d * PIXELS),
+    "bilstm": (lambda d: 2 * 4 * (d // 2) * (d + d // 2) * STEPS, lambda d: d * d * STEPS),
+    "mlp": (lambda d: 8 * d * d, lambda d: d * d),
+    "attention": (lambda d: 4 * d * d * STEPS + 2 * d * STEPS * STEPS, lambda d: d * d * STEPS),
+    "transformer": (lambda d: 12 * d * d * STEPS + 2 * d * STEPS * STEPS, lambda d: 2 * d * d * STEPS),
+}
+COMBINATIONS = [pytest.param(block, family, id=f"{block}-in-{family}") for block in EXTRAS for family in PARAMETERS]
+EVERY = [pytest.param(block, family, id=f"{block}-in-{family}")
+         for block in blocks.names() for family in families.names()]
+
+
+@pytest.mark.parametrize(("width", "depth"), [(8, 1), (12, 3)])
+@pytest.mark.parametrize(("block", "family"), COMBINATIONS)
+def test_parameters(block: str, family: str, width: int, depth: int) -> None:
+    transform, gate, joins = PARAMETERS[family]
+    gates, norms, last = EXTRAS[block]
+    expected = depth * (transform(width) + gates * gate(width) + norms * joins * 2 * width) + last * 2 * width
+    assert sum(p.numel() for p in build(block, family, width=width, depth=depth).parameters()) == expected
+    assert blocks.get(block).stack_parameters(make_family(family), width, depth) == expected
+
+
+@pytest.mark.parametrize(("block", "family"), COMBINATIONS)
+def test_multiply_adds(block: str, family: str) -> None:
+    transform, gate = MULTIPLY_ADDS[family]
+    expected = 2 * (transform(8) + EXTRAS[block][0] * gate(8))
+    made = make_family(family)
+    assert blocks.get(block).layer_flops(made, 8, made.positions(STEPS)) == expected
+
+
+@pytest.mark.parametrize(("block", "family"), EVERY)
+def test_the_closed_form_is_what_torch_counts(block: str, family: str) -> None:
+    made, spec, depth, batch = make_family(family), blocks.get(block), 2, 3
+    net = build(block, made, width=8, depth=depth)
+    x = made.example(batch, 8, seq_len=STEPS)
+    with torch.no_grad():
+        counted = count_flops(lambda: net(x))
+    assert counted == batch * depth * spec.layer_flops(made, 8, made.positions(STEPS))
+
+
+@pytest.mark.parametrize(("family", "options", "parameters"), [
+    ("conv", {"kernel": 5}, 25 * 64 + 8), ("conv-pair", {"kernel": 1}, 2 * (64 + 8)),
+    ("mlp", {"expansion": 2}, 4 * 64 + 2 * 8 + 8), ("transformer", {"expansion": 1}, 6 * 64 + 6 * 8),
+    ("attention", {"heads": 8, "causal": True}, 4 * 64 + 4 * 8),
+])
+def test_options_that_change_the_cost(family: str, options: dict[str, int], parameters: int) -> None:
+    made = make_family(family, **options)
+    assert sum(p.numel() for p in build("plain", made, width=8, depth=1).parameters()) == parameters
+    assert blocks.get("plain").layer_parameters(made, 8) == parameters

@@ -1,0 +1,194 @@
+"""The user's own layer as a family: a three-line factory under every block, and factories that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import blocks
+from highway_bench.budget import matched_width
+from highway_bench.check import CHECKS, Subject
+from highway_bench.errors import BadInput
+from highway_bench.families import Site, family, make_family
+from highway_bench.network import build
+
+THREE_LINES = '''from torch import nn
+def make_layer(width):
+    return nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+'''
+OTHERS = '''
+import torch
+
+def convolution(width):
+    return nn.Conv2d(width, width, 3, padding=1)
+
+class Mean(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.map = nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, steps, width = x.shape
+        return self.map(x.mean(1, keepdim=True)).expand(batch, steps, width)
+
+class Makers:
+    mean = Mean
+
+def encoder(width):
+    return nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True)
+
+def wider(width):
+    return nn.Linear(width, width + 1)
+
+def raises(width):
+    raise RuntimeError("no layer today")
+
+def nothing(width):
+    return None
+
+def pair(width):
+    return nn.LSTM(width, width, batch_first=True)
+
+number = 3
+'''
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """A module of factories that can be imported; its name is this test's own, for modules are kept."""
+    name = f"layers_{abs(hash(request.node.nodeid))}"
+    (tmp_path / f"{name}.py").write_text(THREE_LINES + OTHERS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+@pytest.mark.parametrize("block", blocks.names())
+def test_three_lines_run_under_every_block(layers: str, block: str) -> None:
+    subject = Subject(blocks.get(block), make_family(f"{layers}:make_layer", vmap=True))
+    for check in CHECKS:
+        check(subject)
+
+
+@pytest.mark.parametrize("block", blocks.names())
+def test_a_network_of_it_answers_on_a_data_set(layers: str, block: str) -> None:
+    for factory, kind in (("make_layer", "vector"), ("convolution", "image"), ("Mean", "sequence")):
+        made = make_family(f"{layers}:{factory}")
+        assert made.kind == kind
+        network = build(block, made, width=8, depth=2, dataset="digits")
+        assert network(torch.rand(3, 1, 8, 8)).shape == (3, 10)
+
+
+def test_the_kind_can_be_told() -> None:
+    def make(width: int) -> nn.Module:
+        return nn.Linear(width, width)
+
+    assert family(make).kind == "vector"
+    assert family(make, kind="sequence").kind == "sequence"
+    assert family(make, kind="sequence").example(2, 8, seq_len=5).shape == (2, 5, 8)
+    with pytest.raises(BadInput, match=r"must keep the shape of its input; at width 8 \(2, 8, 7, 7\) raises RuntimeE"):
+        build("plain", family(make, kind="image"), width=8, depth=1)
+
+
+def test_its_costs_are_those_of_its_module(layers: str) -> None:
+    made = make_family(f"{layers}:make_layer")
+    highway = blocks.get("highway")
+    assert highway.layer_parameters(made, 8) == (8 * 16 + 16 + 16 * 8 + 8) + (64 + 8)
+    assert highway.layer_flops(made, 8, 1) == 2 * (2 * 8 * 16) + 2 * 64
+    assert make_family(f"{layers}:convolution").sublayers[0].transform_flops(8, 256) == 2 * 9 * 64 * 256
+    assert matched_width(highway, made, 64, "params") == 57
+
+
+def test_a_lambda_will_do_in_python() -> None:
+    made = family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
+    assert build("highway", made, width=8, depth=3)(torch.zeros(2, 8)).shape == (2, 8)
+
+
+def test_one_factory_makes_one_family(layers: str) -> None:
+    first, second = make_family(f"{layers}:make_layer"), make_family(f"{layers}:make_layer")
+    assert first == second
+    assert first.name == f"{layers}:make_layer"
+    assert make_family(first.name, **first.options) == first
+    told = make_family(f"{layers}:make_layer", kind="sequence", vmap=True)
+    assert told.options.items() >= {"vmap": True}.items()
+    assert told.kind == "sequence"
+
+
+def test_a_factory_inside_a_class_is_found(layers: str) -> None:
+    assert make_family(f"{layers}:Makers.mean").kind == "sequence"
+
+
+@pytest.mark.parametrize(("factory", "says"), [
+    ("wider", r"must keep the shape of its input \(vector: \(2, 64\) becomes \(2, 65\); "
+              r"sequence: \(2, 5, 64\) becomes \(2, 5, 65\); image: \(2, 64, 7, 7\) raises RuntimeError\)"),
+    ("raises", r"its factory raised RuntimeError: no layer today"),
+    ("nothing", r"its factory must return an nn.Module, not a NoneType"),
+    ("pair", r"vector: \(2, 64\) gives a tuple, not a tensor"),
+    ("number", r"is no factory: it cannot be called with a width"),
+    ("absent", r"has no 'absent', which family '.*:absent' names"),
+    ("Makers.absent", r"has no 'Makers.absent'"),
+    ("", r"has no ''"),
+])
+def test_factories_that_cannot_be(layers: str, factory: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        make_family(f"{layers}:{factory}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("source", "says"), [
+    ("raise OSError('disk on fire')", "OSError: disk on fire"),
+    ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
+    (")", "SyntaxError: "),
+])
+def test_a_module_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
+                                          says: str) -> None:
+    (tmp_path / "broken_layers.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BadInput, match=r"^cannot import 'broken_layers' for family 'broken_layers:make': ") as caught:
+        make_family("broken_layers:make")
+    assert says in str(caught.value)
+
+
+def test_a_module_that_is_not_there() -> None:
+    with pytest.raises(BadInput, match=r"^cannot import 'not_a_module' for family 'not_a_module:make': ModuleNotFound"):
+        make_family("not_a_module:make")
+
+
+def test_a_shape_that_changes_only_at_the_width_asked_for() -> None:
+    class Odd(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.map = nn.Linear(width, width + width % 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = self.map(x)
+            return y
+
+    with pytest.raises(BadInput, match=r"at width 7 \(2, 7\) becomes \(2, 8\)"):
+        build("plain", family(Odd), width=7, depth=1)
+
+
+def test_it_cannot_change_the_dimension() -> None:
+    made = family(lambda width: nn.Linear(width, width))
+    with pytest.raises(BadInput, match="keeps the shape; it cannot change 8 into 16"):
+        build("residual", made, stages=[(1, 8), (1, 16)])
+    with pytest.raises(BadInput, match="keeps the shape"):
+        made.sublayers[0].transform(Site(made.sublayers[0], 16, in_width=8))
+
+
+@pytest.mark.parametrize("block", blocks.names())
+@pytest.mark.parametrize("match", ["params", "flops"])
+def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str) -> None:
+    """A factory that takes only some widths: four heads divide neither 1 nor most others."""
+    made = make_family(f"{layers}:encoder", kind="sequence")
+    width = matched_width(blocks.get(block), made, 32, match)  # type: ignore[arg-type]
+    made.check_width(width)
+    assert 24 <= width <= 32
+
+
+def test_a_factory_s_parameters_are_fresh_in_every_layer(layers: str) -> None:
+    made = make_family(f"{layers}:make_layer")
+    net = build("plain", made, width=4, depth=3)
+    assert sum(p.numel() for p in net.parameters()) == 3 * (4 * 8 + 8 + 8 * 4 + 4)

@@ -1,0 +1,161 @@
+"""How maps start: every slice of a fused product as if it stood alone, by its own fans."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.errors import BadInput
+from highway_bench.families import Gate, Site, families, make_family
+from highway_bench.families._base import FusedMaps, Maps, Transform
+from highway_bench.network import build
+
+TRANSFORMS = [name for name in families.names() if name != "transformer"]
+
+
+def he(fan_in: int) -> float:
+    return math.sqrt(2 / fan_in)
+
+
+def glorot(fan_in: int, fan_out: int) -> float:
+    return math.sqrt(2 / (fan_in + fan_out))
+
+
+def transform_family(name: str, **options: object) -> Transform:
+    return cast(Transform, make_family(name, **options))
+
+
+@pytest.mark.parametrize("gates", [0, 1, 2])
+@pytest.mark.parametrize(("in_width", "width"), [(64, 64), (48, 96)])
+@pytest.mark.parametrize(("family", "places"), [("dense", 1), ("conv", 9)])
+def test_each_slice_of_a_fused_product_has_its_own_scale(family: str, places: int, in_width: int, width: int,
+                                                         gates: int) -> None:
+    made = transform_family(family)
+    maps = made.maps(Site(made, width, in_width=in_width, depth=5), [Gate(), Gate(carries=True)][:gates])
+    assert isinstance(maps, FusedMaps)
+    weights, biases = maps.product.weight.detach().split(width), maps.product.bias.detach().split(width)
+    assert len(weights) == 1 + gates
+    assert float(weights[0].detach().std()) == pytest.approx(he(places * in_width), rel=0.05)
+    for weight in weights[1:]:
+        assert float(weight.detach().std()) == pytest.approx(glorot(places * in_width, places * width), rel=0.05)
+    starts = [0.0, -math.log(5), math.log(5)][: 1 + gates]
+    for bias, start in zip(biases, starts, strict=True):
+        assert torch.equal(bias, torch.full_like(bias, start))
+
+
+@pytest.mark.parametrize(("family", "places"), [("dense", 1), ("conv", 9)])
+def test_a_map_before_tanh_is_glorots(family: str, places: int) -> None:
+    made = transform_family(family, activation="tanh")
+    weight = next(made.transform(Site(made, 64)).parameters())
+    assert float(weight.detach().std()) == pytest.approx(glorot(64 * places, 64 * places), rel=0.05)
+
+
+@pytest.mark.parametrize(("family", "inner", "places"), [("dense-pair", 1, 1), ("mlp", 4, 1), ("conv-pair", 1, 9)])
+def test_a_branch_that_ends_linear_is_he_inside_and_glorot_at_its_end(family: str, inner: int, places: int) -> None:
+    made = transform_family(family)
+    first, _, last = cast(nn.Sequential, made.transform(Site(made, 64)))
+    fan, inside = 64 * places, 64 * inner * places
+    assert float(first.weight.detach().std()) == pytest.approx(he(fan), rel=0.05)  # type: ignore[union-attr,operator]
+    assert float(last.weight.detach().std()) == pytest.approx(glorot(inside, fan), rel=0.05)  # type: ignore[union-attr,operator]
+    assert not first.bias.any()  # type: ignore[union-attr,operator]
+    assert not last.bias.any()  # type: ignore[union-attr,operator]
+
+
+def test_query_key_and_value_each_have_a_square_maps_scale() -> None:
+    made = transform_family("attention")
+    module = made.transform(Site(made, 64))
+    for part in module.inward.weight.split(64):  # type: ignore[union-attr,operator]
+        assert float(part.detach().std()) == pytest.approx(glorot(64, 64), rel=0.05)
+
+
+@pytest.mark.parametrize("family", [name for name in TRANSFORMS if name not in ("dense", "conv")])
+@pytest.mark.parametrize("gates", [1, 2])
+def test_gates_beside_a_transform_have_their_own_scale(family: str, gates: int) -> None:
+    made = transform_family(family)
+    maps = made.maps(Site(made, 64, depth=20), [Gate(), Gate(bias=0.5, carries=True)][:gates])
+    assert isinstance(maps, Maps)
+    weights = cast(Tensor, maps.gate.weight).split(64)
+    for weight in weights:
+        assert float(weight.detach().std()) == pytest.approx(glorot(64, 64), rel=0.05)
+    starts = cast(Tensor, maps.gate.bias).split(64)
+    assert float(starts[0].detach().unique()) == pytest.approx(-math.log(20))
+    assert [float(start.detach().unique()) for start in starts[1:]] == [0.5] * (gates - 1)
+
+
+@pytest.mark.parametrize(("joins", "closed"), [(1, -1.0), (2, -1.0), (3, -math.log(3)), (50, -math.log(50))])
+def test_the_automatic_gate_bias(joins: int, closed: float) -> None:
+    site = Site(transform_family("dense"), 4, depth=joins)
+    assert Gate().start(site) == pytest.approx(closed)
+    assert Gate(carries=True).start(site) == pytest.approx(-closed)
+    assert Gate(bias=-7).start(site) == Gate(bias=-7, carries=True).start(site) == -7.0
+
+
+@pytest.mark.parametrize("family", [name for name in families.names()
+                                    if "scaled-branch" in families.get(name).cls.inits])
+@pytest.mark.parametrize("block", ["residual", "highway-free"])
+def test_scaled_branch_divides_the_last_map_of_h_and_nothing_else(block: str, family: str) -> None:
+    depth = 9
+    default, scaled = (dict(build(block, family, width=8, depth=depth, family_options={"init": init},
+                                  seed=3).named_parameters()) for init in ("default", "scaled-branch"))
+    joins = depth * len(make_family(family).sublayers)
+    divided = 0
+    for name, weight in default.items():
+        other = scaled[name]
+        fused = ".product.weight" in name or family in ("dense", "conv")
+        if fused and other.ndim > 1:  # H's rows only
+            torch.testing.assert_close(other[:8] * math.sqrt(joins), weight[:8])
+            assert torch.equal(other[8:], weight[8:])
+            divided += 1
+        elif not torch.equal(other, weight):
+            torch.testing.assert_close(other * math.sqrt(joins), weight)
+            assert name.endswith(("transform.2.weight", "transform.outward.weight"))
+            divided += 1
+    assert divided == joins
+
+
+@pytest.mark.parametrize(("family", "gain"), [("dense", 2.0), ("conv", 2.0)])
+def test_orthogonal_rows_with_the_rectifiers_gain(family: str, gain: float) -> None:
+    made = transform_family(family, init="orthogonal")
+    maps = made.maps(Site(made, 12), [Gate()])
+    rows = maps.product.weight[:12].flatten(1).double()  # type: ignore[union-attr,index]
+    torch.testing.assert_close(rows @ rows.T, gain * torch.eye(12, dtype=torch.float64), atol=1e-5, rtol=0)
+    assert float(maps.product.weight[12:].detach().std()) > 0  # type: ignore[union-attr,index]
+
+
+def test_orthogonal_branches_of_two_maps() -> None:
+    made = transform_family("mlp", init="orthogonal")
+    first, _, last = cast(nn.Sequential, made.transform(Site(made, 8)))
+    w1, w2 = (cast(Tensor, part.weight).double() for part in (first, last))
+    torch.testing.assert_close(w1.T @ w1, 2 * torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
+    torch.testing.assert_close(w2 @ w2.T, torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
+
+
+def test_an_orthogonal_lstm_is_orthogonal_gate_by_gate() -> None:
+    made = transform_family("bilstm", init="orthogonal")
+    lstm = made.transform(Site(made, 8)).lstm
+    for name, parameter in lstm.named_parameters():  # type: ignore[union-attr,operator]
+        if name.startswith("bias"):
+            assert not parameter.any()
+            continue
+        for gate in parameter.detach().double().chunk(4):  # (4, in) of an inner width of 4
+            torch.testing.assert_close(gate @ gate.T, torch.eye(4, dtype=torch.float64), atol=1e-5, rtol=0)
+
+
+def test_an_init_that_a_family_lacks() -> None:
+    with pytest.raises(BadInput, match=r"^family 'bilstm' has no init 'scaled-branch'; it has default, orthogonal$"):
+        make_family("bilstm", init="scaled-branch")
+
+
+def test_one_seed_gives_one_start_and_leaves_the_generator_alone() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    first, second, third = (build("highway", "dense", width=6, depth=2, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(3), expected)
+    same = [torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True)]
+    assert all(same)
+    assert not torch.equal(next(first.parameters()), next(third.parameters()))

@@ -1,0 +1,36 @@
+"""Estimates against what is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.families import make_family
+from highway_bench.run.estimate import cell_bytes, positions_of
+from highway_bench.tasks import tasks
+
+CELL = Cell(task="memory", block="highway", family="dense", depth=6, width=32, nominal_width=32, batch_size=16,
+            phase="train-step")
+
+
+@pytest.mark.parametrize("family", ["dense", "dense-pair", "conv", "bilstm", "attention", "transformer"])
+@pytest.mark.parametrize("block", ["plain", "highway", "post-norm"])
+def test_bytes_are_near_the_peak(block: str, family: str) -> None:
+    cell = CELL.but(block=block, family=family)
+    (outcome,) = tasks.get("memory").measure_group([cell])
+    peak = next(one.value for one in outcome.measurements if one.metric == "peak")
+    assert peak is not None
+    assert 1 / 3 < cell_bytes(cell) / peak < 3
+
+
+def test_forward_keeps_one_layer() -> None:
+    assert cell_bytes(CELL.but(phase="forward")) < cell_bytes(CELL) / 2
+
+
+def test_positions_are_those_of_the_data() -> None:
+    conv, dense, lstm = make_family("conv"), make_family("dense"), make_family("bilstm")
+    assert positions_of(conv, CELL.but(dataset="mnist-5k")) == 28 * 28
+    assert positions_of(dense, CELL.but(dataset="mnist-5k")) == 1
+    assert positions_of(lstm, CELL.but(dataset="mnist-5k")) == 28
+    assert positions_of(lstm, CELL.but(dataset="adding", seq_len=40)) == 40
+    assert positions_of(lstm, CELL.but(seq_len=40)) == 40

@@ -1,0 +1,93 @@
+"""Memory: bytes by hand for dense stacks, twice the same, and by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.families import families
+from highway_bench.tasks import Skip, tasks
+
+MakeCell = Callable[..., Cell]
+TASK = tasks.get("memory")
+WIDTH, DEPTH, BATCH, FLOAT = 8, 3, 4, 4
+STREAM = BATCH * WIDTH * FLOAT
+LAYER = (WIDTH * WIDTH + WIDTH) * FLOAT
+
+
+def measured(one: Cell) -> dict[str, float | None]:
+    work = TASK.prepare(one)
+    return {measurement.metric: measurement.value for measurement in TASK.measure(work, one)}
+
+
+@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("block", blocks.names())
+def test_every_combination_twice_the_same(cell: MakeCell, block: str, family: str) -> None:
+    one = cell("memory", block, family, phase="train-step", seq_len=5)
+    work = TASK.prepare(one)
+    first = {m.metric: m.value for m in TASK.measure(work, one)}
+    assert first == {m.metric: m.value for m in TASK.measure(work, one)} == measured(one)
+    assert set(first) == {metric.name for metric in TASK.metrics}
+    params = FLOAT * work.params
+    assert first["parameters"] == first["gradients"] == first["optimiser_state"] == params
+    assert first["saved_per_layer"] == first["saved_activations"] / 2
+    # Weights, momentum, gradients and the saved activations are not all alive at once, but weights and momentum are.
+    assert first["peak"] > 2 * params + first["saved_activations"]
+
+
+def test_a_plain_dense_stack_by_hand(cell: MakeCell) -> None:
+    """Every ReLU keeps its output, which is the next layer's input too; the first input is held in any case."""
+    found = measured(cell("memory", "plain", phase="train-step", depth=DEPTH))
+    assert found["parameters"] == found["gradients"] == found["optimiser_state"] == DEPTH * LAYER
+    assert found["saved_activations"] == DEPTH * STREAM
+    assert found["saved_per_layer"] == STREAM
+
+
+def test_a_residual_dense_stack_by_hand(cell: MakeCell) -> None:
+    """ReLU's output and, from the second layer on, the layer's input, which the sum made anew."""
+    found = measured(cell("memory", "residual", depth=DEPTH))
+    assert found["saved_activations"] == (2 * DEPTH - 1) * STREAM
+
+
+def test_saved_activations_grow_by_the_layer(cell: MakeCell) -> None:
+    for block in blocks.names():
+        three, four, five = (float(measured(cell("memory", block, depth=depth))["saved_activations"] or 0)
+                             for depth in (3, 4, 5))
+        assert five - four == four - three > 0
+
+
+def test_phases(cell: MakeCell) -> None:
+    forward, backward, step = (measured(cell("memory", phase=phase))
+                               for phase in ("forward", "forward-backward", "train-step"))
+    assert (forward["gradients"], forward["optimiser_state"], forward["saved_activations"]) == (0, 0, 0)
+    assert backward["optimiser_state"] == 0
+    assert forward["parameters"] == backward["parameters"] == step["parameters"] == step["optimiser_state"]
+    assert float(forward["peak"] or 0) < float(backward["peak"] or 0) < float(step["peak"] or 0)
+
+
+def test_a_wider_dtype_takes_twice_the_bytes(cell: MakeCell) -> None:
+    single, double = (measured(cell("memory", dtype=dtype)) for dtype in ("float32", "float64"))
+    for name in ("parameters", "gradients", "saved_activations", "peak"):
+        assert double[name] == pytest.approx(2 * float(single[name] or 0), abs=16)  # the loss is a scalar in both
+
+
+def test_the_meter_is_told(cell: MakeCell) -> None:
+    one = cell("memory")
+    messages = {m.metric: m.message for m in TASK.measure(TASK.prepare(one), one)}
+    assert messages["peak"] == "meter: tracker"
+
+
+def test_a_replayed_graph_is_skipped(cell: MakeCell) -> None:
+    with pytest.raises(Skip, match="its memory is that of eager mode"):
+        TASK.prepare(cell("memory", mode="cudagraph"))
+
+
+def test_measuring_leaves_the_weights_as_they_were(cell: MakeCell) -> None:
+    one = cell("memory", phase="train-step")
+    work = TASK.prepare(one)
+    before = [p.detach().clone() for p in work.network.parameters()]
+    list(TASK.measure(work, one))
+    assert all(a.equal(b) for a, b in zip(before, work.network.parameters(), strict=True))

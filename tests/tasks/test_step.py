@@ -1,0 +1,161 @@
+"""One step of a bare stack: its phases, what it leaves behind, what it costs, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import PHASES, Cell
+from highway_bench.errors import BadInput
+from highway_bench.families import families, make_family
+from highway_bench.families import family as hb_family
+from highway_bench.tasks import Skip, _network, _step
+from highway_bench.tasks._step import StackStep
+
+MakeCell = Callable[..., Cell]
+
+
+def weights(work: StackStep) -> list[Tensor]:
+    return [parameter.detach().clone() for parameter in work.network.parameters()]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_what_a_phase_does(cell: MakeCell, phase: str) -> None:
+    work = StackStep(cell("throughput", phase=phase))
+    before = weights(work)
+    work.step()
+    moved = [not torch.equal(old, new) for old, new in zip(before, weights(work), strict=True)]
+    assert all(moved) if phase == "train-step" else not any(moved)
+    assert work.network.training == (phase != "forward")
+    work.restore()
+    assert all(torch.equal(old, new) for old, new in zip(before, weights(work), strict=True))
+    work.close()
+
+
+def test_a_training_step_is_sgd_with_momentum(cell: MakeCell) -> None:
+    work = StackStep(cell("throughput", phase="train-step"))
+    net, x = work.network, work.x
+    gradients = torch.autograd.grad(net(x), list(net.parameters()), work.cotangent)
+    expected = [p.detach() - 1e-3 * gradient for p, gradient in zip(net.parameters(), gradients, strict=True)]
+    fresh = StackStep(cell("throughput", phase="train-step"))
+    assert fresh.optimiser is not None
+    fresh.optimiser.state.clear()  # counting its FLOP was a step as well
+    fresh.step()
+    for parameter, value in zip(fresh.network.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.detach(), value)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_backward_is_twice_forward_less_the_first_layers_input(cell: MakeCell, depth: int) -> None:
+    """A product forward, two backward; but nobody asks for the input's gradient, so the first layer has one."""
+    counts = {phase: StackStep(cell("throughput", "plain", depth=depth, phase=phase)).flops_per_item
+              for phase in PHASES}
+    layer = 2 * 8 * 8
+    assert counts["forward"] == depth * layer
+    assert counts["forward-backward"] == (3 * depth - 1) * layer
+    assert counts["train-step"] == counts["forward-backward"]
+
+
+@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("block", blocks.names())
+def test_every_combination_steps_in_every_phase(cell: MakeCell, block: str, family: str) -> None:
+    for phase in PHASES:
+        work = StackStep(cell("throughput", block, family, phase=phase, seq_len=5))
+        work.step()
+        assert work.items == 4
+        assert work.params == sum(p.numel() for p in work.network.parameters())
+        if phase == "forward":
+            made = make_family(family)
+            expected = 2 * blocks.get(block).layer_flops(made, 8, made.positions(5))
+            assert work.flops_per_item == expected
+        else:
+            forward = 2 * blocks.get(block).layer_flops(make_family(family), 8, make_family(family).positions(5))
+            assert 2 * forward <= work.flops_per_item <= 3.5 * forward
+
+
+def test_every_block_meets_the_same_input(cell: MakeCell) -> None:
+    first, second = (StackStep(cell("throughput", block)) for block in ("plain", "highway-free"))
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.cotangent, second.cotangent)
+    assert first.x.shape == (4, 8)
+
+
+def test_one_seed_is_one_network(cell: MakeCell) -> None:
+    same, other = StackStep(cell("throughput", seed=3)), StackStep(cell("throughput", seed=4))
+    again = StackStep(cell("throughput", seed=3))
+    assert all(torch.equal(a, b) for a, b in zip(weights(same), weights(again), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(weights(same), weights(other), strict=True))
+
+
+def test_the_length_and_the_dtype_are_the_cells(cell: MakeCell) -> None:
+    work = StackStep(cell("throughput", family="attention", seq_len=7, dtype="float64"))
+    assert work.x.shape == (4, 7, 8)
+    assert {p.dtype for p in work.network.parameters()} == {work.x.dtype} == {torch.float64}
+
+
+def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
+    """8 wide, 2 layers, 4 items, float32: the weights, and each layer's input and output, once."""
+    least = (2 * 72 + 2 * 2 * 32) * 4
+    assert StackStep(cell("throughput", "plain", phase="forward")).least_bytes() == least
+    assert StackStep(cell("throughput", "plain", phase="train-step")).least_bytes() == 3 * least
+
+
+@pytest.mark.parametrize(("changes", "says"), [
+    ({"phase": None}, r"^unknown phase None; known: forward, forward-backward, train-step$"),
+    ({"mode": "jit"}, r"^unknown mode 'jit'; known: eager, compile, cudagraph$"),
+    ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, float64, bfloat16, float16$"),
+    ({"device": "tpu"}, r"^unknown device 'tpu'; known: cpu, cuda$"),
+    ({"depth": 0}, r"^depth must be at least 1, not 0$"),
+    ({"family": "bilstm", "width": 7}, r"needs a width that 2 divides, not 7$"),
+    ({"block": "no-such"}, r"^unknown block 'no-such'; known: "),
+    ({"block_options": {"bias": 1}}, r"^block 'highway' has no option bias; it has gate_bias$"),
+    ({"family_options": {"heads": 1}}, r"^family 'dense' has no option heads; it has init, activation$"),
+])
+def test_bad_input(cell: MakeCell, changes: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        StackStep(cell("throughput", **changes))
+
+
+def test_a_device_that_is_not_there(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(BadInput, match=r"^device 'cuda' was asked for, but torch finds no CUDA device"):
+        StackStep(cell("throughput", device="cuda"))
+
+
+def test_graphs_are_recorded_on_cuda_only(cell: MakeCell) -> None:
+    with pytest.raises(Skip, match=r"^CUDA graphs need a CUDA device$"):
+        StackStep(cell("throughput", mode="cudagraph"))
+
+
+def test_a_block_that_does_not_compile_says_so(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = blocks.get("highway")
+    monkeypatch.setitem(spec.__dict__, "compile", False)
+    with pytest.raises(Skip, match=r"^block 'highway' says that it does not compile$"):
+        StackStep(cell("throughput", mode="compile"))
+
+
+class NoParameters(nn.Module):
+    """Mixes by a transform that has nothing to learn."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.fft(x, dim=-1, norm="ortho").real
+
+
+def test_a_layer_without_parameters_has_a_forward_pass(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = hb_family(NoParameters, kind="vector")
+    monkeypatch.setattr(_network, "make_family", lambda name, **options: made)
+    monkeypatch.setattr(_step, "cell_family", lambda cell: made)
+    work = StackStep(cell("throughput", "plain", phase="forward"))
+    work.step()
+    assert work.params == 0
+    for phase in ("forward-backward", "train-step"):
+        with pytest.raises(Skip, match=r"^the network has no parameters, so there is no gradient to take$"):
+            StackStep(cell("throughput", "plain", phase=phase))
+        StackStep(cell("throughput", "highway", phase=phase)).step()

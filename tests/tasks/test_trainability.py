@@ -1,0 +1,249 @@
+"""Trainability: the rule of success, what a run that fails looks like, and how the rate is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from highway_bench.cell import Cell
+from highway_bench.data import Split
+from highway_bench.errors import BadInput
+from highway_bench.results.schema import Status
+from highway_bench.tasks import Measurement, Skip, tasks
+from highway_bench.tasks.trainability import SEARCH_SEED, Trainability, TrainingWork, curve, first_below
+
+MakeCell = Callable[..., Cell]
+TASK = tasks.get("trainability")
+ADAM = {"optimiser": "adam", "rate": 0.01, "decay": 1.0}
+
+
+def run(one: Cell) -> list[Measurement]:
+    work = TASK.prepare(one)
+    return list(TASK.measure(work, one))
+
+
+def scalars(measurements: list[Measurement]) -> dict[str, float | None]:
+    return {measurement.metric: measurement.value for measurement in measurements if not measurement.axis}
+
+
+@pytest.fixture
+def digits(cell: MakeCell) -> Callable[..., Cell]:
+    def make(block: str = "highway", **changes: Any) -> Cell:
+        defaults: dict[str, Any] = {"width": 16, "batch_size": 50, "dataset": "digits", "steps": 20}
+        return cell("trainability", block, **{**defaults, **ADAM, **changes})
+
+    return make
+
+
+class ToldLosses:
+    """Stands for a training run that gives these losses."""
+
+    def __init__(self, losses: list[float], steps: int | None = None) -> None:
+        self.recipe = SimpleNamespace(steps=steps or len(losses), rate=0.1)
+        self.losses = losses
+        self.times = [0.5 * (step + 1) for step in range(len(losses))]
+        self.target_kind = "class"
+        self.network = nn.Linear(2, 2)
+        self.batch_size = 4
+
+    def run(self) -> None: ...
+
+    def history(self) -> list[float]:
+        return self.losses
+
+
+def judged(cell: Cell, losses: list[float], steps: int | None = None) -> list[Measurement]:
+    """What the task says of these losses, where a constant predictor's is 1."""
+    split = Split(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64))
+    work = TrainingWork(ToldLosses(losses, steps), SimpleNamespace(train=split, test=split),  # type: ignore[arg-type]
+                        SimpleNamespace(chance_loss=1.0, target_kind="class"), params=6)  # type: ignore[arg-type]
+    return list(TASK.measure(work, cell))
+
+
+def test_success_is_a_tenth_of_chance_over_the_last_twentieth(digits: MakeCell) -> None:
+    passing = judged(digits(), [1.0] * 95 + [0.1] * 5)
+    failing = judged(digits(), [1.0] * 95 + [0.1] * 4 + [0.101])
+    assert (scalars(passing)["success"], scalars(failing)["success"]) == (1.0, 0.0)
+    assert scalars(passing)["final_loss"] == pytest.approx(0.1)
+    assert scalars(failing)["final_loss"] == pytest.approx(0.1002)
+    assert {m.status for m in passing if m.metric != "budget_mismatch"} == {Status.OK}
+    assert {m.status for m in failing if m.metric != "budget_mismatch"} == {Status.STALLED}
+
+
+def test_the_threshold_is_the_recipes(digits: MakeCell) -> None:
+    assert scalars(judged(digits(threshold=0.5), [0.5] * 20))["success"] == 1.0
+    assert scalars(judged(digits(threshold=0.5), [0.51] * 20))["success"] == 0.0
+
+
+def test_steps_and_seconds_to_the_threshold(digits: MakeCell) -> None:
+    found = scalars(judged(digits(), [1.0] * 40 + [0.05] * 60))  # the mean of five is 0.05 from step 45 on
+    assert found["steps_to_threshold"] == 45
+    assert found["seconds_to_threshold"] == 22.5
+    assert found["step_seconds"] == 0.5
+    never = scalars(judged(digits(), [1.0] * 100))
+    assert (never["steps_to_threshold"], never["seconds_to_threshold"]) == (None, None)
+
+
+def test_a_run_can_reach_the_threshold_and_lose_it(digits: MakeCell) -> None:
+    found = scalars(judged(digits(), [0.01] * 50 + [1.0] * 50))
+    assert (found["success"], found["steps_to_threshold"]) == (0.0, 5)
+
+
+@pytest.mark.parametrize("end", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_divergence(digits: MakeCell, end: float) -> None:
+    found = judged(digits(), [0.01, 0.02, end], steps=100)
+    values = scalars(found)
+    assert values["final_loss"] is None
+    assert values["success"] == 0.0
+    assert "test_loss" not in values
+    said = [m for m in found if m.metric == "final_loss"]
+    assert (said[0].status, said[0].message) == (Status.DIVERGED, "the loss was not finite at step 3")
+    assert [(m.index, m.value) for m in found if m.metric == "loss"] == [(1, 0.01), (2, 0.02)]
+
+
+@pytest.mark.parametrize(("losses", "window", "step"), [
+    ([3, 2, 1], 1, 3), ([3, 1, 1], 2, 3), ([1, 3, 3], 1, 1), ([1.5, 0.5, 9], 2, 2), ([3, 3], 1, None), ([1], 2, None),
+    ([], 1, None),
+])
+def test_first_below(losses: list[float], window: int, step: int | None) -> None:
+    assert first_below(losses, 1.0, window) == step
+
+
+def test_the_curve_is_means_of_equal_stretches() -> None:
+    assert curve([1.0, 2.0, 3.0], points=50) == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    assert curve([1.0, 3.0, 5.0, 7.0, 9.0], points=3) == [(2, 2.0), (4, 6.0), (5, 9.0)]
+    assert len(curve([1.0] * 501)) <= 50
+    assert curve([1.0] * 500)[-1][0] == 500
+    assert curve([1.0, math.nan]) == [(1, 1.0)]
+    assert curve([math.inf]) == []
+
+
+def test_a_real_run_on_digits(digits: MakeCell) -> None:
+    found = run(digits(width=32, steps=150))
+    values = scalars(found)
+    assert set(values) | {"loss"} == {metric.name for metric in TASK.metrics}
+    assert values["success"] == 1.0
+    assert float(values["final_loss"] or 9) < 0.23
+    assert 0 < float(values["steps_to_threshold"] or 0) <= 150
+    assert float(values["train_accuracy"] or 0) > 0.9
+    assert float(values["test_accuracy"] or 0) > 0.85
+    assert values["rate"] == 0.01
+    losses = [m for m in found if m.metric == "loss"]
+    assert (len(losses), losses[-1].index) == (50, 150)
+
+
+def test_a_rate_of_a_million_diverges(digits: MakeCell) -> None:
+    found = run(digits("residual", depth=20, optimiser="sgd", rate=1e6, steps=50))
+    assert scalars(found)["final_loss"] is None
+    assert {m.status for m in found if m.metric == "success"} == {Status.DIVERGED}
+
+
+def test_a_deep_plain_net_stalls(digits: MakeCell) -> None:
+    found = run(digits("plain", depth=40, optimiser="sgd", rate=1e-3, steps=30))
+    assert {m.status for m in found if m.metric == "success"} == {Status.STALLED}
+    assert float(scalars(found)["final_loss"] or 0) > 1.0
+
+
+def test_one_seed_gives_one_run(digits: MakeCell) -> None:
+    def losses(seed: int) -> list[float]:
+        work = TASK.prepare(digits(seed=seed, steps=10))
+        work.training.run()
+        return work.training.history()
+
+    assert losses(1) == losses(1)
+    assert losses(1) != losses(2)
+
+
+def test_the_order_of_batches_does_not_hang_on_the_block(digits: MakeCell) -> None:
+    first, second = (TASK.prepare(digits(block)).training for block in ("plain", "highway"))
+    for _ in range(3):
+        assert torch.equal(next(first.batches), next(second.batches))
+
+
+TUNED = {"optimiser": "sgd", "rate": "tuned", "rates": [0.3, 0.1, 0.03]}
+
+
+def test_a_tuned_rate_needs_one_trial_a_rate(digits: MakeCell) -> None:
+    one = digits(seed=4, **TUNED)
+    trials = TASK.needs(one)
+    assert [trial.recipe["rate"] for trial in trials] == [0.3, 0.1, 0.03]
+    assert [trial.trial for trial in trials] == [0, 1, 2]
+    assert {trial.seed for trial in trials} == {SEARCH_SEED}
+    assert all("rates" not in trial.recipe for trial in trials)
+    assert TASK.needs(digits(seed=0, **TUNED)) == trials  # the seeds share one search
+    assert TASK.needs(digits()) == ()
+    assert all(TASK.needs(trial) == () for trial in trials)
+
+
+def test_every_block_gets_the_same_trials(digits: MakeCell) -> None:
+    plain, highway = (TASK.needs(digits(block, **TUNED)) for block in ("plain", "highway"))
+    assert [trial.but(block="highway") for trial in plain] == list(highway)
+
+
+def test_the_best_finite_rate_wins(digits: MakeCell) -> None:
+    one = digits(seed=4, **TUNED)
+    trials = TASK.needs(one)
+
+    def chosen(*losses: float | None) -> Any:
+        found = {trial: {"final_loss": loss} for trial, loss in zip(trials, losses, strict=True)}
+        return TASK.resolve(one, found)
+
+    assert chosen(None, 0.2, 0.5).recipe["rate"] == 0.1
+    assert chosen(0.1, 0.2, 0.5).recipe["rate"] == 0.3
+    assert chosen(0.2, 0.2, 0.2).recipe["rate"] == 0.03
+    assert chosen(None, None, None).recipe["rate"] == 0.03
+    winner = chosen(None, 0.2, 0.5)
+    assert (winner.seed, winner.trial) == (4, None)
+    assert TASK.resolve(one, {}).recipe["rate"] == 0.03  # trials that crashed left nothing
+    assert TASK.resolve(digits(), {}) == digits()
+
+
+def test_a_search_from_end_to_end(digits: MakeCell) -> None:
+    one = digits(seed=1, steps=30, **(TUNED | {"rates": [1e6, 0.1]}))
+    found = {trial: scalars(run(trial)) for trial in TASK.needs(one)}
+    resolved = TASK.resolve(one, found)
+    assert resolved.recipe["rate"] == 0.1
+    assert scalars(run(resolved))["rate"] == 0.1
+
+
+@pytest.mark.parametrize(("changes", "says"), [
+    ({"rate": "tuned"}, "a recipe with rate 'tuned' needs a list of rates to try"),
+    ({"rate": "tuned", "rates": []}, "a recipe with rate 'tuned' needs a list of rates to try"),
+])
+def test_a_search_that_cannot_be(digits: MakeCell, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        TASK.needs(digits(**changes))
+
+
+@pytest.mark.parametrize(("changes", "says"), [
+    ({"dataset": None}, "^trainability needs a data set$"),
+    ({"rate": "tuned", "rates": [0.1]}, "^the rate 'tuned' is no number: it must be resolved before training$"),
+    ({"batch_size": 5_000}, "^a batch of 5000 is larger than the .* training items$"),
+    ({"optimiser": "lion"}, "^unknown optimiser 'lion'; known: sgd, adam$"),
+    ({"steps": 0}, "a recipe needs steps of at least 1"),
+    ({"dtype": "int8"}, "unknown dtype 'int8'"),
+    ({"device": "mps"}, "unknown device 'mps'"),
+])
+def test_bad_input(digits: MakeCell, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        TASK.prepare(digits(**changes))
+
+
+def test_a_pair_that_makes_no_sense_is_skipped(cell: MakeCell) -> None:
+    with pytest.raises(Skip, match="family 'dense' takes vectors, but the data set has series"):
+        TASK.prepare(cell("trainability", dataset="adding", seq_len=12, **ADAM))
+
+
+def test_estimates_grow_with_depth_and_steps(digits: MakeCell) -> None:
+    task = Trainability()
+    shallow, deep, long = (task.estimate(digits(depth=depth, steps=steps))
+                           for depth, steps in ((2, 20), (50, 20), (2, 5_000)))
+    assert shallow < deep
+    assert shallow < long
+    assert task.timeout(digits(depth=50)) > task.estimate(digits(depth=50))

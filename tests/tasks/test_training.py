@@ -1,0 +1,165 @@
+"""Training: recipes, batches, the optimiser's groups, the loss and what evaluation counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.data import Split
+from highway_bench.errors import BadInput
+from highway_bench.tasks._training import Recipe, Training, evaluate, loss_of, recipe_from
+
+
+def training(items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None,
+             **recipe: Any) -> Training:
+    source = torch.Generator().manual_seed(1)
+    split = Split(torch.randn(items, 3, generator=source), torch.randint(0, 2, (items,), generator=source))
+    torch.manual_seed(5)
+    return Training(network or nn.Linear(3, 2), split, "class", Recipe(**recipe), batch_size, seed)
+
+
+@pytest.mark.parametrize("options", [{"steps": 0}, {"steps": -1}, {"rate": 0.0}, {"rate": -0.1}, {"decay": 0.0},
+                                     {"decay": 1.5}])
+def test_recipes_that_cannot_be(options: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="a recipe needs steps of at least 1, a rate above 0 and a decay above 0"):
+        Recipe(**options)
+
+
+def test_a_cells_recipe_holds_more_than_training() -> None:
+    recipe = recipe_from({"rate": 0.5, "steps": 7, "threshold": 0.1, "verdict": False, "dataset": {}})
+    assert recipe == Recipe(rate=0.5, steps=7)
+
+
+def test_batches_are_whole_shuffled_epochs() -> None:
+    run = training(items=10, batch_size=4)
+    epochs = [torch.cat([next(run.batches), next(run.batches)]) for _ in range(3)]
+    for epoch in epochs:
+        assert len(epoch.unique()) == 8  # two whole batches of ten items, none twice
+    assert not torch.equal(epochs[0], epochs[1])
+    assert torch.equal(next(training(seed=3).batches), next(training(seed=3).batches))
+    assert not torch.equal(next(training(seed=3).batches), next(training(seed=4).batches))
+
+
+def test_a_batch_larger_than_the_data() -> None:
+    with pytest.raises(BadInput, match=r"^a batch of 11 is larger than the 10 training items$"):
+        training(items=10, batch_size=11)
+    assert len(next(training(items=10, batch_size=10).batches)) == 10
+
+
+def test_a_step_is_sgd_with_momentum_by_hand() -> None:
+    run = training(rate=0.5, momentum=0.9, decay=1.0, steps=2)
+    reference = nn.Linear(3, 2)
+    reference.load_state_dict(run.network.state_dict())
+    batches = training().batches
+    velocity = [torch.zeros_like(p) for p in reference.parameters()]
+    for _ in range(2):
+        batch = next(batches)
+        loss = nn.functional.cross_entropy(reference(run.train.inputs[batch]), run.train.targets[batch])
+        gradients = torch.autograd.grad(loss, list(reference.parameters()))
+        for place, (parameter, gradient) in enumerate(zip(reference.parameters(), gradients, strict=True)):
+            velocity[place] = 0.9 * velocity[place] + gradient
+            parameter.data -= 0.5 * velocity[place]
+    run.run()
+    for ours, theirs in zip(run.network.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_rate_falls_to_its_share() -> None:
+    run = training(rate=0.5, decay=0.01, steps=8)
+    run.run()
+    assert run.optimiser.param_groups[0]["lr"] == pytest.approx(0.005)
+    assert len(run.losses) == len(run.times) == 8
+    assert run.times == sorted(run.times)
+
+
+def test_weight_decay_spares_biases_and_gains() -> None:
+    run = training(network=nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Linear(3, 2)), weight_decay=0.1)
+    decayed, spared = run.optimiser.param_groups
+    assert (decayed["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
+    assert {p.ndim for p in decayed["params"]} == {2}
+    assert {p.ndim for p in spared["params"]} == {1}
+    assert len(decayed["params"]) + len(spared["params"]) == 6
+
+
+def test_clipping_bounds_the_whole_gradient() -> None:
+    run = training(rate=1.0, momentum=0.0, decay=1.0, clip=1e-3, steps=1)
+    before = torch.cat([p.detach().flatten() for p in run.network.parameters()])
+    run.run()
+    moved = torch.cat([p.detach().flatten() for p in run.network.parameters()]) - before
+    assert float(moved.norm()) == pytest.approx(1e-3, rel=1e-2)
+
+
+def test_adam_is_torchs() -> None:
+    optimiser = training(optimiser="adam", rate=0.02).optimiser
+    assert isinstance(optimiser, torch.optim.Adam)
+    assert optimiser.defaults["betas"] == (0.9, 0.999)
+
+
+class Exploding(nn.Module):
+    """Gives NaN from its third step on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(3, 2)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        y: Tensor = self.map(x)
+        return y if self.calls < 3 else y * math.nan
+
+
+def test_a_run_stops_soon_after_the_loss_is_lost() -> None:
+    run = training(network=Exploding(), steps=500)
+    run.run()
+    assert len(run.losses) == 25  # the first look
+    assert [math.isfinite(loss) for loss in run.history()] == [True, True, False]
+
+
+def test_losses() -> None:
+    answers = torch.randn(6, 5)
+    classes = torch.tensor([0, 1, 2, 3, 4, 0])
+    expected = -torch.log_softmax(answers, -1)[torch.arange(6), classes].mean()
+    torch.testing.assert_close(loss_of(answers, classes, "class"), expected)
+    torch.testing.assert_close(loss_of(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), "scalar"), torch.tensor(2.5))
+    tokens = torch.tensor([[0, -100, 2], [-100, -100, 4]])
+    picked = answers.view(2, 3, 5)[[0, 0, 1], [0, 2, 2]]
+    torch.testing.assert_close(loss_of(answers.view(2, 3, 5), tokens, "token"),
+                               nn.functional.cross_entropy(picked, torch.tensor([0, 2, 4])))
+
+
+class Told(nn.Module):
+    """Answers what its input says; its one parameter only tells its device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert not self.training
+        return x * self.scale
+
+
+def test_evaluation_counts_every_item_once() -> None:
+    answers = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1])] * 9
+    split = Split(answers, torch.tensor([0, 1, 2, 0, 2]))
+    whole = evaluate(Told(), split, "class")
+    parts = evaluate(Told(), split, "class", batch_size=2)  # a last batch of one
+    assert whole.accuracy == parts.accuracy == 0.8
+    assert whole.loss == pytest.approx(parts.loss)
+    assert evaluate(Told(), split, "class", at_most=4).accuracy == 1.0
+
+
+def test_accuracy_of_tokens_is_over_those_asked_for() -> None:
+    answers = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 2]])]
+    split = Split(answers, torch.tensor([[0, -100, 1], [-100, -100, 2]]))
+    assert evaluate(Told(), split, "token").accuracy == pytest.approx(2 / 3)
+
+
+def test_a_scalar_has_no_accuracy() -> None:
+    found = evaluate(Told(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar")
+    assert found == (2.0, None)

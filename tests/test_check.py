@@ -1,0 +1,239 @@
+"""Every check of the block contract can fail: blocks that break one rule each, and what is said of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import Block, blocks, register_block
+from highway_bench.check import CHECKS, Subject, check_block, compiles, findings
+from highway_bench.errors import UnknownName
+from highway_bench.families import Gate, Site, families, make_family
+from highway_bench.measure.memory import tracker_peak
+
+ALL = {check.__name__.replace("_", " ") for check in CHECKS}
+
+
+class Sound(Block):
+    """y = x + H(x): keeps the contract; the others differ from it in one respect."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.transform = site.family.transform(site)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x + self.transform(x)
+        return y
+
+
+class GrowsAxis(Sound):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).unsqueeze(0)
+
+
+class DividesByZero(Sound):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) / 0.0
+
+
+class ForgetsToLeave(Sound):
+    def forward(self, x: Any) -> Any:
+        return (super().forward(x[0] if isinstance(x, tuple) else x),)
+
+
+class Rounds(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.float()
+
+
+class ChangesDtype(Sound):
+    @classmethod
+    def build_leave(cls, site: Site, **options: Any) -> nn.Module:
+        return Rounds()
+
+
+class Gated(Block):
+    """Sound by itself; registered below with a wrong count of gates."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.maps = site.family.maps(site, (Gate(),))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, t = self.maps(x)
+        return torch.lerp(x, h, torch.sigmoid(t))
+
+
+class GateMadeInForward(Sound):
+    """The fault of a public BiLSTM highway code: each call makes its gate anew, so it never learns."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate = nn.Linear(x.shape[-1], x.shape[-1])
+        return torch.lerp(x, self.transform(x), torch.sigmoid(gate(x)))
+
+
+class ConstantGateMadeInForward(Sound):
+    """The same fault without its noise, which other checks would see too."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate = nn.Linear(x.shape[-1], x.shape[-1], dtype=x.dtype)
+        nn.init.zeros_(gate.weight)
+        nn.init.zeros_(gate.bias)
+        return torch.lerp(x, self.transform(x), torch.sigmoid(gate(x)))
+
+
+class NeverUses(Sound):
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.unused = site.family.transform(site)
+
+
+class Detaches(Sound):
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x + self.transform(x).detach() + 0 * self.transform(x)
+        return y
+
+
+class DrawsElsewhere(Sound):
+    """Its scale comes from Python's generator, which the network's seed does not reach."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.register_buffer("scale", torch.tensor(random.random()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x + self.transform(x) * self.scale.to(x.dtype)
+        return y
+
+
+class CountsCalls(Sound):
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(x) * (1.0 + 0.1 * self.calls)
+
+
+class ForgetsItsScale(Sound):
+    """A number drawn at the start that is neither a parameter nor a buffer."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.scale = float(torch.rand(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x + self.transform(x) * self.scale
+        return y
+
+
+class Branches(Sound):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) if float(x.detach().sum()) > 0 else x - self.transform(x)
+
+
+class ShallowOnly(Sound):
+    def __init__(self, site: Site) -> None:
+        if site.depth > 10:
+            raise ValueError("too deep for me")
+        super().__init__(site)
+
+
+@dataclass(frozen=True)
+class Fault:
+    cls: type[Block]
+    breaks: set[str]
+    says: str
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+FAULTS = [
+    Fault(GrowsAxis, {"keeps shape"}, "a block must keep the shape"),
+    Fault(DividesByZero, {"keeps shape"}, "not finite"),
+    Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must give the stream back"),
+    Fault(ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),
+    Fault(Gated, {"counts parameters"}, "3 layers of width 8 hold 432 parameters, but"),
+    Fault(GateMadeInForward,
+          {"keeps dtype", "registers once", "is deterministic", "saves state", "batches", "compiles"},
+          "forward creates parameters (Linear.weight)"),
+    Fault(ConstantGateMadeInForward, {"registers once", "batches", "compiles"}, "move them to __init__"),
+    Fault(NeverUses, {"trains everything"}, "joins.0.unused",
+          {"extra_parameters": lambda width, joins: joins * (width * width + width)}),
+    Fault(Detaches, {"trains everything"}, "no gradient moved"),
+    Fault(DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
+    Fault(CountsCalls, {"is deterministic", "compiles"}, "keep no state between calls"),
+    Fault(ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
+    Fault(Branches, {"batches", "compiles"}, "raised"),
+    Fault(ShallowOnly, {"carries signal"}, "raised ValueError: too deep for me"),
+]
+
+
+@pytest.fixture
+def block(request: pytest.FixtureRequest) -> Iterator[str]:
+    cls, about = request.param
+    register_block("throw-away", **{"equation": "", "source": "", "summary": "", **about})(cls)
+    yield "throw-away"
+    blocks.unregister("throw-away")
+
+
+@pytest.mark.parametrize(("block", "fault"), [pytest.param((fault.cls, fault.about), fault, id=fault.cls.__name__)
+                                              for fault in FAULTS], indirect=["block"])
+def test_a_fault_is_found(block: str, fault: Fault) -> None:
+    problems = {finding.check: finding.problem for finding in check_block(block, in_families=["dense"])
+                if finding.problem is not None}
+    assert set(problems) == fault.breaks
+    assert any(fault.says in problem for problem in problems.values()), problems
+    assert all("\n" not in problem for problem in problems.values())
+
+
+def test_every_check_has_a_block_that_fails_it() -> None:
+    assert set().union(*(fault.breaks for fault in FAULTS)) == ALL
+
+
+@pytest.mark.parametrize("block", [(Sound, {})], indirect=True)
+def test_a_sound_block_passes_everywhere(block: str) -> None:
+    found = check_block(block, in_families=["dense", "bilstm"])
+    assert [finding.problem for finding in found] == [None] * 2 * len(CHECKS)
+    assert {finding.family for finding in found} == {"dense", "bilstm"}
+    notes = {(finding.family, finding.check): finding.note for finding in found}
+    assert notes["bilstm", "batches"] == "declared as not running under vmap"
+    assert str(notes["dense", "carries signal"]).startswith("50 layers: signal × ")
+
+
+@pytest.mark.parametrize("block", [(Branches, {"vmap": False, "compile": False})], indirect=True)
+def test_what_is_declared_is_not_held_against_a_block(block: str) -> None:
+    found = check_block(block, in_families=["dense"])
+    assert all(finding.problem is None for finding in found)
+    assert {finding.note for finding in found} >= {"declared as not compiling", "declared as not running under vmap"}
+
+
+@pytest.mark.parametrize("block", [(GrowsAxis, {})], indirect=True)
+def test_a_block_that_cannot_be_built_gets_one_finding_a_family(block: str) -> None:
+    subject = Subject(blocks.get(block), make_family("dense"))
+    assert [finding.check for finding in findings(subject)] == ["keeps shape"]
+
+
+def test_all_families_unless_some_are_named() -> None:
+    assert {finding.family for finding in check_block("plain", in_families=["dense*"])} == {"dense", "dense-pair"}
+    with pytest.raises(UnknownName, match="did you mean highway"):
+        check_block("highwy")
+    with pytest.raises(UnknownName, match="did you mean dense"):
+        check_block("plain", in_families=["dens"])
+    assert len(families.select("*")) == len(families)
+
+
+def test_the_compiled_stack_is_compiled_even_after_the_memory_tracker_ran() -> None:
+    from torch._dynamo.utils import counters
+
+    net = nn.Linear(4, 4)
+    tracker_peak(lambda: net(torch.ones(2, 4)).sum().backward(), held=[net])
+    counters.clear()
+    compiles(Subject(blocks.get("highway"), make_family("dense")))
+    assert counters["stats"]["unique_graphs"] == 1

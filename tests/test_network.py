@@ -1,0 +1,169 @@
+"""Networks: stages and the three ways between them, what ``build`` refuses, and a published shape."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import blocks
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.families import families, make_family
+from highway_bench.families._base import Carry
+from highway_bench.measure.flops import count_flops
+from highway_bench.network import Stack, build
+
+BLOCKS = blocks.names()
+
+
+@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize(("change", "widths"), [("plain", (8, 12)), ("plain", (12, 8)), ("pad", (8, 12)),
+                                                ("subsample", (12, 8))])
+def test_stages_of_different_widths(block: str, family: str, change: Any, widths: tuple[int, int]) -> None:
+    made = make_family(family)
+    net = build(block, made, stages=[(2, widths[0]), (1, widths[1])], change=change)
+    x = made.example(3, widths[0], seq_len=5)
+    y = net(x)
+    axis = made.feature_axis
+    assert y.shape[axis] == widths[1]
+    assert y.movedim(axis, -1).shape[:-1] == x.movedim(axis, -1).shape[:-1]
+    y.sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+
+
+@pytest.mark.parametrize("family", ["conv", "conv-pair"])
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("change", ["plain", "pad", "subsample"])
+def test_a_stride_divides_the_sides(block: str, family: str, change: Any) -> None:
+    net = build(block, family, stages=[(1, 4), (2, 4, 2)], change=change)
+    assert net(torch.randn(2, 4, 16, 16)).shape == (2, 4, 8, 8)
+    assert net(torch.randn(2, 4, 7, 9)).shape == (2, 4, 4, 5)
+
+
+def test_a_plain_layer_between_stages_has_no_connection() -> None:
+    net = cast(nn.Sequential, build("highway", "dense", stages=[(2, 6), (3, 10), (1, 10)]))
+    first, between, second, third = net
+    assert [len(cast(Stack, part).joins) for part in (first, second, third)] == [2, 3, 1]
+    assert sum(p.numel() for p in between.parameters()) == 6 * 10 + 10
+    highway = 2 * 2 * (6 * 6 + 6) + 4 * 2 * (10 * 10 + 10)
+    assert sum(p.numel() for p in net.parameters()) == highway + 70
+    x = torch.randn(2, 6)
+    torch.testing.assert_close(between(x), torch.relu(x @ between[0].weight.T + between[0].bias))
+
+
+@pytest.mark.parametrize("change", ["pad", "subsample"])
+def test_without_one_no_layer_is_added(change: Any) -> None:
+    widths = (6, 10) if change == "pad" else (10, 6)
+    net = cast(nn.Sequential, build("residual", "dense", stages=[(2, widths[0]), (2, widths[1])], change=change))
+    assert [len(cast(Stack, part).joins) for part in net] == [2, 2]
+    entrance = cast(Stack, net[1]).joins[0]
+    assert isinstance(entrance.carry, Carry)
+    assert not list(entrance.carry.parameters())
+    assert isinstance(cast(Stack, net[1]).joins[1].carry, nn.Identity)
+
+
+def carried(net: nn.Module, x: Tensor) -> Tensor:
+    y: Tensor = cast(Stack, cast(nn.Sequential, net)[1]).joins[0].carry(x)
+    return y
+
+
+def test_padding_is_option_a_of_the_residual_paper() -> None:
+    net = build("residual", "conv", stages=[(1, 2), (1, 5, 2)], change="pad")
+    x = torch.randn(3, 2, 6, 6)
+    y = carried(net, x)
+    assert y.shape == (3, 5, 3, 3)
+    assert torch.equal(y[:, :2], x[:, :, ::2, ::2])
+    assert not y[:, 2:].any()
+    net = build("residual", "dense", stages=[(1, 2), (1, 5)], change="pad")
+    torch.testing.assert_close(carried(net, torch.tensor([[1.0, 2.0]])), torch.tensor([[1.0, 2.0, 0.0, 0.0, 0.0]]))
+
+
+def test_sub_sampling_keeps_evenly_spaced_features() -> None:
+    net = build("residual", "dense", stages=[(1, 6), (1, 3)], change="subsample")
+    torch.testing.assert_close(carried(net, torch.arange(6.0)[None]), torch.tensor([[0.0, 2.0, 4.0]]))
+    net = build("residual", "attention", stages=[(1, 8), (1, 4)], change="subsample")
+    x = torch.randn(2, 5, 8)
+    assert torch.equal(carried(net, x), x[..., ::2])
+    net = build("residual", "conv", stages=[(1, 4), (1, 2, 2)], change="subsample")
+    x = torch.randn(2, 4, 6, 6)
+    assert torch.equal(carried(net, x), x[:, ::2, ::2, ::2])
+
+
+def test_the_carried_path_of_a_gated_layer_changes_too() -> None:
+    """With T shut, a highway layer that changes dimension gives its carried path."""
+    net = build("highway", "conv", stages=[(1, 2), (1, 4, 2)], change="pad", block_options={"gate_bias": -100.0})
+    x = torch.randn(3, 2, 6, 6)
+    join = cast(Stack, cast(nn.Sequential, net)[1]).joins[0]
+    join.maps.product.weight.data[4:] = 0
+    torch.testing.assert_close(join(x), join.carry(x))
+
+
+@pytest.mark.parametrize(("family", "stages", "change", "says"), [
+    ("dense", [(1, 8), (1, 4)], "pad", "zero-padding cannot make 8 features 4; use subsample or plain"),
+    ("dense", [(1, 4), (1, 8)], "subsample", "sub-sampling cannot make 4 features 8; use pad or plain"),
+    ("dense", [(1, 4), (1, 4, 2)], "pad", "a vector has no places to stride over"),
+    ("bilstm", [(1, 4), (1, 4, 2)], "plain", "has no places to stride over"),
+    ("dense", [(1, 4), (1, 8)], "stretch", "unknown way to change dimension 'stretch'; known: plain, pad, subsample"),
+    ("attention", [(1, 4), (1, 6)], "plain", "needs a width that 4 divides, not 6"),
+    ("dense", [(1, 4), (0, 4)], "plain", "depth must be at least 1, not 0"),
+])
+def test_stages_that_cannot_be(family: str, stages: list[tuple[int, ...]], change: Any, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        build("residual", family, stages=stages, change=change)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("block", ["residual", "plain"])
+def test_the_residual_papers_twenty_layers_for_small_images(block: str) -> None:
+    """Its 0.27 M parameters and 40.6 M multiply-adds, with the stem's, the norms' and the classifier's added back."""
+    net = build(block, "conv-pair", stages=[(3, 16), (3, 32, 2), (3, 64, 2)], change="pad", seed=1)
+    weights = sum(p.numel() for p in net.parameters() if p.ndim > 1)
+    stem, norms, classifier = 3 * 16 * 9, 2 * (7 * 16 + 6 * 32 + 6 * 64), 650
+    assert weights + stem + norms + classifier == 269_722
+    x = torch.randn(1, 16, 32, 32)
+    with torch.no_grad():
+        multiply_adds = count_flops(lambda: net(x)) // 2
+    assert multiply_adds + stem * 32 * 32 + 640 == 40_551_040
+    assert net(x).shape == (1, 64, 8, 8)
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    ({"width": 4, "depth": 0}, "depth must be at least 1, not 0"),
+    ({"width": 4, "depth": -3}, "depth must be at least 1, not -3"),
+    ({"width": 4}, "build needs a width and a depth, or stages"),
+    ({}, "build needs a width and a depth, or stages"),
+    ({"width": 4, "stages": [(1, 4)]}, "build takes a width and a depth, or stages, not both"),
+    ({"width": 4, "depth": 1, "family": make_family("dense"), "family_options": {"init": "default"}},
+     "a family object has its options already"),
+])
+def test_what_build_refuses(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        build("plain", **arguments)
+
+
+@pytest.mark.parametrize(("names", "says"), [
+    ({"block": "highwya"}, "unknown block 'highwya'; did you mean highway"),
+    ({"family": "conf"}, "unknown family 'conf'; did you mean conv"),
+    ({"dataset": "minst"}, "unknown data set 'minst'; did you mean mnist"),
+])
+def test_unknown_names_list_near_ones(names: dict[str, str], says: str) -> None:
+    with pytest.raises(UnknownName, match=says):
+        build(**{"block": "plain", "family": "dense", "width": 4, "depth": 1, **names})  # type: ignore[arg-type]
+
+
+def test_sites_count_through_all_stages() -> None:
+    """A gate's automatic bias follows the whole stack's depth, not the stage's."""
+    net = cast(nn.Sequential, build("highway", "dense", stages=[(10, 4), (10, 4)]))
+    biases = {round(float(join.maps.product.bias[-1].detach()), 4) for part in net for join in cast(Stack, part).joins}
+    assert biases == {-2.9957}  # -ln 20
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_stack_is_its_stage(name: str) -> None:
+    one, other = (build(name, "dense", seed=1, **size)  # type: ignore[arg-type]
+                  for size in ({"width": 4, "depth": 3}, {"stages": [(3, 4)]}))
+    x = torch.randn(2, 4)
+    assert torch.equal(one(x), other(x))

@@ -1,0 +1,212 @@
+"""Names: kept apart, found by wildcard, read from source, and registered by other packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from highway_bench import registry
+from highway_bench.errors import BadInput, DuplicateName, UnknownName
+from highway_bench.registry import Registry, described, literal_calls, literal_names, load_plugin
+
+
+@pytest.fixture
+def things() -> Registry[int]:
+    things: Registry[int] = Registry("thing")
+    for number, name in enumerate(["layer-10", "layer-2", "highway", "highway-free", "plain"]):
+        things.register(name, number, place=f"module_{number}")
+    return things
+
+
+def test_names_are_sorted_as_people_count(things: Registry[int]) -> None:
+    assert things.names() == ["highway", "highway-free", "layer-2", "layer-10", "plain"]
+    assert list(things) == things.names()
+    assert len(things) == 5
+
+
+def test_an_entry_and_its_place(things: Registry[int]) -> None:
+    assert things.get("highway") == 2
+    assert things.place("highway") == "module_2"
+    assert "highway" in things
+    assert "high" not in things
+
+
+def test_wildcards_keep_the_order_asked_for(things: Registry[int]) -> None:
+    assert things.select("plain", "highway*", "plain") == ["plain", "highway", "highway-free"]
+    assert things.select("*") == things.names()
+    assert things.select() == []
+
+
+def test_an_unknown_name_lists_near_ones(things: Registry[int]) -> None:
+    with pytest.raises(UnknownName) as caught:
+        things.get("higway")
+    assert str(caught.value) == "unknown thing 'higway'; did you mean highway, highway-free?"
+    assert isinstance(caught.value, KeyError)
+    assert caught.value.exit_status == 2
+    with pytest.raises(UnknownName, match="known: highway, highway-free, layer-2, layer-10, plain"):
+        things.get("qqq")
+    with pytest.raises(UnknownName, match="did you mean highway"):
+        things.select("plain", "higway*")
+    with pytest.raises(UnknownName, match="known: none"):
+        Registry("empty").get("x")
+
+
+def test_a_duplicate_names_both_places_and_changes_nothing(things: Registry[int]) -> None:
+    with pytest.raises(DuplicateName, match=r"^thing 'plain' is registered twice: in module_4 and in elsewhere$"):
+        things.register("plain", 9, place="elsewhere")
+    assert (things.get("plain"), things.place("plain")) == (4, "module_4")
+
+
+@pytest.mark.parametrize("name", ["", "Plain", "two words", "under_score", "-x", "x-", "x--y", "1st", "x\n", "../x"])
+def test_names_that_are_no_names(things: Registry[int], name: str) -> None:
+    with pytest.raises(BadInput, match="use lower-case words joined by '-'"):
+        things.register(name, 0, place="here")
+
+
+def test_a_list_handed_out_is_a_copy(things: Registry[int]) -> None:
+    things.names().clear()
+    assert len(things.names()) == 5
+
+
+def test_unregistering(things: Registry[int]) -> None:
+    things.unregister("plain")
+    things.unregister("plain")
+    assert "plain" not in things
+    things.register("plain", 7, place="again")
+
+
+SOURCE = '''
+@register_thing("first", equation="y", core=True, gates=2, extra=lambda w: w)
+class First: ...
+
+@other("not-this")
+@register_thing("layer-2")
+class Second: ...
+'''
+
+
+def test_literal_names_are_read_without_importing(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(SOURCE + "raise SystemExit('imported')\n")
+    (tmp_path / "_base.py").write_text('@register_thing("hidden")\nclass Hidden: ...\n')
+    (tmp_path / "two.py").write_text('@register_thing("layer-10")\nclass Third: ...\n')
+    assert literal_names(tmp_path, "register_thing") == ["first", "layer-2", "layer-10"]
+    assert literal_calls(tmp_path, "register_thing")["first"] == {"equation": "y", "core": True, "gates": 2}
+
+
+def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "things_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("from highway_bench.registry import Registry\nthings = Registry('thing')\n")
+    (package / "one.py").write_text("from things_of_a_test import things\nthings.register('one', 1, place=__name__)\n")
+    (package / "_two.py").write_text("raise RuntimeError('private')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lazy: Registry[int] = Registry("thing", package="things_of_a_test")
+    assert lazy.names() == []  # its modules register with their own registry; what counts is that they were imported
+    things = importlib.import_module("things_of_a_test").things
+    assert things.get("one") == 1
+
+
+class FakePoint:
+    """An entry point whose loading does ``do``."""
+
+    name = "mine"
+    value = "my_package.blocks:Mine"
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self.load = do
+
+
+def with_points(monkeypatch: pytest.MonkeyPatch, *points: FakePoint) -> None:
+    def entry_points(*, group: str) -> list[FakePoint]:
+        return list(points) if group == "highway_bench.things" else []
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+
+
+def test_entry_points_register_at_the_first_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    things: Registry[int] = Registry("thing", group="highway_bench.things")
+    loaded = []
+
+    def load() -> None:
+        loaded.append(things.names())  # a plug-in may look names up while it registers
+        things.register("mine", 1, place="my_package.blocks")
+
+    with_points(monkeypatch, FakePoint(load))
+    assert loaded == []
+    assert things.names() == ["mine"]
+    assert things.get("mine") == 1
+    assert loaded == [[]]
+
+
+def test_an_entry_point_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load() -> None:
+        raise ImportError("No module named 'numpyy'")
+
+    things: Registry[int] = Registry("thing", group="highway_bench.things")
+    with_points(monkeypatch, FakePoint(load))
+    with pytest.raises(BadInput) as caught:
+        things.names()
+    assert str(caught.value) == ("plug-in 'my_package.blocks:Mine' (thing 'mine') failed to import: "
+                                 "ImportError: No module named 'numpyy'")
+
+
+def test_an_entry_point_s_duplicate_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    things: Registry[int] = Registry("thing", group="highway_bench.things")
+    things.register("mine", 0, place="here")
+    with_points(monkeypatch, FakePoint(lambda: things.register("mine", 1, place="my_package.blocks")))
+    with pytest.raises(DuplicateName, match=r"in here and in my_package\.blocks"):
+        things.names()
+
+
+def test_the_groups_are_those_that_the_documentation_names() -> None:
+    from highway_bench.blocks import blocks
+    from highway_bench.data import datasets
+    from highway_bench.families import families
+
+    assert blocks.group == "highway_bench.blocks"
+    assert families.group == "highway_bench.families"
+    assert datasets.group == "highway_bench.datasets"
+    assert all(isinstance(point, importlib.metadata.EntryPoint)
+               for point in importlib.metadata.entry_points(group="highway_bench.blocks"))
+
+
+@pytest.mark.parametrize(("source", "says"), [
+    ("raise ValueError('no luck')", "ValueError: no luck"),
+    ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
+    ("def (", "SyntaxError: "),
+])
+def test_a_plug_in_that_fails_to_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
+                                        says: str) -> None:
+    (tmp_path / "bad_plugin.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BadInput) as caught:
+        load_plugin("bad_plugin")
+    assert str(caught.value).startswith(f"plug-in 'bad_plugin' failed to import: {says}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plug_in_that_is_not_there() -> None:
+    with pytest.raises(BadInput, match=r"^plug-in 'not_a_module' failed to import: ModuleNotFoundError: "):
+        load_plugin("not_a_module")
+
+
+def test_a_plug_in_s_own_clear_error_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "clear_plugin.py").write_text("from highway_bench.errors import BadInput\nraise BadInput('mend this')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BadInput, match=r"^mend this$"):
+        load_plugin("clear_plugin")
+
+
+def test_the_first_line_of_a_docstring_describes_an_entry() -> None:
+    def entry() -> None:
+        """What it is.
+
+        More of it.
+        """
+
+    assert described(entry) == "What it is."
+    assert described(lambda: None) == ""
