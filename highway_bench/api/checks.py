@@ -1,0 +1,45 @@
+"""Checks of a plan before anything is measured: what would otherwise fail in every worker, once a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.run.profiles import PROFILES, Profile
+from highway_bench.tasks import tasks
+from highway_bench.tasks._network import dataset_options
+from highway_bench.tasks._training import Recipe, recipe_from
+
+
+def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Iterable[Cell]) -> None:
+    """Raise ``BadInput`` for a word of ``recipe`` that no grid and no training knows, or an impossible value."""
+    known = {"dataset", *Recipe.__dataclass_fields__}
+    for one in (profile, *PROFILES.values()):
+        known.update(word for grid in one.grids for word in grid.recipe)
+    for word in recipe:
+        if word not in known:
+            raise UnknownName("recipe word", word, sorted(known))
+    if recipe:
+        for cell in cells:
+            if cell.task == "trainability":
+                for run in tasks.get(cell.task).needs(cell) or (cell,):
+                    check_training(run.recipe)
+
+
+def check_training(recipe: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` for a recipe that no training can follow."""
+    try:
+        recipe_from(dict(recipe))
+    except TypeError as error:  # text where a number belongs
+        raise BadInput(f"recipe {dict(recipe)}: {error}") from error
+
+
+def check_data(cells: Iterable[Cell]) -> None:
+    """Load the data sets of ``cells`` once, here: a broken file is found before anything is measured, and a download
+    is made once and not by every worker."""
+    found = {(cell.dataset, repr(dataset_options(cell))): cell for cell in cells if cell.dataset is not None}
+    for cell in found.values():
+        make_dataset(str(cell.dataset), **dataset_options(cell)).load(seed=cell.seed)

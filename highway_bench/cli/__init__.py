@@ -1,0 +1,71 @@
+"""The command line: one command a file, each a thin door to the Python API. Importing it, and ``--help``, take neither
+torch nor pandas: commands import what they need when they are called.
+
+Exit status: 0 fine, outcomes included; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from highway_bench import __version__
+from highway_bench.cli import check, data, listing, new_block, report, results, run, show
+from highway_bench.cli._door import Door, work_here
+
+app = typer.Typer(
+    cls=Door, name="highway-bench", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 fine; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; "
+           "130 interrupted. Example: highway-bench run --profile smoke",
+)
+
+
+def main() -> None:
+    """The console script ``highway-bench``."""
+    app(prog_name="highway-bench")
+
+
+def version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"highway-bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everything(
+    _: Annotated[bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """How should the layers of a network be joined, at this depth, on this hardware, and what does it cost?"""
+    work_here()
+
+
+def add(to: typer.Typer, name: str, command: Callable[..., Any], example: str) -> None:
+    """Register ``command``, with ``example`` at the end of its help."""
+    to.command(name, epilog=f"Example: {example}")(command)
+
+
+add(app, "list", listing.list_entries, "highway-bench list blocks")
+add(app, "show", show.show, "highway-bench show highway --family conv --depth 10")
+add(app, "run", run.run, "highway-bench run throughput memory --block plain --block 'highway*' --family dense "
+                         "--depth 10 --depth 50")
+add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
+add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
+add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")
+
+of_results = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+add(of_results, "show", results.show, "highway-bench results show --task memory --block highway")
+add(of_results, "export", results.export, "highway-bench results export rows.csv")
+add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
+app.add_typer(of_results, name="results", help="Show, export and merge stores of results.",
+              epilog="Example: highway-bench results export rows.csv")
+
+of_data = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+add(of_data, "list", data.list_sets, "highway-bench data list")
+add(of_data, "fetch", data.fetch, "highway-bench data fetch sentiment")
+add(of_data, "check", data.check, "highway-bench data check mnist-5k digits")
+app.add_typer(of_data, name="data", help="List, fetch and check data sets.",
+              epilog="Example: highway-bench data fetch mnist")

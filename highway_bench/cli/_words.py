@@ -1,0 +1,38 @@
+"""Options that several commands have, and how their values are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from highway_bench.errors import BadInput
+
+STORE = Path("reports/results.sqlite")
+
+StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that keeps the results.")]
+Plugins = Annotated[list[str] | None, typer.Option(
+    "--plugin", metavar="MODULE", help="Import this module, or this .py file, first: it registers blocks of yours. "
+                                       "May be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+BlockOptions = Annotated[list[str] | None, typer.Option(
+    "--block-option", metavar="K=V", help="An option of the block, such as gate_bias=-2. May be repeated.")]
+FamilyOptions = Annotated[list[str] | None, typer.Option(
+    "--family-option", metavar="K=V", help="An option of the family, such as heads=8. May be repeated.")]
+
+
+def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:
+    """``["k=v", …]`` as a mapping. A value is read as JSON where it is that, else taken as text."""
+    found: dict[str, Any] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"{option} {text!r}: write it as name=value")
+        try:
+            found[name.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name.strip()] = value
+    return found

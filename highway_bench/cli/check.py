@@ -1,0 +1,75 @@
+"""``highway-bench check``: does a block keep the contract?"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._words import AsJson, Plugins
+from highway_bench.errors import HighwayBenchError
+
+if TYPE_CHECKING:
+    from highway_bench.check import Finding
+
+
+class CheckFailed(HighwayBenchError):
+    """The block breaks the contract."""
+
+
+def check(
+    name: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
+    family: Annotated[list[str] | None, typer.Option(help="Families, wildcards too; by default, all.")] = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """Hold a block to the contract, say what to mend.
+
+    Every family is tried. Takes less than a minute on a CPU.
+    """
+    from rich.progress import track
+
+    from highway_bench.api import load_plugins
+    from highway_bench.api.progress import stderr_console
+    from highway_bench.blocks import blocks
+    from highway_bench.check import check_block
+    from highway_bench.families import families
+
+    began = time.perf_counter()
+    load_plugins(plugin or [])
+    blocks.get(name)
+    chosen = families.select(*(family or ["*"]))
+    console = stderr_console()
+    findings = [finding
+                for one in track(chosen, f"checking {name}", console=console, transient=True,
+                                 disable=not console.is_terminal)
+                for finding in check_block(name, in_families=[one])]
+    seconds = time.perf_counter() - began
+    problems = [finding for finding in findings if finding.problem is not None]
+    if json:
+        print_json({"block": name, "passed": not problems, "seconds": seconds, "findings": [
+            {"check": one.check, "family": one.family, "problem": one.problem, "note": one.note} for one in findings]})
+        raise typer.Exit(1 if problems else 0)
+    print_findings(name, findings)
+    sys.stdout.flush()
+    if problems:
+        raise CheckFailed(f"{name} fails {len(problems)} of {len(findings)} checks ({seconds:.0f} s)")
+    typer.echo(f"\n{name} keeps the contract: {len(findings)} checks in {len(chosen)} families, {seconds:.0f} s")
+
+
+def print_findings(name: str, findings: list[Finding]) -> None:
+    """What broke, family by family where that differs, and what was noted."""
+    broken: dict[tuple[str, str], list[str]] = {}
+    noted: dict[tuple[str, str], list[str]] = {}
+    for one in findings:
+        if one.problem is not None:
+            broken.setdefault((one.check, one.problem), []).append(one.family)
+        elif one.note is not None:
+            noted.setdefault((one.check, one.note), []).append(one.family)
+    for title, found, head in (("Broken", broken, "what to mend"), ("Noted", noted, "note")):
+        if found:
+            print_table(f"{title}: {name}", ["check", head, "families"],
+                        [(check, text, ", ".join(families)) for (check, text), families in found.items()])

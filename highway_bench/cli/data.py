@@ -1,0 +1,95 @@
+"""``highway-bench data``: list, fetch and check data sets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._words import AsJson, assignments
+
+Options = Annotated[list[str] | None, typer.Option(
+    "--option", metavar="K=V", help="An option of the data set, such as corpus=tweets. May be repeated.")]
+
+
+def list_sets(json: AsJson = False) -> None:
+    """List the data sets.
+
+    Says what is missing of each, and where files are looked for.
+    """
+    from highway_bench.api import catalogue
+    from highway_bench.data import cache_folder, data_folder
+
+    entries, given = catalogue("datasets"), data_folder()
+    if json:
+        print_json({"data_folder": given, "cache_folder": cache_folder(), "datasets": entries})
+        return
+    print_table("Data sets", ["data set", "what it is", "source", "missing"],
+                [(entry["name"], entry["summary"], entry["source"], entry["missing"]) for entry in entries])
+    typer.echo(f"\nfiles are looked for in {given or 'the folder that HIGHWAY_BENCH_DATA names (it is not set)'}, "
+               f"then in {cache_folder()}")
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="The data set, as in 'highway-bench data list'.")],
+    option: Options = None,
+) -> None:
+    """Fetch what a data set needs.
+
+    It comes from where it is published, and goes into the cache folder.
+    """
+    from highway_bench.data import cache_folder, fetch_sentiment, make_dataset
+
+    dataset = make_dataset(name, **assignments("--option", option))
+    missing = dataset.missing()
+    if missing is None:
+        typer.echo(f"nothing is missing: {name} is here already")
+    elif name == "sentiment":
+        typer.echo(f"{name}: {fetch_sentiment()}")
+    else:
+        dataset.load()  # what can be fetched is fetched by loading it
+        typer.echo(f"{name}: {cache_folder()}")
+
+
+def check(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all of which nothing is missing.")]
+        = None,
+    option: Options = None,
+    json: AsJson = False,
+) -> None:
+    """Load data sets and say what is in them.
+
+    Loading verifies their files.
+    """
+    from highway_bench.api import catalogue
+    from highway_bench.data import datasets, make_dataset
+
+    chosen = datasets.select(*names) if names else [entry["name"] for entry in catalogue("datasets")
+                                                    if entry["missing"] is None]
+    options = assignments("--option", option)
+    found: list[dict[str, Any]] = []
+    for name in chosen:
+        dataset = make_dataset(name, **options)
+        train, test = dataset.load()
+        found.append({"name": name, "train": list(train.inputs.shape), "test": list(test.inputs.shape),
+                      "input": dataset.input_kind, "target": dataset.target_kind, "outputs": dataset.outputs,
+                      "chance_loss": dataset.chance_loss, "chance_accuracy": dataset.chance_accuracy})
+    if json:
+        print_json(found)
+        return
+    print_table("Data sets",
+                ["data set", "training inputs", "test inputs", "answers", "chance loss", "chance accuracy"],
+                [(one["name"], sizes(one["train"]), sizes(one["test"]), f"{one['target']}, {one['outputs']}",
+                  f"{one['chance_loss']:.3g}", none_or(one["chance_accuracy"])) for one in found],
+                right=["chance loss", "chance accuracy"],
+                note="Chance: the best that always answering the same scores; the loss on training data, the accuracy "
+                     "on test data.")
+
+
+def sizes(shape: list[int]) -> str:
+    return " × ".join(f"{size:,}" for size in shape)
+
+
+def none_or(share: float | None) -> str:
+    return "" if share is None else f"{share:.3g}"

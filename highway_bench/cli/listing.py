@@ -1,0 +1,62 @@
+"""``highway-bench list``: what there is to choose from."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._words import AsJson, Plugins
+
+
+class Section(StrEnum):
+    """The registries, and the profiles."""
+
+    BLOCKS = "blocks"
+    FAMILIES = "families"
+    TASKS = "tasks"
+    DATASETS = "datasets"
+    PROFILES = "profiles"
+
+
+COLUMNS: dict[Section, dict[str, str]] = {
+    Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
+    Section.FAMILIES: {"family": "name", "transform": "transform", "takes": "kind", "options": "options",
+                       "source": "source"},
+    Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics"},
+    Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source", "missing": "missing"},
+    Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks", "cells": "cells"},
+}
+
+
+def list_entries(
+    section: Annotated[Section | None, typer.Argument(help="Only these; by default, all.")] = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """List blocks, families, tasks, data sets, profiles."""
+    from highway_bench.api import catalogue, load_plugins
+
+    load_plugins(plugin or [])
+    chosen = [section] if section else list(Section)
+    found = {str(one): catalogue(str(one)) for one in chosen}
+    if json:
+        print_json(found)
+        return
+    for place, one in enumerate(chosen):
+        if place:
+            typer.echo()
+        columns = COLUMNS[one]
+        print_table(str(one), list(columns), [[said(entry[key]) for key in columns.values()] for entry in found[one]],
+                    right=["cells"])
+
+
+def said(value: Any) -> str:
+    """A value of an entry in a table: options as name=value, metrics by name and unit."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={inner}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(f"{one['name']} [{one['unit']}]" if isinstance(one, dict) else str(one) for one in value)
+    return "" if value is None else str(value).replace("``", "")

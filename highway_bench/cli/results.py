@@ -1,0 +1,85 @@
+"""``highway-bench results``: show, export and merge stores."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from highway_bench.cli._output import console, print_json, print_table
+from highway_bench.cli._words import STORE, AsJson, StorePath
+from highway_bench.errors import NothingMeasured
+
+Filter = list[str] | None
+
+
+def show(
+    store: StorePath = STORE,
+    task: Annotated[Filter, typer.Option(help="Only these tasks.")] = None,
+    block: Annotated[Filter, typer.Option(help="Only these blocks.")] = None,
+    family: Annotated[Filter, typer.Option(help="Only these families.")] = None,
+    metric: Annotated[Filter, typer.Option(help="Only these metrics.")] = None,
+    status: Annotated[Filter, typer.Option(help="Only rows of these statuses.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show a store's runs and tables.
+
+    With --json, its rows.
+    """
+    from highway_bench.report import print_summary
+    from highway_bench.results import Store
+
+    words: dict[str, Filter] = {"task": task, "block": block, "family": family, "metric": metric, "status": status}
+    filters = {name: value for name, value in words.items() if value}
+    with Store(store, read_only=True) as kept:
+        runs = kept.runs()
+        rows = [] if not json else kept.rows(**filters)
+        frame = kept.frame(**filters)
+    if frame.empty:
+        raise NothingMeasured(f"{store} has no such rows")
+    if json:
+        print_json(rows)
+        return
+    print_table("Runs", ["run", "started", "cells", "machine", "commit", "command"],
+                [run_line(name, run) for name, run in runs.items()], right=["cells"])
+    typer.echo()
+    print_summary(frame, console())
+
+
+def run_line(name: str, run: dict[str, Any]) -> list[object]:
+    """A run in a table."""
+    machines = ", ".join(sorted(set(run.get("machines", {}).values())))
+    return [name, str(run.get("started", ""))[:16].replace("T", " "), run.get("measured", "interrupted"), machines,
+            str(run.get("commit") or "")[:12], " ".join(run.get("command", []))]
+
+
+def export(
+    out: Annotated[Path, typer.Argument(help="The file to write: .csv, or .jsonl for JSON lines.")],
+    store: StorePath = STORE,
+) -> None:
+    """Write all rows of a store as CSV or JSON lines."""
+    from highway_bench.results import Store
+    from highway_bench.results import export as write
+
+    with Store(store, read_only=True) as kept:
+        rows = write(kept, out)
+    if not rows:
+        raise NothingMeasured(f"{store} has no rows")
+    typer.echo(f"{rows:,} rows: {out}")
+
+
+def merge(
+    into: Annotated[Path, typer.Argument(help="The store to bring them into; made where it is missing.")],
+    others: Annotated[list[Path], typer.Argument(help="The stores to take cells and runs from.")],
+    json: AsJson = False,
+) -> None:
+    """Bring the cells of several stores into one.
+
+    Of a cell that several have, the newest is kept.
+    """
+    from highway_bench.results import merge as bring
+
+    taken = bring(into, *others)
+    typer.echo(json_text.dumps({"store": str(into), "cells": taken}) if json else f"{taken:,} cells taken: {into}")

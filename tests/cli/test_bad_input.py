@@ -1,0 +1,132 @@
+"""Bad input: one clear line on stderr, exit status 2, no traceback, nothing measured."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+RUN = ("run", "--profile", "smoke", "--store", "store.sqlite")
+
+LAYERS = """
+from torch import nn
+
+def wider(width):
+    return nn.Linear(width, width + 1)
+
+def raises(width):
+    raise RuntimeError("no such layer")
+"""
+
+CASES = {
+    "unknown task": ((*RUN, "thrughput"), "unknown task 'thrughput'; did you mean throughput?"),
+    "unknown block": ((*RUN, "--block", "higway"), "unknown block 'higway'; did you mean highway, highway-free?"),
+    "wildcard of nothing": ((*RUN, "--block", "zz*"), "unknown block 'zz*'; known: highway"),
+    "unknown family": ((*RUN, "--family", "dens"), "unknown family 'dens'; did you mean dense"),
+    "unknown profile": ((*RUN[:1], "--profile", "smok"), "unknown profile 'smok'; did you mean smoke?"),
+    "unknown data set": ((*RUN, "--dataset", "mnst"), "unknown data set 'mnst'; did you mean mnist"),
+    "unknown phase": ((*RUN, "--phase", "forwards"), "unknown phase 'forwards'; did you mean forward"),
+    "unknown mode": ((*RUN, "--mode", "compiled"), "unknown mode 'compiled'; did you mean compile?"),
+    "unknown match": ((*RUN, "--match", "flop"), "unknown match 'flop'; did you mean flops?"),
+    "depth 0": ((*RUN, "--depth", "0"), "depth must be at least 1, not 0"),
+    "negative depth": ((*RUN, "--depth", "-3"), "depth must be at least 1, not -3"),
+    "odd BiLSTM": ((*RUN, "--family", "bilstm", "--width", "7"), "needs a width that 2 divides, not 7"),
+    "heads": ((*RUN, "--family", "attention", "--width", "6"), "needs a width that 4 divides, not 6"),
+    "no width": ((*RUN, "--width", "0"), "width must be at least 1, not 0"),
+    "changed shape": ((*RUN, "--family", "bad_layers:wider"), "must keep the shape of its input (vector: (2, 64)"),
+    "raising factory": ((*RUN, "--family", "bad_layers:raises"), "factory raised RuntimeError: no such layer"),
+    "no factory": ((*RUN, "--family", "bad_layers:nothing"), "module 'bad_layers' has no 'nothing'"),
+    "no module": ((*RUN, "--family", "no_layers:make"), "No module named 'no_layers'"),
+    "dtype": ((*RUN, "--dtype", "float8"), "unknown dtype 'float8'; known: float32"),
+    "device": ((*RUN, "--device", "tpu"), "unknown device 'tpu'; known: cpu, cuda"),
+    "option": ((*RUN, "--block", "highway", "--block-option", "bias=1"), "has no option bias; it has gate_bias"),
+    "option without value": ((*RUN, "--recipe", "steps"), "--recipe 'steps': write it as name=value"),
+    "recipe word": ((*RUN, "--recipe", "stepz=1"), "unknown recipe word 'stepz'; did you mean steps"),
+    "recipe value": ((*RUN, "--recipe", "steps=0"), "steps of at least 1"),
+    "recipe text": ((*RUN, "--recipe", "steps=many"), "not supported between instances of 'str' and 'int'"),
+    "unwritable store": ((*RUN[:3], "--store", "file/store.sqlite"), "cannot write the store file/store.sqlite"),
+    "damaged store": ((*RUN[:3], "--store", "damaged.sqlite"), "store damaged.sqlite: file is not a database"),
+    "another database": ((*RUN[:3], "--store", "other.sqlite"), "other.sqlite is a database, but no highway_bench"),
+    "no plug-in": ((*RUN, "--plugin", "no_plugin"), "plug-in 'no_plugin' failed to import: ModuleNotFoundError"),
+    "no plug-in file": ((*RUN, "--plugin", "none.py"), "plug-in 'none.py': there is no such file"),
+    "broken plug-in": ((*RUN, "--plugin", "broken.py"), "plug-in 'broken' failed to import: ZeroDivisionError"),
+    "plug-in without name": ((*RUN, "--plugin", "my-gate.py"), "'my-gate' is no module name"),
+    "plug-in of a taken name": ((*RUN, "--plugin", "json.py"), "another module is called 'json' already"),
+    "missing data": ((*RUN, "trainability", "--dataset", "sentiment"), "movie-reviews.tsv is in no folder"),
+    "show": (("show", "higway"), "unknown block 'higway'; did you mean highway"),
+    "show depth": (("show", "highway", "--depth", "0"), "depth must be at least 1, not 0"),
+    "check": (("check", "higway"), "unknown block 'higway'; did you mean highway"),
+    "report": (("report", "--store", "none.sqlite"), "no store at none.sqlite"),
+    "export": (("results", "export", "rows.csv", "--store", "none.sqlite"), "no store at none.sqlite"),
+    "merge": (("results", "merge", "all.sqlite", "none.sqlite"), "no store at none.sqlite"),
+    "results": (("results", "show", "--store", "damaged.sqlite"), "file is not a database"),
+    "fetch": (("data", "fetch", "mnst"), "unknown data set 'mnst'; did you mean mnist"),
+    "data option": (("data", "check", "digits", "--option", "corpus=tweets"), "'digits' has no option 'corpus'"),
+    "new-block": (("new-block", "My_Gate"), "'My_Gate' is no name for a block"),
+    "taken block": (("new-block", "highway"), "there is a block called 'highway' already"),
+}
+
+
+@pytest.fixture
+def around(here: Path) -> Path:
+    """What the cases refer to."""
+    (here / "bad_layers.py").write_text(LAYERS)
+    (here / "broken.py").write_text("1 / 0\n")
+    (here / "json.py").write_text("")
+    (here / "my-gate.py").write_text("")
+    (here / "file").write_text("")
+    (here / "damaged.sqlite").write_text("this is not a database at all" * 10)
+    with sqlite3.connect(here / "other.sqlite") as other:
+        other.execute("CREATE TABLE cats (name)")
+    other.close()
+    return here
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_line_and_status_2(case: str, around: Path, invoke: Any) -> None:
+    words, message = CASES[case]
+    done = invoke(*words)
+    sys.modules.pop("bad_layers", None)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith("highway-bench: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert not (around / "store.sqlite").exists()
+
+
+def test_missing_cuda(invoke: Any) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    done = invoke(*RUN, "--device", "cuda")
+    assert done.exit_code == 2
+    assert done.stderr == ("highway-bench: device 'cuda' was asked for, but torch finds no CUDA device on this "
+                           "machine\n")
+
+
+def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "movie-reviews.tsv").write_text("1\t2.0\tgood\n")
+    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
+    for words in [("data", "check", "sentiment"), (*RUN, "trainability", "--dataset", "sentiment")]:
+        done = invoke(*words)
+        assert done.exit_code == 2
+        assert done.stderr == (f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows in place of "
+                               f"1,383,098 and 10,605\n")
+
+
+def test_message_of_several_lines_is_one(invoke: Any, here: Path) -> None:
+    (here / "wordy.py").write_text("raise ValueError('first\\nsecond')\n")
+    assert invoke("list", "--plugin", "wordy.py").stderr.endswith("ValueError: first second\n")
+
+
+def test_bugs_show_themselves(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only errors that a user can mend are one line; any other keeps its traceback."""
+
+    def broken(section: str) -> None:
+        raise KeyError(section)
+
+    monkeypatch.setattr("highway_bench.api.catalogue", broken)
+    assert isinstance(invoke("list").exception, KeyError)

@@ -1,0 +1,81 @@
+"""Help: an example for every command, and nothing heavy loaded for it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+
+import highway_bench
+from highway_bench.api import Words
+from highway_bench.api.running import measure
+from highway_bench.cli import app
+from highway_bench.cli.run import run
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = [path]
+    for name, command in getattr(group, "commands", {}).items():
+        found += commands(command, (*path, name))
+    return found
+
+
+COMMANDS = commands(get_command(app))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_an_example(command: tuple[str, ...], invoke: Any) -> None:
+    shown = invoke(*command, "--help")
+    assert shown.exit_code == 0
+    assert f"Example: highway-bench {' '.join(command[:1])}" in " ".join(shown.stdout.split())
+
+
+def test_every_command_is_there() -> None:
+    assert {path[0] for path in COMMANDS if path} == {"list", "show", "run", "report", "results", "data", "new-block",
+                                                      "check"}
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = f"""
+import contextlib, io, sys
+from highway_bench.cli import app
+for command in {COMMANDS}:
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        app([*command, "--help"])
+print(*{{"torch", "numpy", "pandas"}} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_version(invoke: Any) -> None:
+    shown = invoke("--version")
+    assert (shown.exit_code, shown.stdout) == (0, f"highway-bench {highway_bench.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [["frobnicate"], ["run", "--depth", "ten"], ["run", "--frob"], ["show"]])
+def test_usage_errors(words: list[str], invoke: Any) -> None:
+    done = invoke(*words)
+    assert done.exit_code == 2
+    assert "Error: " in done.stderr
+
+
+def test_options_are_the_words_of_the_api() -> None:
+    """One vocabulary: what ``run`` takes on the command line, the Python API takes under the same name."""
+    options = set(inspect.signature(run).parameters)
+    renamed = {"block_option": "block_options", "family_option": "family_options", "task": "tasks",
+               "plugin": "plugins", "fresh": "resume"}
+    own = {"dry_run", "strict", "json"}
+    api = set(Words.__annotations__) | set(inspect.signature(measure).parameters) - {"words", "on_event", "command"}
+    assert {renamed.get(name, name) for name in options - own} == api
+
+
+def test_typer_was_told_no_pretty_tracebacks() -> None:
+    """A bug shows itself whole, without the values of variables."""
+    assert isinstance(app, typer.Typer)
+    assert not app.pretty_exceptions_enable

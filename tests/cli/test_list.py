@@ -1,0 +1,49 @@
+"""``list``: every entry of every registry, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.data import datasets
+from highway_bench.families import families
+from highway_bench.tasks import tasks
+
+REGISTRIES = {"blocks": blocks, "families": families, "tasks": tasks, "datasets": datasets}
+
+
+@pytest.mark.parametrize("section", REGISTRIES)
+def test_names(section: str, invoke: Any) -> None:
+    shown = invoke("list", section)
+    assert shown.exit_code == 0
+    assert all(name in shown.stdout for name in REGISTRIES[section])
+    listed = json.loads(invoke("list", section, "--json").stdout)
+    assert [entry["name"] for entry in listed[section]] == list(REGISTRIES[section])
+
+
+def test_blocks_have_equation_and_source(invoke: Any) -> None:
+    shown = " ".join(invoke("list", "blocks").stdout.split())
+    for name in blocks:
+        assert blocks.get(name).equation in shown
+        assert blocks.get(name).source in shown
+
+
+def test_everything(invoke: Any) -> None:
+    listed = json.loads(invoke("list", "--json").stdout)
+    assert set(listed) == {*REGISTRIES, "profiles"}
+    assert [profile["name"] for profile in listed["profiles"]] == ["smoke", "standard", "full"]
+    missing = {entry["name"]: entry["missing"] for entry in listed["datasets"]}
+    assert missing["digits"] is None
+    assert "path" in missing["text"]
+    assert "highway-bench data fetch sentiment" in missing["sentiment"]
+
+
+def test_plugin(invoke: Any, here: Any) -> None:
+    (here / "bad_plugin.py").write_text("import no_such_module_anywhere\n")
+    done = invoke("list", "--plugin", "bad_plugin.py")
+    assert done.exit_code == 2
+    assert done.stderr == ("highway-bench: plug-in 'bad_plugin' failed to import: ModuleNotFoundError: No module named "
+                           "'no_such_module_anywhere'\n")

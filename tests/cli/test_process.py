@@ -1,0 +1,94 @@
+"""Commands as processes: what only a process can show — Ctrl-C, a closed pipe, a plug-in that reaches its workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from highway_bench.results import Store
+from highway_bench.scaffold import block_text
+
+PACKAGE = str(Path(__file__).parents[2])
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join([PACKAGE, os.environ.get("PYTHONPATH", "")])}
+
+
+def test_new_block_from_file_to_rows(here: Path, shell: Any) -> None:
+    """A new block outside the tree, and a layer of the user's: written, checked, run under workers, in the rows."""
+    written = shell("new-block", "my-gate")
+    assert written.returncode == 0, written.stderr
+    assert "highway-bench check my-gate --plugin my_gate.py" in written.stdout
+    assert shell("new-block", "my-gate").returncode == 2
+
+    checked = shell("check", "my-gate", "--plugin", "my_gate.py", "--family", "dense", "--json")
+    assert checked.returncode == 0, checked.stdout
+    found = json.loads(checked.stdout)
+    assert found["passed"]
+    assert any("signal" in (finding["note"] or "") for finding in found["findings"])
+
+    (here / "my_layers.py").write_text("from torch import nn\ndef make_layer(width): return nn.Linear(width, width)\n")
+    ran = shell("run", "memory", "--profile", "smoke", "--block", "plain", "--block", "my-gate",
+                "--family", "dense", "--family", "my_layers:make_layer", "--plugin", "my_gate.py",
+                "--store", "store.sqlite", "--strict")
+    assert ran.returncode == 0, ran.stderr
+    with Store("store.sqlite", read_only=True) as store:
+        rows = store.rows(block="my-gate", status="ok")
+    assert {row["family"] for row in rows} == {"dense", "my_layers:make_layer"}
+
+
+def test_check_that_fails(here: Path, shell: Any) -> None:
+    broken = block_text("bad-gate").replace("x + h * t ", "x + h.detach() ")
+    (here / "bad_gate.py").write_text(broken)
+    done = shell("check", "bad-gate", "--plugin", "bad_gate.py", "--family", "dense")
+    assert done.returncode == 1
+    assert "trains everything" in done.stdout
+    assert done.stderr.startswith("highway-bench: bad-gate fails ")
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c(here: Path) -> None:
+    """Exit status 130, one line, and what was measured is kept."""
+    words = ["run", "trainability", "--profile", "smoke", "--family", "dense", "--block", "plain",
+             "--block", "residual", "--depth", "1", "--recipe", "rate=0.1", "--recipe", "steps=2000", "--seed", "0",
+             "--workers", "1"]
+    process = subprocess.Popen([sys.executable, "-m", "highway_bench", *words, "--store", "store.sqlite"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               env=environment())
+    deadline = time.monotonic() + 90
+    while not measured("store.sqlite"):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "highway-bench: interrupted; what was measured is kept in store.sqlite"
+    assert "Traceback" not in told
+    assert measured("store.sqlite")
+
+
+def measured(path: str) -> int:
+    if not Path(path).is_file():
+        return 0
+    with Store(path, read_only=True) as store:
+        return len(store.digests())
+
+
+def test_closed_pipe(here: Path) -> None:
+    """As in ``highway-bench list | head -1``: no complaint."""
+    process = subprocess.Popen([sys.executable, "-m", "highway_bench", "list", "--json"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 128 + signal.SIGPIPE
+    process.stderr.close()

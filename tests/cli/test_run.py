@@ -1,0 +1,115 @@
+"""``run``: measured, resumed, strict; then ``report`` and ``results`` on what it left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.results import Store
+
+RUN = ("run", "memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--block", "highway",
+       "--workers", "1", "--store", "results/store.sqlite")
+
+
+def test_dry_run(here: Path, invoke: Any) -> None:
+    shown = invoke("run", "--profile", "smoke", "--family", "dense", "--block", "plain", "--dry-run")
+    assert shown.exit_code == 0
+    cells, told = shown.stdout.split("\n\n")
+    assert "trainability plain dense depth 2 width 71 mnist-5k trial 1 seed 1000" in cells.splitlines()
+    assert f"{len(cells.splitlines())} cells, 0 of them in reports/results.sqlite already" in told
+    assert "MiB" in told
+    assert list(here.iterdir()) == []
+
+
+def test_dry_run_as_json(invoke: Any) -> None:
+    plan = json.loads(invoke(*RUN, "--dry-run", "--json").stdout)
+    assert {cell["block"] for cell in plan["cells"]} == {"plain", "highway"}
+    assert plan["seconds"] > 0
+    assert plan["bytes"] > 0
+    assert plan["stored"] == 0
+
+
+def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
+    first = invoke(*RUN)
+    assert first.exit_code == 0, first.output
+    assert "2 cells: 2 ok; 2 measured in" in first.stdout
+    assert "store: results/store.sqlite" in first.stdout
+    assert "highway-bench report --store results/store.sqlite" in first.stdout
+    assert "2/2 cells" in first.stderr  # progress, as plain lines where there is no terminal
+
+    again = invoke(*RUN)
+    assert again.exit_code == 0
+    assert "all 2 cells are in the store already: 2 ok" in again.stdout
+    assert "2 of them in results/store.sqlite already" in invoke(*RUN, "--dry-run").stdout
+
+    with Store("results/store.sqlite", read_only=True) as store:
+        assert next(iter(store.runs().values()))["command"][0] == "highway-bench"
+
+    told = json.loads(invoke(*RUN, "--fresh", "--json").stdout)
+    assert (told["measured"], told["stored"], told["counts"], told["failures"]) == (2, 0, {"ok": 2}, [])
+
+    page = invoke("report", "--store", "results/store.sqlite", "--out", "page")
+    assert page.stdout == "page/index.html\n"
+    assert (here / "page/index.html").is_file()
+
+    shown = invoke("results", "show", "--store", "results/store.sqlite", "--block", "highway")
+    assert shown.exit_code == 0
+    assert "highway-bench" in shown.stdout
+    rows = json.loads(invoke("results", "show", "--store", "results/store.sqlite", "--metric", "peak", "--json").stdout)
+    assert {row["block"] for row in rows} == {"plain", "highway"}
+    assert invoke("results", "show", "--store", "results/store.sqlite", "--task", "nothing").exit_code == 3
+
+    exported = invoke("results", "export", "rows.csv", "--store", "results/store.sqlite")
+    assert exported.exit_code == 0
+    assert len((here / "rows.csv").read_text().splitlines()) > 10
+    assert invoke("results", "merge", "all.sqlite", "results/store.sqlite").stdout == "2 cells taken: all.sqlite\n"
+
+
+def test_nothing_to_show(here: Path, invoke: Any) -> None:
+    """A report or an export of nothing must not pass for a success."""
+    Store("empty.sqlite").close()
+    for words in [("report",), ("results", "show"), ("results", "export", "rows.csv")]:
+        done = invoke(*words, "--store", "empty.sqlite")
+        assert done.exit_code == 3
+        assert done.stderr.startswith("highway-bench: ")
+
+
+def test_nothing_planned(invoke: Any) -> None:
+    done = invoke("run", "trainability", "--profile", "smoke", "--family", "dense-pair")
+    assert done.exit_code == 3
+    assert done.stderr == "highway-bench: profile 'smoke' has no cell for this selection\n"
+
+
+def test_all_skipped_and_strict(invoke: Any) -> None:
+    """A run whose every cell was skipped measured nothing; under --strict each is named."""
+    skipping = (*RUN, "--mode", "cudagraph")
+    assert invoke(*skipping).exit_code == 3
+    strict = invoke(*skipping, "--strict")
+    assert strict.exit_code == 1
+    assert "unexpected: memory plain dense depth 2 width 32 train-step cudagraph: skipped (a replayed graph" \
+        in strict.stderr
+    assert strict.stderr.splitlines()[-1] == ("highway-bench: 2 cells ended in a way that profile 'smoke' does not "
+                                              "expect")
+
+
+def test_failed_cell(invoke: Any) -> None:
+    done = invoke("run", "trainability", "--profile", "smoke", "--family", "dense", "--block", "plain", "--recipe",
+                  "rate=0.1", "--seed", "0", "--batch-size", "99999", "--workers", "1", "--store", "store.sqlite")
+    assert done.exit_code == 1
+    assert "failed: trainability plain dense" in done.stderr
+    assert "a batch of 99999 is larger than the 4000 training items" in done.stderr
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt])
+def test_interrupt_says_where_results_are(error: type[BaseException], invoke: Any,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("highway_bench.api.measure", interrupted)
+    done = invoke(*RUN)
+    assert done.exit_code == 130
+    assert done.stderr == "highway-bench: interrupted; what was measured is kept in results/store.sqlite\n"

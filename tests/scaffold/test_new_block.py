@@ -1,0 +1,84 @@
+"""A new block's file: names that are refused, where it goes, and that it is clean as it stands."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from highway_bench import scaffold
+from highway_bench.blocks import blocks
+from highway_bench.errors import BadInput
+from highway_bench.registry import literal_calls
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_file(tmp_path: Path) -> None:
+    written = scaffold.new_block("my-gate", tmp_path)
+    assert written == scaffold.NewBlock("my-gate", tmp_path / "my_gate.py", in_tree=False)
+    (about,) = literal_calls(tmp_path, "register_block").values()
+    assert about["gates"] == 1
+    assert {"equation", "source", "summary"} <= about.keys()
+    tree = ast.parse(written.path.read_text(encoding="utf-8"))
+    assert [node.name for node in tree.body if isinstance(node, ast.ClassDef)] == ["MyGate"]
+    assert written.path.read_text(encoding="utf-8").count("the one line to edit") == 1
+
+
+@pytest.mark.parametrize("name", ["My-gate", "my_gate", "2gates", "", "-gate", "class", "../gate", "my gate"])
+def test_bad_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is no name for a block"):
+        scaffold.new_block(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", blocks.names())
+def test_taken_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="already"):
+        scaffold.new_block(name, tmp_path)
+
+
+def test_name_of_a_module(tmp_path: Path) -> None:
+    """A file random.py in the working directory would stand in for Python's own."""
+    with pytest.raises(BadInput, match="a Python module is called 'random' already"):
+        scaffold.new_block("random", tmp_path)
+
+
+def test_existing_file(tmp_path: Path) -> None:
+    (tmp_path / "my_gate.py").write_text("mine")
+    with pytest.raises(BadInput, match="exists already"):
+        scaffold.new_block("my-gate", tmp_path)
+    assert (tmp_path / "my_gate.py").read_text() == "mine"
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot write"):
+        scaffold.new_block("my-gate", tmp_path / "file")
+
+
+def test_checkout_or_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its source checkout the file goes among the package's blocks, elsewhere into the working directory."""
+    checkout = tmp_path / "checkout"
+    home = checkout / "highway_bench" / "blocks"
+    home.mkdir(parents=True)
+    (checkout / "pyproject.toml").write_text('[project]\nname = "highway-bench"\n')
+    monkeypatch.setattr(scaffold, "BLOCKS", home)
+    monkeypatch.chdir(checkout / "highway_bench")
+    assert scaffold.new_block("my-gate") == scaffold.NewBlock("my-gate", home / "my_gate.py", in_tree=True)
+    monkeypatch.chdir(tmp_path)
+    assert scaffold.new_block("your-gate") == scaffold.NewBlock("your-gate", tmp_path / "your_gate.py", in_tree=False)
+    with pytest.raises(BadInput, match="already"):
+        scaffold.new_block("my-gate")
+
+
+def test_lint() -> None:
+    ruff = shutil.which("ruff")
+    if ruff is None:
+        pytest.skip("ruff is not installed")
+    done = subprocess.run([ruff, "check", "--stdin-filename", "highway_bench/blocks/a_gate.py", "-"], cwd=ROOT,
+                          input=scaffold.block_text("a-gate"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
