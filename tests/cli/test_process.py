@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.results import Store
-from highway_bench.scaffold import block_text
 
 PACKAGE = str(Path(__file__).parents[2])
 
@@ -42,16 +41,6 @@ def test_new_block_from_file_to_rows(here: Path, shell: Any) -> None:
     with Store("store.sqlite", read_only=True) as store:
         rows = store.rows(block="my-gate", status="ok")
     assert {row["family"] for row in rows} == {"dense", "my_layers:make_layer"}
-
-
-def test_check_that_fails(here: Path, shell: Any) -> None:
-    broken = block_text("bad-gate").replace("x + h * t ", "x + h.detach() ")
-    (here / "bad_gate.py").write_text(broken)
-    done = shell("check", "bad-gate", "--plugin", "bad_gate.py", "--family", "dense")
-    assert done.returncode == 1
-    assert "trains everything" in done.stdout
-    assert done.stderr.startswith("highway-bench: bad-gate fails ")
-    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c(here: Path) -> None:
