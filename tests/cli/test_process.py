@@ -50,7 +50,7 @@ def test_ctrl_c(here: Path) -> None:
              "--workers", "1"]
     process = subprocess.Popen([sys.executable, "-m", "highway_bench", *words, "--store", "store.sqlite"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               env=environment())
+                               env=environment(), preexec_fn=heed_interrupts)
     deadline = time.monotonic() + 90
     while not measured("store.sqlite"):
         assert process.poll() is None, process.communicate()
@@ -62,6 +62,11 @@ def test_ctrl_c(here: Path) -> None:
     assert told.splitlines()[-1] == "highway-bench: interrupted; what was measured is kept in store.sqlite"
     assert "Traceback" not in told
     assert measured("store.sqlite")
+
+
+def heed_interrupts() -> None:
+    """A process started from a shell's background job ignores SIGINT; that of a test must not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def measured(path: str) -> int:

@@ -65,7 +65,8 @@ def interrupted(tmp_path: Path, log: Path, cells: list[Cell],
     keys = [json.dumps(asdict(cell)) for cell in cells]
     process = subprocess.Popen([sys.executable, str(script), str(tmp_path / "store.sqlite"), *keys],
                                stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               env=os.environ | {"PYTHONPATH": os.pathsep.join([FOLDER, *sys.path])})
+                               env=os.environ | {"PYTHONPATH": os.pathsep.join([FOLDER, *sys.path])},
+                               preexec_fn=heed_interrupts)
     deadline = time.monotonic() + 60
     while len(log.read_text().splitlines()) < QUICK + HELD or stored(tmp_path) < QUICK:
         assert process.poll() is None, process.communicate()[1]
@@ -73,6 +74,11 @@ def interrupted(tmp_path: Path, log: Path, cells: list[Cell],
         time.sleep(0.02)
     send(process)
     return process
+
+
+def heed_interrupts() -> None:
+    """A process started from a shell's background job ignores SIGINT; that of a test must not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def stored(tmp_path: Path) -> int:
