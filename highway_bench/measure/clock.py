@@ -105,8 +105,10 @@ def sample_interleaved(steps: Mapping[Key, Step], budget: Budget, *, restore: Ma
                        clock: Clock = time.perf_counter) -> dict[Key, list[float]]:
     """Time several steps in turn, so that drift and disturbances meet all of them alike.
 
-    Each round calls every step once, in the mapping's order and in the next round in reverse (A B, B A, A B, …).
-    Sample i of every key belongs to round i: the samples are paired. The budget counts rounds: ``min_samples`` rounds,
+    Each round calls every step once. From round to round the order moves on by one place, and after every step has been
+    first once it runs the other way (A B C, B C A, C A B, A C B, …): each step has each place equally often, and none
+    follows itself, warm, more often than the others. Sample i of every key belongs to round i: the samples are paired.
+    The budget counts rounds: ``min_samples`` rounds,
     and ``min_seconds`` of their times summed over all steps. ``restore`` maps a key to what undoes its step, called
     after each of its calls, not timed.
     """
@@ -138,6 +140,13 @@ def cache_eviction(device: str | torch.device) -> Step:
     return evict
 
 
+def _order(keys: list[Key], number: int) -> list[Key]:
+    """The keys as round ``number`` calls them."""
+    turns, first = divmod(number, len(keys))
+    direction = keys if turns % 2 == 0 else [keys[0], *reversed(keys[1:])]
+    return direction[first:] + direction[:first]
+
+
 def _rounds(steps: Mapping[Key, Step], budget: Budget, restore: Mapping[Key, Step],
             clock: Clock) -> tuple[dict[Key, list[float]], int, bool]:
     """Warm-up rounds, then timed rounds: (seconds by key, warm-up rounds, whether max_seconds cut it short)."""
@@ -146,7 +155,7 @@ def _rounds(steps: Mapping[Key, Step], budget: Budget, restore: Mapping[Key, Ste
 
     def run_round(number: int) -> dict[Key, float]:
         times: dict[Key, float] = {}
-        for key in keys if number % 2 == 0 else reversed(keys):
+        for key in _order(keys, number):
             start = clock()
             steps[key]()
             times[key] = clock() - start

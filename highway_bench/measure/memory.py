@@ -29,7 +29,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributed._tools.mem_tracker import MemTracker
 from torch.optim import Optimizer
 from torch.profiler import ProfilerActivity, profile
 
@@ -170,6 +169,8 @@ def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> in
     """Peak bytes of live tensors on the CPU during an eager ``step``, those of ``held`` included."""
     global _tracker_ran
     held = list(held)
+    from torch.distributed._tools.mem_tracker import MemTracker  # here: it takes as long to import as torch itself
+
     tracker = MemTracker()
     tracker.track_external(*held)
     _tracker_ran = True

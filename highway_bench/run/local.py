@@ -45,11 +45,16 @@ class Kind(NamedTuple):
     mode: str
     threads: int
     alone: bool
+    device: str
     plugins: tuple[str, ...]
 
     @classmethod
     def of(cls, job: Job) -> Kind:
-        return cls(job.task, job.mode, job.threads, job.alone, job.plugins)
+        return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
+
+    def lanes(self, workers: int) -> int:
+        """Workers that may run side by side: one where timing is the point, and one to a GPU, which they share."""
+        return 1 if self.alone or self.device != "cpu" else max(1, workers // self.threads)
 
 
 @dataclass
@@ -107,7 +112,7 @@ class LocalEngine:
         self._running.clear()
 
     def _run_kind(self, kind: Kind, queue: deque[Job]) -> Iterator[Began | Ended]:
-        lanes = 1 if kind.alone else max(1, self.workers // kind.threads)
+        lanes = kind.lanes(self.workers)
         deaths = 0
         while queue or self._running:
             try:

@@ -34,7 +34,7 @@ SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image"
 TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "image": 100, "sequence": 100})
 CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
 
-SGD_RATES = (0.3, 0.1, 0.03, 0.01)
+SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks like the upper end, deep plain ones the lower
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from highway_bench.tasks._base import Skip
 from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, cell_network, cell_spec, count_parameters
 
 RATE = 1e-3  # of the timed training step; the weights are put back after every sample
+STACKS_COMPILED = 256  # all stacks share one forward function, of which torch by default compiles 8 forms a process
 INPUT_SEED = 0  # the same input for every block
 
 
@@ -45,10 +47,15 @@ class StackStep:
         self.start = [parameter.detach().clone() for parameter in self.parameters] if cell.phase == "train-step" else []
         self.network.train(cell.phase != "forward")
         self._evict = cache_eviction(self.device)
-        self.flops_per_item: float = count_flops(self._phase(self.network)) / self.items
-        self.restore()
         self.call = self._callable()
         self._work = self._captured() if cell.mode == "cudagraph" else self._phase(self.call)
+
+    @cached_property
+    def flops_per_item(self) -> float:
+        """FLOP of a step for one item, counted while one runs; asked for after the clock has stopped."""
+        flops = count_flops(self._phase(self.network))
+        self.restore()
+        return flops / self.items
 
     def step(self) -> None:
         """One step of the cell's phase, synchronised at its end."""
@@ -63,9 +70,7 @@ class StackStep:
         self._evict()
 
     def close(self) -> None:
-        """Give back what compiling left behind."""
-        if self.cell.mode == "compile":
-            torch.compiler.reset()
+        """Nothing to give back: compiled graphs go with the process, for other steps may share them."""
 
     def _phase(self, network: Callable[[Tensor], Tensor]) -> Callable[[], None]:
         """The cell's phase as a function of no arguments, running ``network``."""
@@ -83,8 +88,8 @@ class StackStep:
             network(self.x).backward(self.cotangent)
             self.optimiser.step()
 
-        return {"forward": forward, "forward-backward": forward_backward, "train-step":
-        train_step}[str(self.cell.phase)]
+        phases = {"forward": forward, "forward-backward": forward_backward, "train-step": train_step}
+        return phases[str(self.cell.phase)]
 
     def _callable(self) -> Callable[[Tensor], Tensor]:
         """The network as the cell's mode calls it."""
@@ -94,6 +99,7 @@ class StackStep:
             return self.network
         if not cell_spec(self.cell).compile:
             raise Skip(f"block {self.cell.block!r} says that it does not compile")
+        torch._dynamo.config.recompile_limit = STACKS_COMPILED
         compiled: Callable[[Tensor], Tensor] = torch.compile(self.network, dynamic=False)
         return compiled
 

@@ -22,6 +22,7 @@ class Memory(Task[StackStep]):
 
     name = "memory"
     version = "1"
+    meter = True
     metrics = (
         Metric("parameters", "B", "lower"),
         Metric("gradients", "B", "lower"),
@@ -44,10 +45,12 @@ class Memory(Task[StackStep]):
         backward = cell.phase != "forward"
 
         def forward() -> Tensor:
-            return (work.call(work.x) * work.cotangent).sum()
+            y = work.call(work.x)
+            return (y * work.cotangent).sum() if backward else y
 
         report = measure_memory(work.network, forward, optimiser=work.optimiser if cell.phase == "train-step" else None,
-                                inputs=(work.x, work.cotangent), backward=backward, compiled=cell.mode == "compile")
+                                inputs=(work.x, work.cotangent) if backward else (work.x,), backward=backward,
+                                compiled=cell.mode == "compile")
         work.restore()
         remark = f"meter: {report.meter}"
         for name in ("parameters", "gradients", "optimiser_state", "saved_activations", "peak"):

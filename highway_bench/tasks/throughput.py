@@ -9,17 +9,22 @@ inverse.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch._dynamo.utils import counters
+from torch._inductor import config as inductor_config
 
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
 from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
-from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
-from highway_bench.tasks._network import budget_mismatch, cell_dtype
+from highway_bench.tasks._base import Measurement, Metric, Outcome, Skip, Task, register_task
+from highway_bench.tasks._network import DTYPES, budget_mismatch, cell_dtype
 from highway_bench.tasks._step import StackStep
+
+UNPAIRED = "unpaired: it could not be prepared beside the others of its group"
 
 
 class NotCompiled(RuntimeError):
@@ -66,26 +71,40 @@ class Throughput(Task[StackStep]):
         return described(work, cell, samples, first, breaks)
 
     def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired."""
+        """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired.
+
+        It is tried again by itself when the others are gone, for it may only have lacked the memory that they held; its
+        rows then say that it was not paired.
+        """
+        rooflines(cells)  # before the first step, so that the process's own lazy set-up is in nobody's
         works: dict[Cell, StackStep] = {}
         first: dict[Cell, tuple[float, int]] = {}
+        dropped: list[Cell] = []
         for cell in cells:
             try:
-                works[cell] = self.prepare(cell)
-                first[cell] = started(works[cell])
+                works[cell], first[cell] = self._begin(cell)
             except Exception as error:  # the worker gives it a status and a row
-                if cell in works:
-                    works.pop(cell).close()
-                yield Outcome(cell, error=error)
-        if not works:
-            return
-        samples = sample_interleaved({cell: work.step for cell, work in works.items()},
-                                     budget_of(cells[0], rounds_of=len(works)),
-                                     restore={cell: work.restore for cell, work in works.items()})
-        for cell, work in works.items():
-            measurements = described(work, cell, samples[cell], *first[cell])
-            yield Outcome(cell, measurements, work.params, work.flops_per_item)
-            work.close()
+                if len(cells) == 1 or isinstance(error, Skip | BadInput):
+                    yield Outcome(cell, error=error)
+                else:
+                    dropped.append(cell)
+        if works:
+            samples = sample_interleaved({cell: work.step for cell, work in works.items()},
+                                         budget_of(cells[0], rounds_of=len(works)),
+                                         restore={cell: work.restore for cell, work in works.items()})
+            for cell, work in works.items():
+                measurements = described(work, cell, samples[cell], *first[cell])
+                yield Outcome(cell, measurements, work.params, work.flops_per_item)
+            works.clear()
+            del work
+        for cell in dropped:
+            for outcome in self.measure_group([cell]):
+                yield replace(outcome, measurements=[replace(one, message=UNPAIRED) for one in outcome.measurements])
+
+    def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
+        """The cell's workload after its first step, and what that step took."""
+        work = self.prepare(cell)
+        return work, started(work)
 
 
 def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
@@ -97,10 +116,24 @@ def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
                   max_seconds=(10.0 + 5.0 * seconds) * rounds_of)
 
 
+def rooflines(cells: Sequence[Cell]) -> None:
+    """Measure what the cells' floors need, once a process."""
+    for device, dtype in {(cell.device, cell.dtype): cell for cell in cells}:
+        if device in ("cpu", "cuda") and dtype in DTYPES and (device == "cpu" or torch.cuda.is_available()):
+            measure_roofline(device, DTYPES[dtype], torch.get_num_threads())
+
+
 def started(work: StackStep) -> tuple[float, int]:
-    """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly."""
+    """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly.
+
+    Nothing compiled before is taken from a cache on disk: the first step's time is that of a fresh machine.
+    """
     counters.clear()
-    seconds = first_step(work.step, restore=work.restore)
+    if work.cell.mode == "compile":
+        with inductor_config.patch(force_disable_caches=True):
+            seconds = first_step(work.step, restore=work.restore)
+    else:
+        seconds = first_step(work.step, restore=work.restore)
     if work.cell.mode == "compile" and not counters["stats"]["unique_graphs"]:
         raise NotCompiled("torch.compile made no graph; the step ran eagerly")
     return seconds, sum(counters["graph_break"].values())
@@ -116,9 +149,11 @@ def described(work: StackStep, cell: Cell, samples: Sequence[float], first: floa
         low, middle, high = (float(value) for value in amount / np.percentile(times, [90, 50, 10]))
         return Measurement(metric=metric, value=middle, low=low, high=high)
 
+    least = budget_of(cell).min_samples
+    cut = f"cut short by its time limit: {len(samples)} of {least} samples" if len(samples) < least else None
     low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
     measured = [
-        Measurement(metric="step_time", value=middle, low=low, high=high, samples=list(samples)),
+        Measurement(metric="step_time", value=middle, low=low, high=high, samples=list(samples), message=cut),
         Measurement(metric="step_time_p99", value=float(np.percentile(times, 99))),
         over_time("throughput", work.items),
         over_time("flop_rate", flops),

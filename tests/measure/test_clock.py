@@ -80,13 +80,13 @@ def test_one_sample_is_taken_however_slow_the_step() -> None:
     assert (got.seconds, got.warmups, got.cut_short) == ([50.0], 1, True)
 
 
-def test_interleaved_rounds_go_forward_then_in_reverse() -> None:
+def test_interleaved_rounds_give_every_step_every_place() -> None:
     device = FakeDevice()
     steps = {"a": device.step("a", 1.0), "b": device.step("b", 2.0), "c": device.step("c", 4.0)}
-    budget = Budget(min_samples=3, min_seconds=0, warmup_samples=0, warmup_seconds=0)
+    budget = Budget(min_samples=6, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=100)
     got = sample_interleaved(steps, budget, clock=device.clock)
-    assert "".join(device.log) == "abccbaabc"
-    assert got == {"a": [1.0] * 3, "b": [2.0] * 3, "c": [4.0] * 3}
+    assert "".join(device.log) == "abc" "bca" "cab" "acb" "cba" "bac"
+    assert got == {"a": [1.0] * 6, "b": [2.0] * 6, "c": [4.0] * 6}
 
 
 def test_sample_i_of_every_key_belongs_to_round_i() -> None:

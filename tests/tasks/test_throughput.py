@@ -17,7 +17,7 @@ from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.tasks import Measurement, Outcome, tasks, throughput
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.throughput import NotCompiled, budget_of, described
+from highway_bench.tasks.throughput import UNPAIRED, NotCompiled, budget_of, described
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
@@ -90,6 +90,33 @@ def test_one_that_fails_drops_out_and_the_others_stay_paired(cell: MakeCell, tim
         assert outcomes[block].error is None
         assert outcomes[block].params == blocks.get(block).stack_parameters(make_family("dense"), 8, 2)
         assert outcomes[block].flops_per_item
+
+
+def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
+        cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
+    tries: list[str] = []
+
+    def prepare(one: Cell) -> StackStep:
+        tries.append(one.block)
+        if tries == ["plain", "highway"]:
+            raise torch.OutOfMemoryError("beside plain")
+        return StackStep(one)
+
+    monkeypatch.setattr(TASK, "prepare", prepare)
+    cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
+    outcomes = {outcome.cell.block: outcome for outcome in TASK.measure_group(cells)}
+    assert tries == ["plain", "highway", "pre-norm", "highway"]
+    assert all(outcome.error is None for outcome in outcomes.values())
+    assert {one.message for one in outcomes["highway"].measurements} == {UNPAIRED}
+    assert {one.message for one in outcomes["plain"].measurements} == {None}
+
+
+def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
+        cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    cells = [cell("throughput", "highway", mode="compile", block_options={"gate_bias": -float(bias)}, **QUICK)
+             for bias in range(10)]
+    assert [outcome.error for outcome in TASK.measure_group(cells)] == [None] * 10
 
 
 def test_a_group_in_which_all_fail(cell: MakeCell, timed: list[Any], raising: str) -> None:
