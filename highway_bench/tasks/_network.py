@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -76,6 +77,17 @@ def dataset_options(cell: Cell) -> dict[str, Any]:
     return options | ({"length": cell.seq_len} if cell.seq_len is not None else {})
 
 
+def positions_of(family: Family, cell: Cell) -> int:
+    """Places of one item at which the family's features stand: pixels or steps of the cell's data, or of its example.
+    """
+    if cell.dataset is None or family.kind == "vector":
+        return family.positions(cell.seq_len)
+    dataset = make_dataset(cell.dataset, **dataset_options(cell))
+    if dataset.input_kind == "image":
+        return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
+    return dataset.input_shape[0]
+
+
 def count_parameters(module: nn.Module) -> int:
     """Parameters of ``module``, each counted once."""
     return sum(parameter.numel() for parameter in module.parameters())
@@ -84,6 +96,5 @@ def count_parameters(module: nn.Module) -> int:
 def budget_mismatch(cell: Cell) -> Measurement:
     """How far a layer's cost is from plain's at the nominal width, relative to plain's."""
     family = cell_family(cell)
-    value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match,
-                     family.positions(cell.seq_len))
+    value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match, positions_of(family, cell))
     return Measurement(metric="budget_mismatch", value=value)

@@ -62,7 +62,8 @@ class Answers(NamedTuple):
 class Training:
     """One network being trained on one split. ``step`` is one step, synchronised at its end.
 
-    The batch order comes from ``seed`` alone: whole shuffled epochs, the last incomplete batch of each left out.
+    The batch order comes from ``seed`` alone: whole shuffled epochs, the last incomplete batch of each left out. Inputs
+    are cast to the network's dtype.
     """
 
     network: nn.Module
@@ -77,7 +78,7 @@ class Training:
     def __post_init__(self) -> None:
         if self.batch_size > len(self.train.inputs):
             raise BadInput(f"a batch of {self.batch_size} is larger than the {len(self.train.inputs)} training items")
-        self.device = next(self.network.parameters()).device
+        self.device, self.dtype = place_of(self.network)
         self.optimiser = self.recipe.optimiser_for(self.network)
         factor = self.recipe.decay ** (1 / self.recipe.steps)
         self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimiser, factor)
@@ -94,7 +95,7 @@ class Training:
     def step(self) -> None:
         """One step: forward, loss, backward, update."""
         batch = next(self.batches).to(self.train.inputs.device)
-        inputs, targets = (part[batch].to(self.device, non_blocking=True) for part in self.train)
+        inputs, targets = (placed(part[batch], self.device, self.dtype) for part in self.train)
         loss = loss_of(self.network(inputs), targets, self.target_kind)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -106,19 +107,33 @@ class Training:
         synchronise(self.device)
 
     def run(self) -> None:
-        """Train for the recipe's steps, or until a loss is not finite."""
-        start = time.perf_counter()
-        while len(self.losses) < self.recipe.steps:
-            self.step()
-            self.times.append(time.perf_counter() - start)
-            if len(self.losses) % FINITE_EVERY == 0 and not torch.isfinite(self.losses[-1]):
-                break
+        """Train for the recipe's steps, or until a loss is not finite. What layers draw (dropout) comes from ``seed``;
+        the global random state stays as it was."""
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(self.seed)
+            start = time.perf_counter()
+            while len(self.losses) < self.recipe.steps:
+                self.step()
+                self.times.append(time.perf_counter() - start)
+                if len(self.losses) % FINITE_EVERY == 0 and not torch.isfinite(self.losses[-1]):
+                    break
 
     def history(self) -> list[float]:
         """Losses so far, up to and with the first that is not finite."""
         values = torch.stack(self.losses).double()
         wrong = (~torch.isfinite(values)).nonzero()
         return values[: int(wrong[0]) + 1 if len(wrong) else None].tolist()
+
+
+def place_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """The device and the dtype of ``network``'s parameters."""
+    first = next(network.parameters())
+    return first.device, first.dtype
+
+
+def placed(part: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """``part`` on ``device``, floating-point numbers in ``dtype``; classes and tokens stay whole numbers."""
+    return part.to(device, dtype if part.is_floating_point() else part.dtype, non_blocking=True)
 
 
 def loss_of(answers: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
@@ -136,11 +151,11 @@ def evaluate(network: nn.Module, split: Split, kind: TargetKind, *, batch_size: 
              at_most: int | None = None) -> Answers:
     """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items."""
     network.eval()
-    device = next(network.parameters()).device
+    device, dtype = place_of(network)
     total, right, asked, items = 0.0, 0, 0, 0
     count = len(split.inputs) if at_most is None else min(at_most, len(split.inputs))
     for start in range(0, count, batch_size):
-        inputs, targets = (part[start : min(start + batch_size, count)].to(device) for part in split)
+        inputs, targets = (placed(part[start : min(start + batch_size, count)], device, dtype) for part in split)
         answers = network(inputs)
         total += float(loss_of(answers, targets, kind)) * len(inputs)
         items += len(inputs)

@@ -83,11 +83,20 @@ class Trainability(Task[TrainingWork]):
                      for trial, rate in enumerate(rates))
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        """The cell at the rate of the lowest final loss; the smallest rate where every trial diverged."""
+        """The cell at the rate of the lowest final loss; the smallest rate where every trial diverged.
+
+        Raises ``BadInput`` where a trial did not finish: its block would be tuned on fewer rates than others.
+        """
         trials = self.needs(cell)
         if not trials:
             return cell
-        scored = [(found.get(trial, {}).get("final_loss"), trial.recipe["rate"]) for trial in trials]
+        scored = []
+        for trial in trials:
+            ended = found.get(trial, {})
+            if ended.get("success") is None:  # a run that diverged has no final loss, but it has failed to succeed
+                cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
+                raise BadInput(f"the search's trial at rate {trial.recipe['rate']} did not finish")
+            scored.append((ended.get("final_loss"), trial.recipe["rate"]))
         finite = [(loss, rate) for loss, rate in scored if loss is not None]
         rate = min(finite)[1] if finite else min(rate for _, rate in scored)
         return cell.but(recipe={**cell.recipe, "rate": rate})
