@@ -37,8 +37,11 @@ def install(session: nox.Session, *packages: str, groups: tuple[str, ...] = ()) 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure, and make the page: the standard profile, or what is passed on to highway-bench run."""
-    install(session, "-e", ".")
+    """Measure, and make the page: the standard profile, or what is passed on to highway-bench run.
+
+    At its end it measures this commit's point in the history, quickly, and publishes asv's pages.
+    """
+    install(session, "-e", ".", groups=("history",))
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--store", default=str(STORE))
     parser.add_argument("--profile", default="standard")
@@ -52,9 +55,48 @@ def bench(session: nox.Session) -> None:
             raise
         failure = error
     if not {"--dry-run", "--help"} & set(others):
+        follow(session)
         make_page(session, known.store)
     if failure is not None:
         raise failure
+
+
+def follow(session: nox.Session) -> None:
+    """Measure this commit's point and publish asv's pages; not in a copy without git, which has no history."""
+    if not Path(".git").exists():
+        session.log("no git here: no history")
+        return
+    try:
+        session.run("highway-bench", "history", "run", "--quick")
+        session.run("highway-bench", "history", "publish")
+    except CommandFailed as error:  # a shallow clone, say; the page has what was measured all the same
+        session.warn(f"this commit's point in the history is missing: {error}")
+
+
+@nox.session
+def history(session: nox.Session) -> None:
+    """Measure a range of commits with asv (-- HEAD~10..HEAD), or record this machine's points (-- --record)."""
+    install(session, "-e", ".", groups=("history",))
+    if "--record" in session.posargs:
+        session.run("highway-bench", "history", "record", *(word for word in session.posargs if word != "--record"))
+        return
+    session.run("highway-bench", "history", "run", *session.posargs)
+    session.run("highway-bench", "history", "publish")
+
+
+@nox.session
+def gate(session: nox.Session) -> None:
+    """Fail if something regressed in recent commits; measures this commit first. Arguments go to the gate."""
+    install(session, "-e", ".", groups=("history",))
+    session.run("highway-bench", "history", "run", "--quick")
+    session.run("highway-bench", "history", "gate", *session.posargs)
+
+
+@nox.session
+def compare(session: nox.Session) -> None:
+    """Time two commits in turn: -- main my-branch; the ratio with its interval."""
+    install(session, "-e", ".", groups=("history",))
+    session.run("highway-bench", "history", "compare", *session.posargs)
 
 
 @nox.session

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from highway_bench import __version__
-from highway_bench.cli import check, data, listing, new_block, report, results, run, show
+from highway_bench.cli import check, data, history, listing, new_block, report, results, run, serve, show
 from highway_bench.cli._door import Door, work_here
 
 app = typer.Typer(
@@ -69,3 +69,15 @@ add(of_data, "fetch", data.fetch, "highway-bench data fetch sentiment")
 add(of_data, "check", data.check, "highway-bench data check mnist-5k digits")
 app.add_typer(of_data, name="data", help="List, fetch and check data sets.",
               epilog="Example: highway-bench data fetch mnist")
+
+of_history = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+add(of_history, "run", history.run, "highway-bench history run HEAD~10..HEAD")
+add(of_history, "record", history.record, "highway-bench history record")
+add(of_history, "import", history.import_folder, "highway-bench history import gpu-results --commit 1a2b3c4d")
+add(of_history, "publish", history.publish, "highway-bench history publish")
+add(of_history, "gate", history.gate, "highway-bench history gate")
+add(of_history, "noise", history.noise, "highway-bench history noise --runs 3")
+add(of_history, "compare", history.compare, "highway-bench history compare main my-branch --block highway")
+app.add_typer(of_history, name="history", help="Follow every block over commits and machines, with asv.",
+              epilog="Example: highway-bench history run")
+add(app, "serve", serve.serve, "highway-bench serve")

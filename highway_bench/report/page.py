@@ -16,6 +16,7 @@ from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import FIGURES, NothingToShow, Picture, svg_text
 from highway_bench.report.frame import block_order, family_order, prepared
 from highway_bench.report.gaps import not_measured
+from highway_bench.report.history_links import history_links
 from highway_bench.report.provenance import Runs, blocks_of, provenance_of
 from highway_bench.report.sections import failure_table, summary_tables, whole_tables
 from highway_bench.report.tables import Answer, answer
@@ -29,9 +30,11 @@ def load(source: pd.DataFrame | Store | str | os.PathLike[str]) -> tuple[pd.Data
     if isinstance(source, pd.DataFrame):
         return prepared(source), {}
     if isinstance(source, Store):
-        return prepared(source.frame()), source.runs()
+        runs = source.runs()
+        return prepared(source.frame(), runs), runs
     with Store(source, read_only=True) as store:
-        return prepared(store.frame()), store.runs()
+        runs = store.runs()
+        return prepared(store.frame(), runs), runs
 
 
 class Drawn(NamedTuple):
@@ -80,6 +83,7 @@ def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: l
         definitions=DEFINITIONS,
         blocks=blocks_of(rows, runs),
         provenance=provenance_of(rows, runs),
+        history=history_links(folder),
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)

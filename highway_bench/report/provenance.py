@@ -31,6 +31,7 @@ def blocks_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, str]]:
         paper = ARXIV.search(source)
         found.append(
             {
+                "key": name,
                 "name": name + (" (the yardstick)" if name == YARDSTICK else ""),
                 "source": source,
                 "equation": str(spec.get("equation") or ""),
@@ -47,7 +48,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
     ordered = rows.sort_values("time_utc", kind="stable", na_position="first")
     for run_id in ordered["run_id"].drop_duplicates().dropna():
         part = rows[rows["run_id"] == run_id]
-        said = {name: value for name, value in runs.get(run_id, {}).items() if name not in ("blocks", "families")}
+        said = {name: value for name, value in runs.get(run_id, {}).items() if name not in ("blocks", "families", "digests")}
         command = said.pop("command", None)
         facts: dict[str, str] = {}
         if command:

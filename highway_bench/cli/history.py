@@ -1,0 +1,212 @@
+"""``highway-bench history``: measure commits, record and import points, publish asv's pages, gate, compare."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._words import AsJson
+from highway_bench.errors import HighwayBenchError
+
+if TYPE_CHECKING:
+    from highway_bench.history.gate import Verdict
+    from highway_bench.history.measure import Measured
+
+Root = Annotated[Path, typer.Option(help="The checkout.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]
+MachineName = Annotated[str | None, typer.Option(
+    "--machine", help="This machine's name in the history; by default its GPU's or CPU's.")]
+Quick = Annotated[bool, typer.Option("--quick/--full", help="The cheap values alone, or all of them.")]
+
+
+class SomeFailed(HighwayBenchError):
+    """A benchmark failed; what was measured is kept."""
+
+
+class Regressed(HighwayBenchError):
+    """The gate found a regression."""
+
+
+def run(
+    span: Annotated[str | None, typer.Argument(
+        metavar="[RANGE]", help="Commits to build and measure, such as HEAD~10..HEAD; by default this checkout.")
+    ] = None,
+    quick: Quick = True,
+    again: Annotated[bool, typer.Option(help="Measure commits again that have a point.")] = False,
+    device: Device = None,
+    machine: MachineName = None,
+    commit: Annotated[str | None, typer.Option(help="Which commit this checkout is, where there is no git.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder for the results, to be imported elsewhere.")] = None,
+    root: Root = Path("."),
+) -> None:
+    """Measure this checkout's point, or those of a range of commits.
+
+    A tree with uncommitted changes is measured and shown, never recorded.
+    """
+    from highway_bench.errors import BadInput
+    from highway_bench.history import Layout
+    from highway_bench.history.measure import measure_here, measure_range, this_machine
+
+    if span and (commit or out):
+        raise BadInput("--commit and --out are for this checkout's own point: leave the range away")
+    layout = Layout.of(root)
+    here = this_machine(device, machine)
+    if span:
+        measured = measure_range(layout, here, span, quick=quick, again=again)
+    else:
+        measured = measure_here(layout, here, quick=quick, commit=commit, out=out)
+    tell(measured)
+
+
+def tell(measured: Measured) -> None:
+    """Say what a run gave; raises where benchmarks failed."""
+    for line in [*measured.lines, *measured.without]:
+        typer.echo(line)
+    points = sum(len(result.points()) for result in measured.results.values())
+    typer.echo(f"{measured.machine}: {len(measured.results)} commits, {points:,} values, in {measured.folder}")
+    if measured.dirty:
+        typer.echo("uncommitted changes: this point is shown on the pages, and not recorded")
+    if measured.failed:
+        raise SomeFailed(f"failed: {', '.join(measured.failed)}")
+
+
+def record(
+    device: Device = None,
+    machine: MachineName = None,
+    replace: Annotated[bool, typer.Option(help="Put newer points in the place of recorded ones.")] = False,
+    root: Root = Path("."),
+) -> None:
+    """Copy this machine's points into reports/asv/results, to be committed."""
+    from highway_bench.history import Layout
+    from highway_bench.history.measure import this_machine
+    from highway_bench.history.record import record as keep
+
+    name = machine or this_machine(device, None).name
+    typer.echo(str(keep(Layout.of(root), name, replace=replace)))
+
+
+def import_folder(
+    folder: Annotated[Path, typer.Argument(help="Results measured elsewhere: a machine's folder, or one of several.")],
+    commit: Annotated[str | None, typer.Option(help="The commit measured, where the files do not know.")] = None,
+    root: Root = Path("."),
+) -> None:
+    """Bring results that were measured elsewhere into reports/asv/results."""
+    from highway_bench.history import Layout
+    from highway_bench.history.importing import import_results
+    from highway_bench.history.merge import merge_recorded
+    from highway_bench.history.publish import discover
+
+    layout = Layout.of(root)
+    for path in import_results(layout, folder, commit):
+        typer.echo(str(path.relative_to(layout.root)))
+    merge_recorded(layout)
+    discover(layout)  # the list of benchmarks, which decides what is shown
+
+
+def publish(root: Root = Path(".")) -> None:
+    """Write asv's pages into reports/asv/html."""
+    from highway_bench.history import Layout
+    from highway_bench.history.publish import publish as write
+
+    done = write(Layout.of(root))
+    for line in done.lines:
+        typer.echo(line)
+    typer.echo(f"{done.points} points of {', '.join(done.machines)}: {done.html / 'index.html'}")
+
+
+def gate(
+    window: Annotated[int, typer.Option(help="Measured commits of a machine that count as recent.")] = 10,
+    confirm: Annotated[bool, typer.Option(help="Measure again what seems to have regressed here.")] = True,
+    quick: Quick = True,
+    device: Device = None,
+    machine: MachineName = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Fail if something regressed in recent commits, on any machine, and say what and since when.
+
+    Status 0 clean, 1 regression, 2 bad input, 3 nothing measured at HEAD, 4 asv went wrong.
+    """
+    from dataclasses import asdict
+
+    from highway_bench.history import Layout
+    from highway_bench.history.gate import gate as judge
+    from highway_bench.history.measure import this_machine
+
+    layout = Layout.of(root)
+    verdict = judge(layout, this_machine(device, machine) if confirm else None, window=window, confirm=confirm,
+                    quick=quick)
+    if json:
+        print_json(asdict(verdict))
+    else:
+        show(verdict)
+    if verdict.regressions:
+        raise Regressed(f"{len(verdict.regressions)} series regressed")
+
+
+def show(verdict: Verdict) -> None:
+    """The verdict for people."""
+    for line in verdict.lines:
+        typer.echo(line)
+    heads = ["series", "machine", "before", "after", "change", "tolerated", "commit", "last good", "remark"]
+    for title, rows in (("Regressions", verdict.regressions),
+                        ("Not confirmed by a re-run: no regressions", verdict.dismissed)):
+        if rows:
+            print_table(title, heads, [[one.series, one.machine, f"{one.before:.4g}", f"{one.after:.4g}", one.change,
+                                        f"{one.tolerated:.3g}", one.commit[:8], one.good[:8], one.remark]
+                                       for one in rows])
+    if not verdict.regressions:
+        typer.echo(f"no regression in {verdict.series:,} series of {', '.join(verdict.machines)}")
+
+
+def noise(
+    runs: Annotated[int, typer.Option(help="How often to measure this checkout.")] = 3,
+    quick: Quick = True,
+    device: Device = None,
+    machine: MachineName = None,
+    root: Root = Path("."),
+) -> None:
+    """Measure how far each series moves when nothing changes, A against A, for the gate."""
+    from highway_bench.history import Layout
+    from highway_bench.history.measure import this_machine
+    from highway_bench.history.noise import measure_noise
+
+    found = measure_noise(Layout.of(root), this_machine(device, machine), runs, quick=quick)
+    typer.echo(f"noise of {len(found)} series recorded in reports/asv/noise")
+
+
+def compare(
+    first: Annotated[str, typer.Argument(help="The commit to compare with.")],
+    second: Annotated[str, typer.Argument(help="The commit that may be slower, or faster.")] = "HEAD",
+    block: Annotated[list[str] | None, typer.Option(help="A block; repeatable. By default the core ones.")] = None,
+    family: Annotated[list[str] | None, typer.Option(help="A family; repeatable.")] = None,
+    depth: Annotated[list[int] | None, typer.Option(help="A depth; repeatable.")] = None,
+    samples: Annotated[int, typer.Option(help="Steps of each commit a cell.")] = 40,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Time two commits' steps in turn, and give the ratio of the second to the first with an interval."""
+    from highway_bench.history import Layout
+    from highway_bench.history.compare import compare as measure
+    from highway_bench.registry import literal_calls
+
+    layout = Layout.of(root)
+    calls = literal_calls(layout.root / "highway_bench/blocks", "register_block")
+    blocks = block or [name for name, about in calls.items() if about.get("core")]
+    cells = [(one, kind, deep) for kind in family or ["dense"] for deep in depth or [10, 50] for one in blocks]
+    rows = list(measure(layout, first, second, cells, samples=samples, device=device))
+    if json:
+        typer.echo(json_text.dumps([{"cell": row.cell, "first": row.first, "second": row.second,
+                                     "ratio": row.ratio.value, "low": row.ratio.low, "high": row.ratio.high,
+                                     "noise": row.noise, "verdict": row.verdict} for row in rows], indent=2))
+        return
+    print_table(f"A step at {second}, relative to {first}",
+                ["cell", first, second, "ratio", "95 %", "noise", "verdict"],
+                [[row.cell, f"{1e3 * row.first:.3g} ms", f"{1e3 * row.second:.3g} ms", f"{row.ratio.value:.3g}",
+                  f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", f"{100 * row.noise:.2g} %", row.verdict]
+                 for row in rows])

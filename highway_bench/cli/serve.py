@@ -1,0 +1,27 @@
+"""``highway-bench serve``: the report and asv's pages in a browser of this machine."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    reports: Annotated[Path, typer.Option(help="The folder of reports.")] = Path("reports"),
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Serve the report and asv's pages on 127.0.0.1, until Ctrl-C.
+
+    No network is needed, and no other machine can reach it.
+    """
+    from highway_bench.history.serve import address, server
+
+    with server(reports, port) as serving:
+        typer.echo(f"{address(serving)}  (Ctrl-C ends it)")
+        if browser:
+            webbrowser.open(address(serving))
+        serving.serve_forever()

@@ -1,0 +1,119 @@
+"""What asv is taught: two environments that feed the same lines, and a repository where there is no git.
+
+asv imports this by the name in asv.conf.json. An environment's python and requirements are part of a series' identity,
+so both environments give the same strings, and no path: a checkout in another folder, or a commit built on its own,
+continues the line. A newer torch starts a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.environment import ExistingEnvironment
+from asv.plugins.virtualenv import Virtualenv
+from asv.repo import NoRepository
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+COMMIT = "HIGHWAY_BENCH_HISTORY_COMMIT"
+TIME = "HIGHWAY_BENCH_HISTORY_TIME"
+ROOT = "HIGHWAY_BENCH_HISTORY_ROOT"
+
+
+def requirements() -> dict[str, str]:
+    """torch's version without patch release and build: what both environments say they measured with."""
+    try:
+        return {"torch": ".".join(version("torch").split("+")[0].split(".")[:2])}
+    except PackageNotFoundError:
+        return {}
+
+
+def series_name() -> str:
+    """The name of both environments, and so of their result files: measured again, a commit's point is replaced."""
+    return "-".join([f"py{HERE}", *(name + number for name, number in requirements().items())])
+
+
+class Current(ExistingEnvironment):  # type: ignore[misc]
+    """This interpreter and this checkout, whatever folder either lies in."""
+
+    tool_name = "current"
+
+    def __init__(self, conf: Any, python: str, given: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
+        super().__init__(conf, "same", given | requirements(), tagged_env_vars)
+        self._python = HERE
+        self._root = os.path.abspath(os.environ.get(ROOT) or conf.repo)
+
+    @classmethod
+    def matches(cls, python: str) -> bool:
+        return python in ("same", HERE)
+
+    @property
+    def name(self) -> str:
+        return series_name()
+
+    def run(self, args: list[str], **options: Any) -> Any:
+        """Run python with this checkout first on its path: what is installed may be another one."""
+        environment = dict(options.pop("env", os.environ))
+        # asv takes the folders of PYTHONPATH off the path again, and this one would go even where it is installed.
+        before = environment.pop("PYTHONPATH", None)
+        environment["ASV_PYTHONPATH"] = self._root + (os.pathsep + before if before else "")
+        return super().run(args, env=environment, **options)
+
+
+class Commits(Virtualenv):  # type: ignore[misc]
+    """A virtual environment in which asv installs one commit after the other, over the packages that are here.
+
+    What is installed here is seen there as well: no second torch of several GB, and the same one. asv builds each
+    commit, so what is measured is the commit's package, not this checkout.
+    """
+
+    tool_name = "commits"
+
+    def __init__(self, conf: Any, python: str, given: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
+        super().__init__(conf, python, given | requirements(), tagged_env_vars)
+        self._executable = sys.executable
+        self._source = Path(os.environ.get(ROOT) or conf.repo)
+
+    @classmethod
+    def matches(cls, python: str) -> bool:
+        return python == HERE
+
+    @property
+    def name(self) -> str:
+        return series_name()
+
+    @property
+    def dir_name(self) -> str:
+        """One folder an interpreter: the environment refers to its packages."""
+        return hashlib.md5(f"{self.name} {sys.prefix}".encode()).hexdigest()
+
+    def _setup(self) -> None:
+        util.check_call([sys.executable, "-m", "virtualenv", "--no-periodic-update", "-p", sys.executable, self._path])
+        here = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+        # Paths alone: an editable install's own .pth file there is not followed, so this checkout stays unseen.
+        target = Path(self._path, "lib", f"python{HERE}", "site-packages", "packages_of_the_creator.pth")
+        target.write_text("".join(f"{path}\n" for path in here), encoding="utf-8")
+        project = tomllib.loads((self._source / "pyproject.toml").read_text(encoding="utf-8"))
+        # What the build needs; seldom more than is here already.
+        self._run_pip(["install", "--quiet", *project["build-system"]["requires"]])
+
+
+class Given(NoRepository):  # type: ignore[misc]
+    """A checkout without git, whose commit is told: for a GPU box that was handed a copy of the files."""
+
+    dvcs = "given"
+
+    def get_hash_from_name(self, name: str) -> str:
+        return os.environ.get(COMMIT, "0" * 40)
+
+    def get_date(self, hash: str | None) -> int:  # noqa: A002 (the base class's name)
+        return int(os.environ.get(TIME, "0"))
+
+    def get_decorated_hash(self, commit_hash: str, hash_length: int = 8) -> str:
+        return commit_hash[:hash_length]

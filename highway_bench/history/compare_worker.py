@@ -1,0 +1,58 @@
+"""One side of a comparison: run as a file by ``compare``, with one commit's package first on the path.
+
+Reads a JSON object a line, answers with JSON a line. It reaches the package through its frozen door alone, and takes
+the cells' sizes from asv's benchmarks, so that a comparison times what the history follows.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "blocks.py"
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a commit prints must not be taken for an answer
+    benches: Any = None
+    current: Any = None
+    for line in sys.stdin:
+        words = json.loads(line)
+        answer: object
+        if words["do"] == "prepare":
+            if benches is None:
+                os.environ["HIGHWAY_BENCH_HISTORY_DEVICE"] = words["device"]
+                benches = load()
+            try:
+                current = benches.Steps(words["block"], words["family"], words["depth"])
+                answer = {"ready": True}
+            except NotImplementedError as reason:
+                answer = {"ready": False, "reason": str(reason)}
+        else:
+            begin = time.perf_counter()
+            current.work.step()
+            answer = time.perf_counter() - begin
+            current.work.restore()
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def load() -> Any:
+    """asv's benchmarks as a module."""
+    spec = importlib.util.spec_from_file_location("history_blocks", os.environ.get("HIGHWAY_BENCH_BENCHES", BENCHES))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()

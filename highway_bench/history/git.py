@@ -1,0 +1,78 @@
+"""What the history asks of git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from highway_bench.errors import BadInput
+
+# Neither changes what is measured: the history's own outputs, and text.
+NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
+
+
+def git(root: Path, *words: str) -> str:
+    """git's answer in ``root``; raises ``BadInput`` with git's own words where it has none."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, env=environment,
+                              check=False)
+    except OSError as error:
+        raise BadInput("git is not installed; --commit tells which commit this is") from error
+    if done.returncode:
+        line = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise BadInput(f"git {words[0]}: {line[-1] if line else 'failed'}")
+    return done.stdout.strip()
+
+
+def has_git(root: Path) -> bool:
+    """Whether ``root`` is a checkout with a commit."""
+    try:
+        git(root, "rev-parse", "HEAD")
+    except BadInput:
+        return False
+    return True
+
+
+def commit_of(root: Path, name: str) -> str:
+    """The whole hash of a commit; raises ``BadInput`` where this repository does not have it."""
+    try:
+        return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    except BadInput:
+        hint = "; this clone is shallow: git fetch --unshallow" if is_shallow(root) else ""
+        raise BadInput(f"there is no commit {name!r} in this repository{hint}") from None
+
+
+def date_of(root: Path, commit: str) -> int:
+    """A commit's author date in milliseconds: what asv orders by."""
+    return 1000 * int(git(root, "show", "-s", "--format=%at", commit))
+
+
+def commits_in(root: Path, span: str) -> list[str]:
+    """The commits of a range on its first-parent line, oldest first."""
+    found = git(root, "rev-list", "--first-parent", "--reverse", span, "--").split()
+    if not found:
+        raise BadInput(f"there are no commits in {span!r}")
+    return found
+
+
+def line_of(root: Path) -> list[str]:
+    """The commits on HEAD's first-parent line, oldest first: those that asv's pages show."""
+    return git(root, "rev-list", "--first-parent", "--reverse", "HEAD").split()
+
+
+def is_dirty(root: Path) -> bool:
+    """Whether what is measured differs from HEAD: tracked changes, or new files that are not ignored."""
+    return bool(git(root, "status", "--porcelain", "--", ".", *NOT_MEASURED))
+
+
+def is_shallow(root: Path) -> bool:
+    """Whether older commits are missing from this clone."""
+    return git(root, "rev-parse", "--is-shallow-repository") == "true"
+
+
+def check_whole(root: Path) -> None:
+    """Raise ``BadInput`` in a shallow clone: results of commits that are missing there would vanish from the pages."""
+    if is_shallow(root):
+        raise BadInput("this clone is shallow, and the history needs all commits: git fetch --unshallow")

@@ -1,0 +1,71 @@
+"""Bring in results that were measured elsewhere: on a GPU box without git, or by someone else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.files import MACHINE, machine_folders, read_machine, read_result, result_paths, write_json
+from highway_bench.history.git import check_whole, commit_of, date_of
+from highway_bench.history.layout import Layout
+from highway_bench.history.machine import check_clash
+
+NO_COMMIT = "0" * 40
+
+
+def import_results(layout: Layout, folder: Path, commit: str | None = None) -> list[Path]:
+    """Record the results in ``folder`` (of one machine, or a folder of such folders) and give their new paths.
+
+    ``commit`` is what was measured, where the files themselves do not know: it takes the place of the commit in all of
+    them, which must then be one a machine. Everything is checked before anything is written, and a point that is
+    recorded already with other values is an error: nothing recorded is overwritten.
+    """
+    check_whole(layout.root)
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder")
+    sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
+    full = commit_of(layout.root, commit) if commit else None
+    ready: list[tuple[Path, Path, dict[str, object]]] = []
+    for source in sources:
+        paths = result_paths(source)
+        if not (source / MACHINE).is_file():
+            raise BadInput(f"{source} has results but no {MACHINE}: without it nobody knows what was measured on")
+        # The folder may have been renamed on its way here; the entry's own name counts.
+        machine = read_machine(source) if source != folder else _entry(source)
+        check_clash(machine, layout.recorded, layout.results)
+        if full and len(paths) > 1:
+            raise BadInput(f"{source} has {len(paths)} result files: --commit can name the commit of one only")
+        for path in paths:
+            result = read_result(path)
+            if result.machine != machine["machine"]:
+                raise BadInput(f"{path} is of machine {result.machine!r}, its folder of {machine['machine']!r}")
+            if not result.points():
+                raise NothingMeasured(f"{path} has no value at all")
+            if result.commit == NO_COMMIT and not full:
+                raise BadInput(f"{path} does not know its commit: give it with --commit")
+            known = full or commit_of(layout.root, result.commit)
+            data = result.data | {"commit_hash": known, "date": date_of(layout.root, known)}
+            target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
+            if target.exists() and read_result(target).data != data:
+                raise BadInput(f"{known[:8]} is recorded already for machine {machine['machine']!r}, with other "
+                               f"values; remove {target.relative_to(layout.root)} first if these are to count")
+            ready.append((source, target, data))
+    if not ready:
+        raise NothingMeasured(f"{folder} has no result files")
+    for source, target, data in ready:
+        write_json(target, dict(data))
+        shutil.copyfile(source / MACHINE, target.parent / MACHINE)
+    return [target for _, target, _ in ready]
+
+
+def _entry(folder: Path) -> dict[str, object]:
+    """The machine entry of a folder whose own name says nothing."""
+    from highway_bench.history.files import MACHINE_VERSION, check_version, read_json
+
+    data = read_json(folder / MACHINE)
+    check_version(folder / MACHINE, data, MACHINE_VERSION)
+    data.pop("version", None)
+    if not isinstance(data.get("machine"), str):
+        raise BadInput(f"{folder / MACHINE} names no machine")
+    return data

@@ -1,0 +1,183 @@
+"""Measure: this checkout's point, or those of a range of commits, by running asv."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import highway_bench
+from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
+from highway_bench.history import git
+from highway_bench.history.files import Result, read_result, result_paths
+from highway_bench.history.importing import NO_COMMIT
+from highway_bench.history.layout import Layout
+from highway_bench.history.machine import check_clash, entry, write_entry
+from highway_bench.history.merge import merge_recorded
+
+SOURCE = Path(highway_bench.__file__).resolve().parents[1]
+# Every start with torch costs two seconds: a quick run times the core blocks in dense stacks of 10 and 50 alone.
+QUICK_SERIES = r"^(?!.*\.(Families|Others)\.time_step)(?!.*\.Depths\.time_step\(.*, 100\))"
+WHO = """
+import json, sys, torch
+from highway_bench.run.machine import machine_identity
+device = sys.argv[1] or ("cuda" if torch.cuda.is_available() else "cpu")
+print(json.dumps([device, *machine_identity(device)]))
+"""
+
+
+class AsvFailed(HighwayBenchError):
+    """asv itself went wrong: neither a regression nor an absence of values."""
+
+    exit_status = 4
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is measured on: the device, and the entry that asv keeps of it."""
+
+    device: str
+    entry: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.entry["machine"]
+
+
+@dataclass
+class Measured:
+    """What a run gave: results by commit, a line a commit that gave nothing, and benchmarks that failed."""
+
+    machine: str
+    results: dict[str, Result] = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    dirty: bool = False
+    folder: Path | None = None
+
+
+def this_machine(device: str | None = None, name: str | None = None) -> Machine:
+    """This machine with a device of it; both are found where they are not given."""
+    if device == "cpu" and name:
+        return Machine(device, entry(name, None))
+    done = subprocess.run([sys.executable, "-c", WHO, device or ""], capture_output=True, text=True, check=False,
+                          env=_environment({}))
+    if done.returncode:
+        raise BadInput(f"this machine cannot be told: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+    found, machine, gpu = json.loads(done.stdout)
+    return Machine(found, entry(name or machine, gpu))
+
+
+def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit: str | None = None,
+                 out: Path | None = None, series: Sequence[str] = (), only: Sequence[str] = ()) -> Measured:
+    """Measure this checkout as it stands.
+
+    A tree with uncommitted changes goes into a folder of its own: shown, never recorded. Where there is no git,
+    ``commit`` says which one this is, or whoever imports the results does. ``out`` is another folder for the results;
+    ``series`` are asv's patterns of benchmarks, ``only`` the cells that are measured.
+    """
+    with_git = git.has_git(layout.root)
+    measured = Measured(machine.name)
+    if with_git:
+        git.check_whole(layout.root)
+        measured.dirty = git.is_dirty(layout.root)
+    if with_git and out is None:
+        measured.lines += merge_recorded(layout)
+    measured.folder = out or (layout.uncommitted if measured.dirty else layout.results)
+    check_clash(dict(machine.entry), layout.recorded, measured.folder)
+    full = git.commit_of(layout.root, commit or "HEAD") if with_git else commit or NO_COMMIT
+    changes: dict[str, object] = {"results_dir": measured.folder.resolve()}
+    if not with_git:
+        changes |= {"dvcs": "given"}
+    words = ["-E", "current", "--set-commit-hash", full]
+    for pattern in series:
+        words += ["-b", pattern]
+    environment = {"HIGHWAY_BENCH_HISTORY_COMMIT": full, "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
+                   "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only)}
+    _asv_run(layout, machine, words, quick, changes, environment)
+    return _collect(measured, [full])
+
+
+def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
+    """Measure the commits of a range, each built and installed; commits that have a point already are left out unless
+    ``again``. Commits that do not build, or predate the benchmarks, are named and give no point."""
+    git.check_whole(layout.root)
+    commits = git.commits_in(layout.root, span) if ".." in span else [git.commit_of(layout.root, span)]
+    measured = Measured(machine.name, folder=layout.results)
+    measured.lines += merge_recorded(layout)
+    check_clash(dict(machine.entry), layout.recorded, layout.results)
+    known = {} if again else _by_commit(layout.results / machine.name)
+    wanted = [commit for commit in commits if commit not in known]
+    if len(wanted) < len(commits):
+        measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
+    if wanted:
+        layout.working.mkdir(parents=True, exist_ok=True)
+        listed = layout.working / "commits.txt"
+        listed.write_text("\n".join(wanted), encoding="utf-8")
+        _asv_run(layout, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {})
+    return _collect(measured, commits)
+
+
+def _asv_run(layout: Layout, machine: Machine, words: Sequence[str], quick: bool, changes: Mapping[str, object],
+             environment: Mapping[str, str]) -> None:
+    write_entry(dict(machine.entry))
+    environment = {**environment, "HIGHWAY_BENCH_HISTORY": "quick" if quick else "full",
+                   "HIGHWAY_BENCH_HISTORY_DEVICE": machine.device}
+    if quick and "-b" not in words:
+        words = [*words, "-b", QUICK_SERIES]
+    status = asv(layout, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes,
+                 environment)
+    if status not in (0, 2):  # 2: some benchmark failed, and the result files say which
+        raise AsvFailed(f"asv run ended with status {status}; its own words stand above")
+
+
+def asv(layout: Layout, command: str, words: Sequence[str], changes: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None, *, name: str | None = None, quiet: bool = False) -> int:
+    """Run an asv command with this checkout's configuration and ``changes``; its exit status."""
+    if importlib.util.find_spec("asv") is None:
+        raise BadInput("asv is not installed: pip install --group history")
+    path = layout.configured(name or command, **(changes or {}))
+    done = subprocess.run([sys.executable, "-m", "asv", command, "--config", str(path), *words], check=False,
+                          env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(layout.root), **(environment or {})}),
+                          stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None,
+                          text=True)
+    if quiet and done.returncode:
+        sys.stderr.write(done.stdout)
+    return done.returncode
+
+
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+            "PYTHONPATH": str(SOURCE) + (os.pathsep + before if before else ""), **more}
+
+
+def _by_commit(folder: Path) -> dict[str, Result]:
+    results = [read_result(path) for path in result_paths(folder)] if folder.is_dir() else []
+    return {result.commit: result for result in results}
+
+
+def _collect(measured: Measured, commits: Sequence[str]) -> Measured:
+    """Look at what asv wrote. A file without any value is removed: it would pass for a point."""
+    assert measured.folder is not None
+    found = _by_commit(measured.folder / measured.machine)
+    for commit in commits:
+        result = found.get(commit)
+        if result is not None and result.points():
+            measured.results[commit] = result
+            measured.failed += [f"{commit[:8]} {name}" for name in result.failures()]
+            continue
+        reason = "does not build or import" if result is not None and result.failures() else "predates the benchmarks"
+        measured.without.append(f"{commit[:8]}: n/a, the commit {reason}")
+        if result is not None:
+            result.path.unlink()
+    if not measured.results:
+        raise NothingMeasured(f"nothing was measured: {'; '.join(measured.without)}")
+    return measured

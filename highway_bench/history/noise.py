@@ -1,0 +1,107 @@
+"""Noise: how far a series moves when nothing has changed, measured A against A.
+
+Three sources, each of what it knows: the samples behind one point (passes over the cells, or seeds), repeated points of
+one commit where they were measured (``measure_noise``), and otherwise how far neighbouring commits differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from highway_bench.errors import BadInput
+from highway_bench.history.files import Point, read_json, write_json
+from highway_bench.history.layout import Layout
+from highway_bench.history.measure import Machine, measure_here
+
+SCHEMA = 1
+SIGMAS = 3.0
+EXACT = "_bytes"
+LOSS = "track_log_loss"
+# The least change worth a word: shares of the value, but decades for a loss, which is a logarithm.
+LEAST = 0.10
+LEAST_DECADES = 0.10
+NEIGHBOURS = 4  # commit-to-commit differences below which they say nothing
+
+
+def is_exact(series: str) -> bool:
+    """Whether a series is counted, not sampled: any rise is real."""
+    return series.partition("(")[0].endswith(EXACT)
+
+
+def is_loss(series: str) -> bool:
+    """Whether a series is a logarithm already, so that its differences are what counts."""
+    return series.partition("(")[0].endswith(LOSS)
+
+
+def tolerated(series: str, before: Sequence[Point], after: Point, repeated: float | None = None) -> float:
+    """By how much ``after`` may lie above the level of ``before`` (oldest first) without being a regression.
+
+    In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and no less than three
+    standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses).
+    """
+    if is_exact(series) or not before:
+        return 0.0
+    level = statistics.median(point.value for point in before)
+    scale = 1.0 if is_loss(series) else max(abs(level), 1e-12)
+    least = (LEAST_DECADES if is_loss(series) else LEAST) * scale
+    within = math.hypot(_of_median(before[-1]), _of_median(after))
+    between = repeated * scale if repeated is not None else _between([point.value for point in before])
+    # The new point is one run, the level a median of several: one run's spread and the level's own.
+    between *= math.sqrt(1 + math.pi / 2 / len(before))
+    return max(least, SIGMAS * math.hypot(within, between))
+
+
+def _of_median(point: Point) -> float:
+    """Standard error of a point, a median of its samples (asymptotic, normal samples); 0 where it has one only."""
+    if math.isnan(point.sd) or point.samples < 2:
+        return 0.0
+    return math.sqrt(math.pi / 2) * point.sd / math.sqrt(point.samples)
+
+
+def _between(values: Sequence[float]) -> float:
+    """sd of one point from differences of neighbours, by their median: a real step among them counts once."""
+    steps = [abs(second - first) for first, second in itertools.pairwise(values)]
+    if len(steps) < NEIGHBOURS:
+        return 0.0
+    return 1.4826 * statistics.median(steps) / math.sqrt(2)
+
+
+def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, float]:
+    """Measure this checkout ``runs`` times and record each series' sd between runs: relative, decades for losses.
+
+    Exact series are left out. Written to ``reports/asv/noise/<machine>.json``, which is committed.
+    """
+    if runs < 2:
+        raise BadInput(f"noise needs two runs at least, not {runs}")
+    values: dict[str, list[float]] = {}
+    folder = layout.working / "noise"
+    for _ in range(runs):
+        shutil.rmtree(folder, ignore_errors=True)
+        measured = measure_here(layout, machine, quick=quick, out=folder)
+        for result in measured.results.values():
+            for series, point in result.points().items():
+                if not is_exact(series):
+                    values.setdefault(series, []).append(point.value)
+    found = {}
+    for series, many in sorted(values.items()):
+        if len(many) == runs:
+            scale = 1.0 if is_loss(series) else max(abs(statistics.median(many)), 1e-12)
+            found[series] = statistics.stdev(many) / scale
+    write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "runs": runs, "sd": found})
+    return found
+
+
+def known_noise(layout: Layout, machine: str) -> dict[str, float]:
+    """The recorded sd between runs by series; nothing where it was never measured."""
+    path = layout.noise / f"{machine}.json"
+    if not path.is_file():
+        return {}
+    data: dict[str, Any] = read_json(path)
+    if data.get("schema") != SCHEMA:
+        raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here")
+    return {str(series): float(sd) for series, sd in data["sd"].items()}

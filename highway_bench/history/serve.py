@@ -1,0 +1,63 @@
+"""Serve the report and asv's pages to this machine's browser, and to nobody else."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from highway_bench.errors import BadInput, NothingMeasured
+
+HOST = "127.0.0.1"
+PAGE, HISTORY = "page/index.html", "asv/html/index.html"
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Files of the two folders of pages, and of nothing else that lies beside them; ``/`` leads to the first page."""
+
+    first = PAGE
+
+    def do_GET(self) -> None:
+        if urlsplit(self.path).path in ("", "/"):
+            self.send_response(302)
+            self.send_header("Location", f"/{self.first}")
+            self.end_headers()
+            return
+        super().do_GET()
+
+    def send_head(self):  # type: ignore[no-untyped-def]
+        # As translate_path does: an escaped or dotted path must not lead out of the two folders.
+        path = posixpath.normpath(unquote(urlsplit(self.path).path))
+        if not path.startswith(("/page/", "/asv/html/")):
+            self.send_error(404, "not one of the pages")
+            return None
+        return super().send_head()
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-store")  # pages are made again while the server runs
+        super().end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the base class's name)
+        """Say nothing of requests."""
+
+
+def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
+    """A server of the pages in ``reports`` on 127.0.0.1, not yet serving; port 0 takes a free one.
+
+    Raises ``NothingMeasured`` where there are no pages, ``BadInput`` where the port cannot be had.
+    """
+    first = next((page for page in (PAGE, HISTORY) if (reports / page).is_file()), None)
+    if first is None:
+        raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
+    handler = type("Pages", (Handler,), {"first": first})
+    try:
+        return ThreadingHTTPServer((HOST, port), functools.partial(handler, directory=str(reports.resolve())))
+    except (OSError, OverflowError) as error:
+        raise BadInput(f"port {port} cannot be had: {error}") from error
+
+
+def address(of: ThreadingHTTPServer) -> str:
+    """Where a server is reached."""
+    return f"http://{HOST}:{of.server_address[1]}/"

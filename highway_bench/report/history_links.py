@@ -1,0 +1,26 @@
+"""Links from the report to the history: asv's pages, where they lie beside the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+PAGES = "../asv/html/index.html"
+FOLLOWED = ("blocks.Depths.time_step", "blocks.Others.time_step")  # a block is in the one or the other
+
+
+def history_links(folder: Path) -> dict[str, str]:
+    """Address of the history's page of each block, relative to a page in ``folder``, and of all of it under ``""``.
+
+    Empty where no pages were published beside it, or they cannot be read: a report needs no history.
+    """
+    try:
+        index = json.loads((folder / PAGES).with_name("index.json").read_text(encoding="utf-8"))
+        followed = {name: index["benchmarks"][name]["params"][0] for name in FOLLOWED if name in index["benchmarks"]}
+    except (OSError, ValueError, KeyError, IndexError):
+        return {}
+    links = {"": PAGES}
+    for name, blocks in followed.items():
+        links |= {block.strip("'"): f"{PAGES}#{name}?p-block={quote(block)}" for block in blocks}
+    return links

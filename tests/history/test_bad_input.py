@@ -1,0 +1,173 @@
+"""Bad input: one clear line each, and nothing that was recorded is lost or rewritten."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history import Layout
+from highway_bench.history.compare import compare
+from highway_bench.history.files import MACHINE, result_paths
+from highway_bench.history.importing import import_results
+from highway_bench.history.machine import check_clash, entry, rounded_gib
+from highway_bench.history.measure import measure_here
+from highway_bench.history.merge import merge_recorded
+from highway_bench.history.publish import publish
+from highway_bench.history.record import record
+from highway_bench.history.scripts import use_own_scripts
+
+
+@pytest.fixture(scope="module")
+def measured(planted, tmp_path_factory):
+    """A copy of ``planted`` with its history recorded and committed."""
+    root = tmp_path_factory.mktemp("recorded") / "repository"
+    shutil.copytree(planted.root, root)
+    record(Layout.of(root), planted.machine.name)
+    return root
+
+
+@pytest.fixture
+def layout(measured: Path, tmp_path: Path) -> Layout:
+    shutil.copytree(measured, tmp_path / "copy")
+    return Layout.of(tmp_path / "copy")
+
+
+def recorded(layout: Layout) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in layout.recorded.rglob("*.json")}
+
+
+def test_a_dirty_tree_is_shown_and_not_recorded(layout: Layout, planted) -> None:
+    before, door = recorded(layout), layout.root / "highway_bench/door.py"
+    door.write_text(door.read_text() + "\n# changed\n")
+    found = measure_here(layout, planted.machine, series=["Families.track"])
+    assert found.dirty
+    assert found.folder == layout.uncommitted
+    shown = publish(layout, scripts=False)
+    assert any("uncommitted" in line for line in shown.lines)
+    assert record(layout, planted.machine.name).added == []
+    assert recorded(layout) == before
+
+
+def test_a_shallow_clone(planted, tmp_path: Path) -> None:
+    planted.git("clone", "-q", "--depth", "1", f"file://{planted.root}", str(tmp_path / "shallow"))
+    with pytest.raises(BadInput, match=r"shallow.*unshallow"):
+        publish(Layout.of(tmp_path / "shallow"))
+
+
+def test_a_missing_machine_entry(layout: Layout, planted, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    shutil.copytree(layout.results / planted.machine.name, folder)
+    (folder / MACHINE).unlink()
+    before = recorded(layout)
+    with pytest.raises(BadInput, match=r"machine\.json"):
+        import_results(layout, folder)
+    (layout.recorded / planted.machine.name / MACHINE).unlink()
+    with pytest.raises(BadInput, match=r"machine\.json"):
+        merge_recorded(layout)
+    assert before.keys() - recorded(layout).keys() == {MACHINE}
+
+
+def test_two_machines_of_one_name(layout: Layout, planted) -> None:
+    other = dict(planted.machine.entry) | {"gpu": "NVIDIA H100"}
+    with pytest.raises(BadInput, match="two machines need two names"):
+        check_clash(other, layout.recorded)
+    with pytest.raises(BadInput, match="--machine"):
+        measure_here(layout, replace(planted.machine, entry=other))
+
+
+@pytest.mark.parametrize(("spoil", "message"), [
+    (lambda text: text[: len(text) // 2], "cut short"),
+    (lambda text: json.dumps(json.loads(text) | {"version": 99}), "schema 99, newer than")])
+def test_broken_files_are_named_and_nothing_is_lost(layout: Layout, planted, spoil, message) -> None:
+    path = result_paths(layout.recorded / planted.machine.name)[0]
+    path.write_text(spoil(path.read_text()))
+    before = recorded(layout)
+    with pytest.raises(BadInput, match=message) as error:
+        merge_recorded(layout)
+    assert "\n" not in str(error.value)
+    assert recorded(layout) == before
+
+
+def test_a_working_file_cut_short_is_dropped_and_the_recorded_one_taken(layout: Layout, planted) -> None:
+    path = result_paths(layout.results / planted.machine.name)[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100])
+    (line,) = merge_recorded(layout)
+    assert "measured again" in line
+    assert path.read_bytes() == whole
+
+
+def test_import_gives_a_folder_its_commit_and_overwrites_nothing(layout: Layout, planted, tmp_path: Path) -> None:
+    source = tmp_path / "box" / "h100"
+    shutil.copytree(layout.results / planted.machine.name, source)
+    for path in result_paths(source)[1:]:
+        path.unlink()
+    (path,) = result_paths(source)
+    made = entry("h100", "NVIDIA H100")
+    (source / MACHINE).write_text(json.dumps(made | {"version": 1}))
+    data = json.loads(path.read_text())
+    data |= {"commit_hash": "0" * 40, "params": data["params"] | made}
+    path.write_text(json.dumps(data))
+    with pytest.raises(BadInput, match="--commit"):
+        import_results(layout, source.parent)
+    with pytest.raises(BadInput, match="no commit 'nowhere'"):
+        import_results(layout, source.parent, "nowhere")
+    (target,) = import_results(layout, source.parent, planted.commits[-1])
+    assert target.parent.name == "h100"
+    assert target.name.startswith(planted.commits[-1][:8])
+    assert import_results(layout, source.parent, planted.commits[-1]) == [target]  # again: the same
+    data["results"]["blocks.Families.track_peak_bytes"][0][0] = 1
+    path.write_text(json.dumps(data))
+    with pytest.raises(BadInput, match="recorded already"):
+        import_results(layout, source.parent, planted.commits[-1])
+    assert publish(layout, scripts=False).machines == [planted.machine.name, "h100"]
+
+
+def test_without_git_the_commit_is_told(throwaway, tmp_path: Path) -> None:
+    throwaway.commit("start")
+    shutil.rmtree(throwaway.root / ".git")
+    found = measure_here(throwaway.layout, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
+    (result,) = found.results.values()
+    assert result.commit == "0" * 40
+    assert result.points()["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
+
+
+def test_nothing_to_record_or_to_show(throwaway) -> None:
+    throwaway.commit("start")
+    with pytest.raises(NothingMeasured):
+        record(throwaway.layout, throwaway.machine.name)
+    with pytest.raises(NothingMeasured):
+        publish(throwaway.layout)
+    with pytest.raises(BadInput, match=r"asv\.conf\.json"):
+        Layout.of(throwaway.root / "benches")
+
+
+def test_compare_gives_the_planted_ratio(planted) -> None:
+    cells = [("highway", "dense", 10), ("plain", "dense", 10), ("absent", "dense", 10)]
+    slower, same = compare(planted.layout, planted.commits[0], "HEAD", cells, samples=12)
+    assert slower.verdict == "slower"  # three times, as planted; other processes may disturb either side
+    assert same.ratio.value < 2 < slower.ratio.value
+    with pytest.raises(NothingMeasured):
+        list(compare(planted.layout, "HEAD~1", "HEAD", cells[2:], samples=8))
+
+
+def test_pages_without_npm_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert use_own_scripts(tmp_path, tmp_path / "keep") == "npm is not installed"
+
+
+def test_memory_is_rounded() -> None:
+    gib = 2**30
+    assert [rounded_gib(size) for size in (int(7.6 * gib), 8 * gib, int(125.4 * gib), int(125.7 * gib))] == [
+        8, 8, 128, 128]
+
+
+def test_an_entry_always_has_a_gpu() -> None:
+    assert entry("cpu-x", None)["gpu"] == "none"
+    with pytest.raises(BadInput, match="machine name"):
+        entry("../elsewhere", None)

@@ -1,0 +1,119 @@
+"""History is kept: a new block, a comment, another order, and every old point is still there, under its own block."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.families import families
+from highway_bench.history.files import read_result, read_results, result_paths
+from highway_bench.history.measure import measure_range
+from highway_bench.history.publish import publish
+from highway_bench.history.record import record
+
+BENCHES = Path(__file__).resolve().parents[2] / "benches/history"
+
+
+def graph(html: Path, name: str) -> list:
+    """The points of a benchmark's graph on the page, as asv wrote them: [revision, values by combination]."""
+    (path,) = html.glob(f"graphs/arch-*/**/{name}.json")  # beside graphs/summary, the mean over all combinations
+    return json.loads(path.read_text())
+
+
+def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
+    for _ in range(2):
+        throwaway.commit("same")
+        throwaway.measure()
+    before = {result.path.name: result.points() for result in read_results(throwaway.layout.results)}
+    throwaway.block("aaa")
+    benches = throwaway.root / "benches/history/blocks.py"
+    text = benches.read_text()
+    benches.write_text(text.replace("    def time_step(", "    # a comment in the benchmark\n    def time_step("))
+    throwaway.commit("a block that sorts first", aaa={"peak": 7000})
+    throwaway.measure()
+
+    html = publish(throwaway.layout, scripts=False).html
+    index = json.loads((html / "index.json").read_text())
+    names = index["benchmarks"]["blocks.Families.track_peak_bytes"]["params"][0]
+    assert names == ["'aaa'", "'highway'", "'plain'"]
+    assert [values for _, values in graph(html, "blocks.Families.track_peak_bytes")] == [
+        [None, 2000, 1000], [None, 2000, 1000], [7000, 2000, 1000]]
+    for name, points in before.items():
+        assert read_result(throwaway.layout.results / throwaway.machine.name / name).points() == points
+    steps = [values for _, values in graph(html, "blocks.Depths.time_step")]
+    assert [value is None for value in steps[0][:3]] == [True] * 3  # aaa, at a commit before it
+    assert steps[0][3] > 1.5 * steps[0][6]  # highway's step is twice plain's, and so it is listed
+
+
+def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
+    door = throwaway.root / "highway_bench/door.py"
+    text = door.read_text()
+    throwaway.commit("start")
+    door.unlink()
+    old = throwaway.commit("predates the door")
+    door.write_text(text)
+    (throwaway.root / "README.md").unlink()
+    broken = throwaway.commit("does not build")
+    throwaway.write("README.md", "A stand-in.\n")
+    good = throwaway.commit("good")
+    head = throwaway.commit("measured as a checkout", plain={"peak": 1234})
+    here = throwaway.measure()
+
+    measured = measure_range(throwaway.layout, throwaway.machine, "HEAD")
+    assert measured.lines == ["1 of 1 commits have a point already"]
+    measured = measure_range(throwaway.layout, throwaway.machine, "HEAD~4..HEAD")
+    assert set(measured.results) == {good, head}
+    assert measured.without == [f"{old[:8]}: n/a, the commit predates the benchmarks",
+                                f"{broken[:8]}: n/a, the commit does not build or import"]
+    # The commit's own package was measured, not the checkout's, and both ways say the same of themselves.
+    assert measured.results[good].points()["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
+    built, checkout = measured.results[good].data, here.results[head].data
+    assert (built["params"], built["requirements"], built["python"], built["env_name"]) == (
+        checkout["params"], checkout["requirements"], checkout["python"], checkout["env_name"])
+    assert str(throwaway.root) not in json.dumps([built, checkout])
+    assert not throwaway.git("status", "--porcelain")  # nothing that was written makes the tree dirty
+
+    done = record(throwaway.layout, throwaway.machine.name)
+    assert sorted(done.added) == sorted([good[:8], head[:8]])
+    throwaway.commit("recorded")
+    assert record(throwaway.layout, throwaway.machine.name).added == []
+    shutil.rmtree(throwaway.layout.working)  # a fresh clone shows the recorded history
+    assert len(graph(publish(throwaway.layout, scripts=False).html, "blocks.Families.track_peak_bytes")) == 2
+    assert len(result_paths(throwaway.layout.recorded / throwaway.machine.name)) == 2
+
+
+def test_what_asv_is_given_by_name() -> None:
+    """The benchmarks' names are the registries', and importing them loads no torch."""
+    code = ("import sys, json; sys.path.insert(0, sys.argv[1]); from history import blocks as b; "
+            "print(json.dumps([list(b.BLOCKS), b.FAMILIES, b.CORE, 'torch' in sys.modules, "
+            "'highway_bench' in sys.modules]))")
+    done = subprocess.run([sys.executable, "-c", code, str(BENCHES.parent)], capture_output=True, text=True, check=True)
+    names, kinds, core, torch, package = json.loads(done.stdout)
+    ours = [name for name in blocks.names() if blocks.place(name).startswith("highway_bench.blocks.")]
+    assert names == sorted(ours)
+    assert kinds == sorted(families.names())
+    assert core == sorted(name for name in ours if blocks.get(name).core)
+    assert not torch
+    assert not package
+
+
+def test_only_benchmarks_lie_in_asvs_folder() -> None:
+    assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py"]
+
+
+def test_versions_are_pinned_by_hand() -> None:
+    assert re.search(r'^VERSION = "\d+"', (BENCHES / "blocks.py").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("decorated", [True, False])
+def test_package_of_the_plugin_is_free_of_torch(decorated: bool) -> None:
+    name = "highway_bench.history.asv_plugin" if decorated else "highway_bench"
+    code = f"import {name}, sys; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,188 @@
+"""The pages in a real browser, with no network: graphs are drawn, machines switch, regressions open, nothing fails."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.files import MACHINE, result_paths
+from highway_bench.history.publish import publish
+from highway_bench.history.serve import HOST, address, server
+from highway_bench.report.history_links import history_links
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+GPU = "h100-standin"
+REPORT = '<!doctype html><html lang="en"><title>Report</title><body>{links}</body></html>'
+# Opens asv's page in a frame, does what a person would do, and leaves what it saw in its own document.
+PROBE = """<!doctype html><meta charset="utf-8"><body><iframe width=1200 height=800></iframe><pre id=seen></pre><script>
+const frame = document.querySelector("iframe"), seen = {};
+const wait = ms => new Promise(done => setTimeout(done, ms));
+async function until(test) { for (let i = 0; i < 100; i++) { if (test()) return true; await wait(50); } return false; }
+const page = () => frame.contentDocument;
+function ink() {   // coloured pixels of the graph: axes and grid are grey
+  let count = 0;
+  for (const canvas of page().querySelectorAll("#main-graph canvas.flot-base")) {
+    const copy = Object.assign(document.createElement("canvas"), {width: canvas.width, height: canvas.height});
+    const pen = copy.getContext("2d", {willReadFrequently: true});
+    pen.drawImage(canvas, 0, 0);
+    const data = pen.getImageData(0, 0, copy.width, copy.height).data;
+    for (let i = 0; i < data.length; i += 4)
+      if (data[i + 3] > 100 && Math.max(data[i], data[i+1], data[i+2]) - Math.min(data[i], data[i+1], data[i+2]) > 60)
+        count++;
+  }
+  return count;
+}
+const tokens = () => [...page().querySelectorAll("#graphdisplay-navigation a.btn")].map(one => one.textContent.trim());
+const click = text => [...page().querySelectorAll("#graphdisplay-navigation a.btn")]
+  .find(one => one.textContent.trim() == text).click();
+async function main() {
+  frame.contentWindow.location.replace("/asv/html/index.html");
+  await until(() => page() && page().querySelectorAll("#summarygrid-display a").length);
+  seen.tiles = page().querySelectorAll("#summarygrid-display a").length;
+  seen.blocks = {};
+  for (const block of BLOCKS) {
+    frame.contentWindow.location.hash = `#blocks.Depths.time_step?machine=${MACHINES[0]}&p-block='${block}'&p-depth=10`;
+    await wait(300);
+    await until(() => ink() > 0);
+    seen.blocks[block] = ink();
+  }
+  seen.buttons = tokens();
+  seen.address = frame.contentWindow.location.hash;
+  click(MACHINES[1]); await wait(300); await until(() => ink() > 0);
+  click(MACHINES[0]); await wait(300); await until(() => ink() > 0);
+  seen.switched = [frame.contentWindow.location.hash, ink()];
+  frame.contentWindow.location.hash = "#/regressions";
+  await until(() => page().querySelectorAll("#regressions-body table tbody tr").length);
+  seen.regressions = page().querySelector("#regressions-body").textContent;
+  document.getElementById("seen").textContent = JSON.stringify(seen);
+}
+main().catch(error => { document.getElementById("seen").textContent = JSON.stringify({error: String(error.stack)}); });
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def reports(planted, tmp_path_factory: pytest.TempPathFactory):
+    """The folder of reports of a copy of ``planted`` with a second machine, and what publishing said."""
+    root = tmp_path_factory.mktemp("pages") / "repository"
+    shutil.copytree(planted.root, root)
+    layout = type(planted.layout).of(root)
+    here, there = layout.results / planted.machine.name, layout.results / GPU
+    shutil.copytree(here, there)
+    made = {"machine": GPU, "gpu": "NVIDIA H100"}
+    for path in [*result_paths(there), there / MACHINE]:
+        data = json.loads(path.read_text())
+        if path.name == MACHINE:
+            data |= made
+        else:
+            data["params"] |= made
+        path.write_text(json.dumps(data))
+    (root / "reports/page").mkdir()
+    page = root / "reports/page/index.html"
+    page.write_text("")
+    done = publish(layout)
+    links = history_links(page.parent)
+    page.write_text(REPORT.format(links="".join(f'<a href="{html.escape(link)}">{name or "History"}</a> '
+                                                for name, link in links.items())))
+    return root / "reports", done
+
+
+@pytest.fixture
+def serving(reports):
+    with server(reports[0]) as one:
+        thread = threading.Thread(target=one.serve_forever, daemon=True)
+        thread.start()
+        yield one
+        one.shutdown()
+        thread.join()
+
+
+def offline(done) -> None:
+    """Skip where npm could not be reached."""
+    reasons = [line for line in done.lines if "public networks" in line]
+    if reasons:
+        pytest.skip(reasons[0])
+
+
+def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
+    """A page's document after its scripts have run, and what the browser's console said."""
+    done = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+         f"--user-data-dir={tmp_path / 'profile'}", f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
+         "--enable-logging=stderr", "--window-size=1300,900", "--virtual-time-budget=60000", *more, address],
+        capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "HOME": str(tmp_path)})
+    said = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
+    return done.stdout, said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+def test_pages_in_a_browser_without_network(reports, serving, planted, tmp_path: Path) -> None:
+    folder, done = reports
+    offline(done)
+    machines, names = [planted.machine.name, GPU], ["highway", "plain"]
+    probe = PROBE.replace("MACHINES", json.dumps(machines)).replace("BLOCKS", json.dumps(names))
+    (folder / "page/probe.html").write_text(probe)
+    document, said = browse(f"{address(serving)}page/probe.html", tmp_path, "--dump-dom")
+    found = re.search(r"<pre id=\"seen\">(.*?)</pre>", document, re.DOTALL)
+    assert found, document[-500:]
+    seen = json.loads(html.unescape(found[1]))
+    assert "error" not in seen, seen
+    assert seen["tiles"] >= 9
+    assert all(seen["blocks"][name] > 50 for name in names), seen
+    assert {"NVIDIA H100", "none", *machines} & set(seen["buttons"])
+    assert GPU in seen["switched"][0]
+    assert seen["switched"][1] > 50
+    assert "track_peak_bytes" in seen["regressions"]
+    assert said == ""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+def test_the_report_leads_to_each_blocks_graph(reports, serving, tmp_path: Path) -> None:
+    folder, done = reports
+    offline(done)
+    links = history_links(folder / "page")
+    assert set(links) == {"", "highway", "plain"}
+    for name in ("highway", "plain"):
+        document, said = browse(f"{address(serving)}page/{links[name]}", tmp_path, "--dump-dom")
+        assert "blocks.Depths.time_step" in document
+        assert document.count("flot-base") >= 2  # the graph and its overview
+        assert said == ""
+    document, said = browse(address(serving), tmp_path, "--dump-dom")
+    assert "<title>Report</title>" in document
+    assert said == ""
+
+
+def test_no_page_asks_another_host(reports) -> None:
+    folder, done = reports
+    offline(done)
+    page = (folder / "asv/html/index.html").read_text()
+    assert re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css))"', page) == []
+    assert "../../page/index.html" in page
+    assert len(list((folder / "asv/html/vendor").glob("*LICEN*"))) >= 4
+
+
+def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
+    assert serving.server_address[0] == "127.0.0.1"
+    for path in ("asv/.working/asv-run.conf.json", "results.sqlite", "asv/html/../.working/asv-run.conf.json",
+                 "page/%2e%2e/asv/.working/asv-run.conf.json"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address(serving) + path)
+
+
+def test_nothing_to_serve(tmp_path: Path) -> None:
+    with pytest.raises(NothingMeasured):
+        server(tmp_path)
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page/index.html").write_text("x")
+    with server(tmp_path) as first, pytest.raises(BadInput, match="port"):
+        server(tmp_path, first.server_address[1])
