@@ -10,6 +10,8 @@ from highway_bench.cell import Match
 from highway_bench.errors import BadInput
 from highway_bench.families import Family
 
+TOLERANCE = 0.05  # of the budget: how unequal a comparison may be for the sake of widths that kernels like
+
 
 def yardstick() -> BlockSpec:
     """The block that others are compared with."""
@@ -21,7 +23,8 @@ def matched_width(spec: BlockSpec, family: Family, nominal: int, match: Match, *
     """The width of ``spec``'s layers that costs nearest to plain's at ``nominal``; plain itself keeps ``nominal``.
 
     ``match`` names the cost: ``params`` a layer, ``flops`` a layer, or ``width`` (the width itself). Widths are
-    multiples of what the family needs and of ``snap``. Raises ``BadInput`` where plain cannot have the nominal width.
+    multiples of what the family needs and of ``snap``, or of its half, quarter, … where ``snap`` is too coarse for
+    costs that agree within 5 %. Raises ``BadInput`` where plain cannot have the nominal width.
 
     >>> matched_width(blocks.get("highway"), make_family("dense"), 71, "params")  # 5,112 and 5,100 parameters
     50
@@ -31,7 +34,15 @@ def matched_width(spec: BlockSpec, family: Family, nominal: int, match: Match, *
         return nominal
     cost = layer_cost(spec, family, match, positions)
     budget = layer_cost(yardstick(), family, match, positions)(nominal)
-    step = math.lcm(family.width_step, snap)
+    width = _nearest(cost, budget, math.lcm(family.width_step, snap))
+    while snap > 1 and abs(cost(width) / budget - 1) > TOLERANCE:
+        snap //= 2
+        width = _nearest(cost, budget, math.lcm(family.width_step, snap))
+    return width
+
+
+def _nearest(cost: Callable[[int], int], budget: int, step: int) -> int:
+    """The multiple of ``step`` whose cost is nearest to ``budget``; cost grows with the width."""
     low, high = 1, 1
     while cost(high * step) < budget:
         low, high = high, 2 * high

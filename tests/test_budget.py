@@ -62,14 +62,16 @@ def test_a_longer_sequence_shifts_the_balance() -> None:
     assert short < long < 64
 
 
-@pytest.mark.parametrize(("snap", "width"), [(1, 50), (8, 48), (64, 64)])
-def test_widths_snap(snap: int, width: int) -> None:
-    assert matched_width(HIGHWAY, DENSE, 71, "params", snap=snap) == width
+@pytest.mark.parametrize(("nominal", "snap", "width"), [(71, 1, 50), (1024, 8, 720), (128, 8, 92), (71, 64, 50)])
+def test_widths_snap_as_far_as_budgets_stay_within_five_percent(nominal: int, snap: int, width: int) -> None:
+    """723.6 of 1,024 is 720 in eights; 90.5 of 128 is 92 in fours, for 88 and 96 are more than 5 % off."""
+    assert matched_width(HIGHWAY, DENSE, nominal, "params", snap=snap) == width
+    assert abs(mismatch(HIGHWAY, DENSE, width, nominal, "params")) <= 0.05
 
 
 def test_snapping_respects_what_the_family_needs() -> None:
     made = make_family("attention", heads=3)
-    assert matched_width(HIGHWAY, made, 96, "params", snap=8) % 24 == 0
+    assert matched_width(HIGHWAY, made, 96, "params", snap=8) == 84  # a multiple of 3 heads × 4
 
 
 def test_equal_width_is_the_nominal_width_itself() -> None:

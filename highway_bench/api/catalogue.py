@@ -7,10 +7,11 @@ from dataclasses import MISSING
 from typing import Any
 
 from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
 from highway_bench.data import DataSetSpec, datasets, make_dataset
 from highway_bench.families import families
 from highway_bench.registry import described
-from highway_bench.run.plan import plan
+from highway_bench.run.plan import Planned, plan
 from highway_bench.run.profiles import PROFILES
 from highway_bench.tasks import tasks
 
@@ -60,9 +61,9 @@ def dataset_entry(spec: DataSetSpec) -> Entry:
 
 
 def profile_entries() -> list[Entry]:
-    """Profiles: what they are for, their tasks, and how many cells they have here, trials of searches aside."""
+    """Profiles: what they are for, their tasks, and how many cells they have here, trials of searches included."""
     return [{"name": profile.name, "summary": profile.summary,
-             "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)), "cells": len(plan(profile))}
+             "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)), "cells": len(with_needs(plan(profile)))}
             for profile in PROFILES.values()]
 
 
@@ -70,3 +71,15 @@ SECTIONS: Mapping[str, Callable[[], list[Entry]]] = {
     "blocks": block_entries, "families": family_entries, "tasks": task_entries, "datasets": dataset_entries,
     "profiles": profile_entries,
 }
+
+
+def with_needs(planned: list[Planned]) -> set[Cell]:
+    """The planned cells and all that they need."""
+    found: set[Cell] = set()
+    waiting = [one.cell for one in planned]
+    while waiting:
+        cell = waiting.pop()
+        if cell not in found:
+            found.add(cell)
+            waiting.extend(tasks.get(cell.task).needs(cell))
+    return found

@@ -27,7 +27,7 @@ class Sizes:
 
 # Kernels of odd sizes are slower than their neighbours, so timed widths snap. A GPU needs larger ones to be busy at
 # all.
-TIMED = Sizes({"vector": 128, "image": 16, "sequence": 64}, {"vector": 128, "image": 16, "sequence": 16}, snap=8)
+TIMED = Sizes({"vector": 128, "image": 32, "sequence": 64}, {"vector": 128, "image": 8, "sequence": 16}, snap=8)
 TIMED_GPU = Sizes({"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64},
                   snap=64)
 SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image": 2, "sequence": 2}, snap=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from highway_bench.blocks import blocks
 from highway_bench.errors import UnknownName
@@ -11,6 +12,7 @@ from highway_bench.results.schema import OUTCOMES
 from highway_bench.run.plan import Planned, Selection, plan
 from highway_bench.run.profiles import PROFILES, SMOKE, get_profile
 from highway_bench.tasks import tasks
+from highway_bench.tasks._network import budget_mismatch
 
 COMBINATIONS = {(block, family) for block in blocks.names() for family in families.names()}
 CPU = Selection(device="cpu")
@@ -78,9 +80,15 @@ def test_residual_stands_beside_itself_with_a_start_that_bounds_its_stream() -> 
     assert {cell.depth for cell in control} == {10, 20, 50, 100}
 
 
-def test_timed_widths_are_multiples_of_eight() -> None:
-    for name in PROFILES:
-        assert all(item.cell.width % 8 == 0 for item in plan(name, CPU) if item.cell.task in ("throughput", "memory"))
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["standard", "full"])
+def test_timed_widths_keep_budgets_equal_within_five_percent(name: str, device: str,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
+    cells = [item.cell for item in plan(name, Selection(device=device)) if item.cell.task in ("throughput", "memory")]
+    assert cells
+    for cell in cells:
+        assert abs(budget_mismatch(cell).value or 0.0) <= 0.05, cell
 
 
 def test_short_curves_claim_no_verdict() -> None:

@@ -56,8 +56,10 @@ def test_existing_file(tmp_path: Path) -> None:
 
 def test_unwritable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot write"):
-        scaffold.new_block("my-gate", tmp_path / "file")
+    for missing in (tmp_path / "file", tmp_path / "no-such-folder"):
+        with pytest.raises(BadInput, match="there is no folder"):
+            scaffold.new_block("my-gate", missing)
+    assert not (tmp_path / "no-such-folder").exists()
 
 
 def test_checkout_or_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
