@@ -75,7 +75,7 @@ def measure(tasks: OneOrMore[str] | None = None, *, profile: str | Profile = "st
             **words: Unpack[Words]) -> Ran:
     """As ``run``, with how every cell ended. ``on_event`` is told what happens; ``command`` is kept with the run."""
     planned, modules = planned_cells(tasks, profile, plugins, words)
-    if words.get("dataset") is not None:  # the profiles' own come with packages, and need no files
+    if words.get("dataset") or words.get("batch_size"):  # the profiles' own come with packages, and fit their batches
         check_data(one.cell for one in planned)
     with opened(store) as kept:
         summary = run_cells([one.cell for one in planned], kept, workers=workers, plugins=modules, resume=resume,

@@ -45,7 +45,7 @@ def show(
     print_table("Runs", ["run", "started", "cells", "machine", "commit", "command"],
                 [run_line(name, run) for name, run in runs.items()], right=["cells"])
     typer.echo()
-    print_summary(frame, console())
+    print_summary(frame, console(), runs)
 
 
 def run_line(name: str, run: dict[str, Any]) -> list[object]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
@@ -13,9 +16,12 @@ from highway_bench.report.sections import failure_table, summary_tables
 from highway_bench.report.tables import answer
 
 
-def print_summary(rows: pd.DataFrame, console: Console) -> None:
-    """Print the answer, the summary and what failed. Raises ``NothingMeasured`` for an empty frame."""
-    frame = prepared(rows)
+def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    """Print the answer, the summary and what failed; ``runs`` are those of the store that ``rows`` are from.
+
+    Raises ``NothingMeasured`` for an empty frame.
+    """
+    frame = prepared(rows, runs)
     contest = None
     for sentence in answer(frame):
         if sentence.contest and sentence.contest != contest:

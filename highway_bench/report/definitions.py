@@ -42,7 +42,8 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (
         "learning rate",
         "“Tuned” means that at every depth each block tried the same rates equally often; the rate of lowest "
-        "final loss was run again on fresh seeds, and only these runs count.",
+        "final loss was run again on fresh seeds, and only these runs count. "
+        "A best rate at the grid's edge is the largest or the smallest of those tried: a better one may lie outside.",
     ),
     (
         "final loss [low, high]",

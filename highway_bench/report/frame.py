@@ -1,14 +1,14 @@
 """What the report reads: the store's rows, the newest of each cell, with a name to print for every block and family.
 
-Old rows of a cell stay in a store after its source changed; only those of the newest digest are reported, so that no
-stale number stands beside a new one.
+Old rows of a cell stay in a store after its source changed; only those of the digest that was last asked for are
+reported, so that no stale number stands beside a new one, even where an edit was undone.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -16,6 +16,8 @@ import pandas as pd
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.schema import COLUMNS
 
+# Blocks, families and the yardstick are named here although the registries know them: those import torch, which a
+# report must not. The names only order what is listed; one that is missing here comes after them, and nothing else.
 YARDSTICK: Final = "plain"
 """The block that ratios are taken to."""
 
@@ -23,6 +25,7 @@ ORDER: Final = ("plain", "highway", "highway-free", "residual", "pre-norm", "pos
 """Blocks in the order they are drawn and listed; others follow by name."""
 
 FAMILIES: Final = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
+"""Families in the order they are listed; others follow by name."""
 
 CELL: Final = (
     "task",
@@ -77,15 +80,21 @@ CONTEST: Final = (
     "nominal_width",
     "dtype",
     "device",
+    "machine",
+    "machine_label",
 )
-"""Columns equal within a set of trained networks that may be compared: they differ in block, depth and seed."""
+"""Columns equal within a set of trained networks that may be compared: they differ in block, depth and seed.
+
+``machine_label`` says no more than ``machine``: it is what is printed of it."""
 
 
-def prepared(rows: pd.DataFrame) -> pd.DataFrame:
-    """``rows`` of a store, the newest of each cell, with columns ``label`` and ``family_label``.
+def prepared(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]] | None = None) -> pd.DataFrame:
+    """``rows`` of a store, the newest of each cell, with columns ``label``, ``family_label`` and ``machine_label``.
 
-    A frame that is prepared already comes back as it is. Raises ``NothingMeasured`` for a frame without rows and
-    ``BadInput`` for one that lacks columns of the schema.
+    ``machine_label`` is the machine where there are several, else empty. ``runs`` are the store's: of several digests
+    of a cell, the one that a run asked for last counts. A frame that is prepared already comes back as it is.
+
+    Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for one that lacks columns of the schema.
     """
     if "label" in rows and "family_label" in rows:
         return rows
@@ -94,7 +103,7 @@ def prepared(rows: pd.DataFrame) -> pd.DataFrame:
         raise BadInput(f"not a results frame: no column {', '.join(missing[:3])}")
     if rows.empty:
         raise NothingMeasured("the store has no rows to report on")
-    frame = _newest(rows).copy()
+    frame = _newest(rows, runs or {}).copy()
     for name, (kind, _) in COLUMNS.items():
         if kind == "TEXT":
             text = frame[name].astype(object)
@@ -105,6 +114,8 @@ def prepared(rows: pd.DataFrame) -> pd.DataFrame:
             frame[name] = numbers.astype("int64") if whole else numbers
     frame["label"] = _labels(frame["block"], frame["block_options"])
     frame["family_label"] = _labels(frame["family"], frame["family_options"])
+    several = len(set(frame["machine"].dropna())) > 1
+    frame["machine_label"] = frame["machine"].fillna("") if several else ""
     return frame
 
 
@@ -170,8 +181,16 @@ def _labels(names: pd.Series, options: pd.Series) -> list[str]:
     return [f"{name} {extra}".strip() for name, extra in pairs]
 
 
-def _newest(rows: pd.DataFrame) -> pd.DataFrame:
-    ordered = rows.assign(_time=rows["time_utc"].fillna("")).sort_values("_time", kind="stable")
+def _newest(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows of each cell's digest that was measured, or found in the store by a run, last."""
+    asked: dict[str, str] = {}
+    for run in runs.values():
+        asked |= {
+            digest: max(asked.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
+        }
+    pairs = zip(rows["time_utc"].fillna(""), rows["digest"], strict=True)
+    times = [max(str(time), asked.get(digest, "")) for time, digest in pairs]
+    ordered = rows.assign(_time=times).sort_values("_time", kind="stable")
     # Nulls compare unequal to themselves, so the key is text.
     key = ordered[list(CELL)].astype("string").fillna("").agg("\x1f".join, axis=1)
     last = ordered.groupby(key)["digest"].transform("last")

@@ -13,6 +13,9 @@ from highway_bench.report.frame import YARDSTICK, block_order
 
 ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
+ELSEWHERE: Final = ("blocks", "families", "digests")
+"""What a run says of itself that is no line of its own: told elsewhere on the page, or thousands of digests."""
+
 Runs = Mapping[str, Mapping[str, Any]]
 """What is known of every run, by its id, as the store keeps it."""
 
@@ -48,7 +51,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
     ordered = rows.sort_values("time_utc", kind="stable", na_position="first")
     for run_id in ordered["run_id"].drop_duplicates().dropna():
         part = rows[rows["run_id"] == run_id]
-        said = {name: value for name, value in runs.get(run_id, {}).items() if name not in ("blocks", "families", "digests")}
+        said = {name: value for name, value in runs.get(run_id, {}).items() if name not in ELSEWHERE}
         command = said.pop("command", None)
         facts: dict[str, str] = {}
         if command:

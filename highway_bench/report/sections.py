@@ -9,12 +9,13 @@ import pandas as pd
 
 from highway_bench.report import present
 from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
-from highway_bench.report.number import NONE, between, quantity, three
+from highway_bench.report.number import NONE, between, listed, quantity, three
 from highway_bench.report.present import Entry, Record, Shown
 from highway_bench.report.tables import failures, memory_table, summary, throughput_table, trainability_table
 from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
-from highway_bench.report.tables.words import contest_name, contest_text
+from highway_bench.report.tables.words import contest_name, contest_text, size_text
 
+TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
 MOST = 1_000  # rows of a table on the page; a store may have tens of thousands
 
 
@@ -38,11 +39,11 @@ def summary_tables(rows: pd.DataFrame) -> list[Shown]:
     found: list[Shown] = []
     for contest, part in groups(summary(prepared(rows)), [*CONTEST, "at_depth"]):
         ladder = contest["recipe"] is not None
-        timed = part.loc[part["ratio_depth"].notna(), ["ratio_depth", "ratio_from"]].drop_duplicates()
+        timed = part.loc[part["ratio_depth"].notna(), list(TIMED)].drop_duplicates()
         alike = len(timed) == 1
         columns = block + (trained if ladder else []) + cost
         columns += [] if alike else [present.made("timed at", _timed, "whose steps were timed", is_number=False)]
-        title = contest_name(contest) if ladder else f"{contest['family_label']}, depth {contest['at_depth']}"
+        title = contest_name(contest) if ladder else f"{contest_name(contest)}, depth {contest['at_depth']}"
         notes = _notes(contest, part, ladder) + ([_step(rows_of(timed)[0])] if alike else [])
         found.append(present.shown(f"summary-{len(found) + 1}", title, part, columns, note=" ".join(notes)))
     return found
@@ -50,7 +51,8 @@ def summary_tables(rows: pd.DataFrame) -> list[Shown]:
 
 def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[str]:
     if not ladder:
-        return ["No depth was trained with a verdict."]
+        made = f"{contest['dtype']} on {contest['device']}, equal {contest['match']}"
+        return [f"No depth was trained with a verdict; {made}.", *_counted(part)]
     notes = [
         f"{contest_text(contest)}.",
         f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}, "
@@ -58,15 +60,23 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[st
         if (part["verdict"] == TRAINS).any()
         else f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}.",
     ]
-    counted = sorted({int(depth) for depth in part["bytes_depth"].dropna()})
-    notes += [f"Bytes were counted at depth {', '.join(map(str, counted))}."] if counted else []
+    notes += _counted(part)
+    edges = [f"{cell['block']} ({three(cell['edge_rate'])})" for cell in rows_of(part) if cell["edge_rate"] > 0]
+    notes += [f"Best rate at the grid's edge: {listed(edges)}; a better one may lie outside."] if edges else []
     notes += ["Fewer than ten seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
     limited = part["limited"].eq(True).any()
     return notes + (["Limited by the budget: with other steps the frontier is elsewhere."] if limited else [])
 
 
-def _step(timed: dict[str, Any]) -> str:
-    return f"Steps were timed at depth {timed['ratio_depth']:g}: {timed['ratio_from']}."
+def _counted(part: pd.DataFrame) -> list[str]:
+    sizes = part.loc[part["bytes_depth"].notna(), ["bytes_depth", "bytes_width", "bytes_batch"]].drop_duplicates()
+    texts = [size_text(*size) for size in sorted(sizes.itertuples(index=False, name=None))]
+    return [f"Bytes were counted at {'; '.join(texts)}."] if texts else []
+
+
+def _step(timed: Record) -> str:
+    size = size_text(timed["ratio_depth"], timed["ratio_width"], timed["ratio_batch"])
+    return f"Steps were timed at {size}: {timed['ratio_from']}."
 
 
 def whole_tables(rows: pd.DataFrame) -> list[Shown]:
@@ -216,7 +226,8 @@ def _reach(record: Record, column: str, unit: str) -> Entry:
 def _timed(record: Record) -> Entry:
     if present.missing(record["ratio_depth"]):
         return Entry("")
-    text = f"depth {record['ratio_depth']:g}, {record['ratio_from']}"
+    size = size_text(record["ratio_depth"], record["ratio_width"], record["ratio_batch"])
+    text = f"{size}, {record['ratio_from']}"
     return Entry(text, text)
 
 

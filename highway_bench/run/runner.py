@@ -68,7 +68,7 @@ def run_cells(cells: Iterable[Cell], store: Store, *, workers: int | None = None
     with engine if engine is not None else LocalEngine(workers) as workplace:
         run = _Run(store, backlog, workplace, on_event or (lambda event: None), began)
         run.tell_plan()
-        if batch:
+        if backlog.items:
             run.open(plugins, command)
         try:
             while batch:
@@ -111,8 +111,15 @@ class _Run:
         self._store.add_run(self.run_id, self._record)
 
     def close(self) -> None:
+        """Complete the record, with the digests of all cells that have a result, stored ones included.
+
+        From these a report knows which of a cell's digests was asked for last: where an edit was undone it is an old
+        one, and not the last that was measured.
+        """
         if self._record:
-            self._store.add_run(self.run_id, self._record | {"finished": now(), "measured": self.measured})
+            digests = sorted({item.digest for item in self._backlog.items.values() if item.status is not None})
+            self._store.add_run(self.run_id, self._record | {"finished": now(), "measured": self.measured,
+                                                             "digests": digests})
 
     def measure(self, items: Sequence[Item], plugins: Sequence[str]) -> None:
         """Run ``items`` and keep what becomes of each."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.report.figures import success_rate
 from highway_bench.report.frame import block_order, prepared
+from highway_bench.report.page import load
+from highway_bench.report.sections import summary_tables
 from highway_bench.report.tables import (
     answer,
     failures,
@@ -23,6 +27,7 @@ from highway_bench.report.tables import (
 from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.trainability import runs
+from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]
 PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0]
@@ -267,6 +272,113 @@ def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:
     new = make["memory"](base | {"digest": "new", "time_utc": "2026-01-02T00:00:00+00:00"}, 2.0)
     for rows in (old + new, new + old):
         assert of(memory_table(make["frame"](rows)), block="plain")["saved_per_layer"] == 2.0
+
+
+def test_the_digest_that_a_run_asked_for_last_is_reported(make: Make, tmp_path: Path) -> None:
+    """An edit (B) that was undone: the run after it finds A in the store, and B's rows stay the newest."""
+    base = make["cell"]("memory", "plain", "dense", 4)
+    first = make["memory"](base | {"digest": "a", "run_id": "run-1", "time_utc": "2026-01-01T00:00:01+00:00"}, 1.0)
+    edited = make["memory"](base | {"digest": "b", "run_id": "run-2", "time_utc": "2026-01-02T00:00:01+00:00"}, 2.0)
+    found = []
+    with Store(tmp_path / "store.sqlite") as store:
+        for day, (digest, rows) in enumerate((("a", first), ("b", edited), ("a", [])), start=1):
+            if rows:
+                store.put(digest, rows)
+            store.add_run(f"run-{day}", {"started": f"2026-01-0{day}T00:00:00+00:00", "digests": [digest]})
+            frame, _ = load(store)
+            found.append(of(memory_table(frame), block="plain")["saved_per_layer"])
+        store.put("c", [row | {"digest": "c", "time_utc": "2026-01-04T00:00:01+00:00", "value": 3.0} for row in first])
+        store.add_run("run-4", {"started": "2026-01-04T00:00:00+00:00"})  # killed: its record names no digest
+        frame, _ = load(store)
+        found.append(of(memory_table(frame), block="plain")["saved_per_layer"])
+    assert found == [1.0, 2.0, 1.0, 3.0]
+
+
+def test_costs_are_of_the_contests_own_dtype_and_say_their_size(make: Make) -> None:
+    frame = ladder(make, {("plain", 50): [0.1] * 5, ("highway", 50): [0.1] * 5})
+    rows = []
+    for dtype, cost, batch in (("bfloat16", 3.0, 64), ("float32", 2.0, 128)):
+        for block, times in (("plain", 1.0), ("highway", cost)):
+            size = {"dtype": dtype, "batch_size": batch, "digest": f"{dtype}/{block}"}
+            timed = make["cell"]("throughput", block, "dense", 50, phase="forward-backward", nominal_width=128, **size)
+            rows += make["timing"](timed, [times * x for x in PLAIN])
+            size["digest"] += "/memory"
+            rows += make["memory"](make["cell"]("memory", block, "dense", 10, **size), 100.0 * times)
+    both = pd.concat([frame, make["frame"](rows)])
+    highway = of(summary(both), block="highway")
+    assert (highway["step_ratio"], highway["bytes_per_layer"]) == (pytest.approx(2.0), 200.0)
+    (table,) = summary_tables(both)
+    assert "Steps were timed at depth 50, width 128, batch 128: forward-backward." in table.note
+    assert "Bytes were counted at depth 10, width 71, batch 128." in table.note
+    slow = ladder(make, {("plain", 50): [2.0] * 5, ("highway", 50): [0.1] * 5})
+    told = str(answer(pd.concat([slow, make["frame"](rows)]))[0])
+    assert "takes 2.00 [2.00, 2.00] times plain's forward-backward step at width 128, batch 128" in told
+    half = pd.concat([frame, make["frame"]([row for row in rows if row["dtype"] == "bfloat16"])])
+    assert of(summary(half), block="highway")["ratio_from"] == "training runs, not paired"
+    assert math.isnan(of(summary(half), block="highway")["bytes_per_layer"])
+
+
+@pytest.mark.parametrize(
+    "change", [{"device": "cuda"}, {"machine": "another"}, {"match": "width"}, {"mode": "compile"}]
+)
+def test_costs_of_another_setting_are_no_costs_of_the_contest(make: Make, change: dict[str, str]) -> None:
+    frame = ladder(make, {("plain", 4): [0.1] * 5, ("highway", 4): [0.1] * 5})
+    speed = pair(make, "highway", [2 * x for x in PLAIN]).assign(**change)
+    assert of(summary(pd.concat([frame, speed])), block="highway")["ratio_from"] == "training runs, not paired"
+
+
+def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: Make) -> None:
+    runs_of = {("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5}
+    one = ladder(make, runs_of)
+    other = ladder(make, runs_of | {("plain", 10): [2.0] * 5}, machine="Other CPU")
+    both = pd.concat([one, other])
+    table = trainability_table(prepared(both))
+    assert set(table["n"]) == {5}
+    assert of(table, block="plain", machine="Other CPU")["k"] == 0
+    assert list(summary(both)["machine"]) == ["Example CPU, 2 cores"] * 2 + ["Other CPU"] * 2
+    assert [sentence.contest.partition(", equal")[0] for sentence in answer(both)] == [
+        "dense on digits, Example CPU, 2 cores", "dense on digits, Other CPU"]  # fmt: skip
+    assert len(success_rate(prepared(both))) == 2
+    assert "CPU" not in answer(one)[0].contest
+
+
+def test_verdicts_of_two_machines_do_not_flip(make: Make) -> None:
+    good, bad = {("plain", 10): [0.1] * 5}, {("plain", 10): [2.0] * 5}
+    deep = ladder(make, good, machine="Other CPU").assign(family="dense-pair")
+    assert flips(trainability_table(pd.concat([ladder(make, bad), deep]))) == []
+    (found,) = flips(trainability_table(pd.concat([ladder(make, bad), deep, ladder(make, bad, machine="Other CPU")])))
+    assert str(found) == "plain trains in dense-pair, not in dense, at depth 10 on Other CPU"
+
+
+def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
+    lost = [make["cell"]("trainability", "plain", "dense", 50, dataset="digits", recipe=make["ladder"], seed=seed)
+            | {"metric": "", "status": "timeout"} for seed in range(5)]  # fmt: skip
+    row = of(summary(pd.concat([frame, make["frame"](lost)])), block="plain")
+    assert (row["l_max"], row["l_max_censored"], row["l50_censored"]) == (10, "", "right")
+    assert math.isnan(of(summary(make["frame"](lost)), block="plain")["l_max"])
+
+
+def test_a_tuned_rate_at_the_edge_of_those_tried_is_told(make: Make) -> None:
+    frame = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
+    assert set(trainability_table(frame)["rate_at_edge"]) == {True}
+    assert "best rate at the grid's edge: highway (0.100))" in str(answer(frame)[0])
+    (table,) = summary_tables(frame)
+    assert "Best rate at the grid's edge: highway (0.100);" in table.note
+    for recipe in ({"rates": [0.01, 0.1, 0.3]}, {"rate": 0.1, "rates": None}):
+        inside = ladder(make, {("highway", 10): [0.1] * 5}, recipe=recipe)
+        assert set(trainability_table(inside)["rate_at_edge"]) == {False}
+        assert "edge" not in str(answer(inside)[0]) + summary_tables(inside)[0].note
+
+
+def test_without_training_the_summary_keeps_settings_apart(make: Make) -> None:
+    speed = pair(make, "highway", [2 * x for x in PLAIN])
+    half = pair(make, "highway", [3 * x for x in PLAIN]).assign(dtype="bfloat16")
+    table = summary(pd.concat([speed, half]))
+    assert of(table, block="highway", dtype="float32")["step_ratio"] == pytest.approx(2.0)
+    assert of(table, block="highway", dtype="bfloat16")["step_ratio"] == pytest.approx(3.0)
+    notes = {shown.note.partition("; ")[2].partition(".")[0] for shown in summary_tables(pd.concat([speed, half]))}
+    assert notes == {"float32 on cpu, equal params", "bfloat16 on cpu, equal params"}
 
 
 def test_a_variant_is_a_block_of_its_own(make: Make) -> None:

@@ -98,11 +98,24 @@ def test_resume_measures_only_what_is_missing_or_failed(fakes: str, store: Store
     assert len(lines(log)) == 6
 
 
-def test_nothing_to_do_starts_no_run(fakes: str, store: Store, cell: MakeCell) -> None:
-    run_cells([cell()], store, plugins=[fakes])
+def test_a_run_with_nothing_to_do_is_kept_for_what_it_asked_for(fakes: str, store: Store, cell: MakeCell) -> None:
+    """Its record is all that says that these digests are what the source gives today: see the report's ``_newest``."""
+    first = run_cells([cell()], store, plugins=[fakes])
     summary = run_cells([cell(), cell()], store, plugins=[fakes])
     assert (summary.measured, summary.stored, summary.exit_status) == (0, 1, 0)
-    assert len(store.runs()) == 1
+    runs = store.runs()
+    assert list(runs) == [first.run_id, summary.run_id]
+    assert (runs[summary.run_id]["measured"], runs[summary.run_id]["digests"]) == (0, [*summary.digests.values()])
+    run_cells([], store, plugins=[fakes])
+    assert len(store.runs()) == 2
+
+
+def test_a_runs_record_names_the_digests_of_all_its_cells(fakes: str, store: Store, cell: MakeCell) -> None:
+    run_cells([cell(depth=1)], store, plugins=[fakes])
+    summary = run_cells([cell(depth=1), cell("raise", depth=2), cell("skip", depth=3)], store, plugins=[fakes])
+    run = store.runs()[summary.run_id]
+    assert (summary.measured, run["digests"]) == (2, sorted(summary.digests.values()))
+    assert set(run["digests"]) == {row["digest"] for row in store.rows()}
 
 
 def test_no_result_is_no_success(fakes: str, store: Store, cell: MakeCell) -> None:

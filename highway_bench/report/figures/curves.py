@@ -24,7 +24,7 @@ from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.report.tables.words import contest_name
 from highway_bench.results.schema import Status
 
-PANEL = ("family_label", "dataset", "depth", "nominal_width", "match", "device")
+PANEL = ("family_label", "dataset", "depth", "nominal_width", "match", "device", "machine", "machine_label")
 MOST = 8
 
 

@@ -23,7 +23,7 @@ from highway_bench.report.number import quantity, three
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.summary import summary
 from highway_bench.report.tables.trainability import gives_verdicts
-from highway_bench.report.tables.words import contest_text
+from highway_bench.report.tables.words import contest_text, size_text
 
 
 def quality_against_cost(rows: pd.DataFrame) -> list[Picture]:
@@ -99,7 +99,9 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
         "the steps of a run. Lower left is better."
     )
     if len(costs) > 1:
-        caption += f" Bytes were counted at depth {part['bytes_depth'].dropna().iloc[0]:g}."
+        sizes = part.loc[part["bytes_depth"].notna(), ["bytes_depth", "bytes_width", "bytes_batch"]].drop_duplicates()
+        texts = [size_text(*size) for size in sorted(sizes.itertuples(index=False, name=None))]
+        caption += f" Bytes were counted at {'; '.join(texts)}."
     return Picture(name, title, f"Loss against training time and bytes a layer. {joined(told, 60)}", caption, figure)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from highway_bench.report.frame import CONTEST, YARDSTICK, block_order, family_order, groups, prepared, rows_of
 from highway_bench.report.number import between, listed, quantity, three
+from highway_bench.report.tables.cost import measured_alike
 from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.throughput import throughput_table
@@ -19,12 +20,13 @@ from highway_bench.report.tables.trainability import (
     OPEN,
     STALLS,
     TRAINS,
+    able_blocks,
     contests,
     gives_verdicts,
     runs,
     trainability_table,
 )
-from highway_bench.report.tables.words import contest_text
+from highway_bench.report.tables.words import contest_text, size_text
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ def answer(rows: pd.DataFrame) -> list[Answer]:
     found: list[Answer] = []
     for contest, part in contests(table):
         single = next((group for place, group in groups(counted, CONTEST) if place == contest), counted.iloc[:0])
+        able = able_blocks(part)
         for depth in sorted(part["depth"].unique()):
             rungs = part[part["depth"] == depth]
-            text = _sentence(rungs, single[single["depth"] == depth], timed, contest)
+            text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able)
             found.append(Answer(contest_text(contest), f"Depth {depth}:", text))
     if not found:
         found = _speed(timed)
@@ -64,7 +67,9 @@ def answer(rows: pd.DataFrame) -> list[Answer]:
     return found
 
 
-def _sentence(rungs: pd.DataFrame, single: pd.DataFrame, timed: pd.DataFrame, contest: dict[str, Any]) -> str:
+def _sentence(
+    rungs: pd.DataFrame, single: pd.DataFrame, timed: pd.DataFrame, contest: dict[str, Any], able: set[str]
+) -> str:
     cells = rows_of(rungs)
     of = {verdict: [cell["block"] for cell in cells if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
     seeds = max(cell["n"] for cell in cells)
@@ -89,6 +94,9 @@ def _sentence(rungs: pd.DataFrame, single: pd.DataFrame, timed: pd.DataFrame, co
         margin, remark = _margin(cells, single, of[TRAINS], timed, contest)
         words.append(margin)
         remarks += [remark] if remark else []
+    at_edge = [cell for cell in cells if cell["rate_at_edge"] and cell["block"] in able]
+    edges = [f"{cell['block']} ({three(cell['rate'])})" for cell in at_edge]
+    remarks += [f"best rate at the grid's edge: {listed(edges)}"] if edges else []
     return "; ".join(words) + (f" ({', '.join(remarks)})" if remarks else "") + "."
 
 
@@ -119,19 +127,16 @@ def _cost(block: str, by_block: dict[str, dict[str, Any]], timed: pd.DataFrame, 
     parts: list[str] = []
     if math.isfinite(own["seconds_to_threshold"]):
         parts.append(f"reaches the threshold in {quantity(own['seconds_to_threshold'], 's')}")
-    same = timed[
-        (timed["family_label"] == contest["family_label"])
-        & (timed["block"] == block)
-        & (timed["depth"] == own["depth"])
-        & (timed["mode"] == "eager")
-        & (timed["device"] == contest["device"])
-    ]
-    paired = [cell for cell in rows_of(same) if cell["paired"]]
+    alike = measured_alike(timed[timed["depth"] == own["depth"]], contest, block, own["depth"])
+    paired = next((cell for cell in rows_of(alike) if cell["paired"]), None)
     if block == YARDSTICK:
         pass
     elif paired:
-        interval = between(paired[-1]["ratio_low"], paired[-1]["ratio_high"])
-        parts.append(f"takes {three(paired[-1]['ratio'])} {interval} times plain's {paired[-1]['phase']} step")
+        interval = between(paired["ratio_low"], paired["ratio_high"])
+        alike_in = ("nominal_width", "batch_size")
+        other = [paired[name] for name in alike_in] != [contest[name] for name in alike_in]
+        at = f" at {size_text(math.nan, paired['nominal_width'], paired['batch_size'])}" if other else ""
+        parts.append(f"takes {three(paired['ratio'])} {interval} times plain's {paired['phase']} step{at}")
     elif plain is not None and plain["step_seconds"] > 0:
         parts.append(f"takes {three(own['step_seconds'] / plain['step_seconds'])} times plain's training step")
     return f"; it {' and '.join(parts)}" if parts else ""

@@ -22,7 +22,7 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: str = "") ->
     the cell, as in the store; ``message`` is the first remark. ``spread`` names the
     metric whose samples, count and percentiles are kept, as ``samples``, ``n``, ``step_low`` and ``step_high``.
     """
-    copied = (*CELL, "label", "family_label", *KEPT)
+    copied = (*CELL, "label", "family_label", "machine_label", *KEPT)
     columns = [*copied, "params", "status", "message", *metrics]
     columns += ["samples", "n", "step_low", "step_high"] if spread else []
     scalars = frame[frame["axis"].fillna("") == ""]

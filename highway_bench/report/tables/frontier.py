@@ -16,17 +16,18 @@ def frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     """The frontier of ``block`` from its rungs in ``part``, rows of the trainability table.
 
     ``l_max`` with ``l_max_censored`` (``left``: below ``l_max``, the shallowest depth; ``right``: the ladder ended),
-    where a run that did not finish counts against it; ``l50``, ``l50_low``, ``l50_high`` and ``l50_censored`` from
-    finished runs; ``provisional``; ``limited``, here ``False`` (see ``summary``). All NaN where seeds are too few.
+    where a run that did not finish counts against it, also at a depth where none did; ``l50``, ``l50_low``,
+    ``l50_high`` and ``l50_censored`` from finished runs; ``provisional``; ``limited``, here ``False`` (see
+    ``summary``). All NaN where seeds are too few or no run finished.
     """
-    rungs = part[(part["block"] == block) & (part["n"] > 0)]
+    rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
     nothing = dict.fromkeys(("l_max", "l50", "l50_low", "l50_high"), math.nan)
     empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
-    if rungs.empty or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
+    if not rungs["n"].any() or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
         return empty
     cells = [{name: int(cell[name]) for name in ("depth", "k", "n", "unfinished")} for cell in rows_of(rungs)]
     rule = l_max({cell["depth"]: (cell["k"], cell["n"] + cell["unfinished"]) for cell in cells})
-    fit = l50({cell["depth"]: (cell["k"], cell["n"]) for cell in cells})
+    fit = l50({cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]})
     return {
         "l_max": float(rule.shallowest if rule.value is None else rule.value),
         "l_max_censored": rule.censored or "",

@@ -9,13 +9,29 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import canonical
-from highway_bench.report.frame import CONTEST, YARDSTICK, block_order, family_order, prepared, recipe_of, rows_of
+from highway_bench.report.frame import (
+    CONTEST,
+    YARDSTICK,
+    block_order,
+    family_order,
+    groups,
+    prepared,
+    recipe_of,
+    rows_of,
+)
+from highway_bench.report.tables.cost import ALIKE, measured_alike
 from highway_bench.report.tables.frontier import frontier
 from highway_bench.report.tables.memory import memory_table
 from highway_bench.report.tables.throughput import throughput_table
-from highway_bench.report.tables.trainability import NOT_RUN, PROVISIONAL, TRAINS, contests, trainability_table
+from highway_bench.report.tables.trainability import (
+    NOT_RUN,
+    PROVISIONAL,
+    TRAINS,
+    able_blocks,
+    contests,
+    trainability_table,
+)
 
-PHASES = ("train-step", "forward-backward", "forward")
 FRONTIER = ("l_max", "l_max_censored", "l50", "l50_low", "l50_high", "l50_censored", "provisional", "limited")
 AT_DEPTH = (
     "at_depth",
@@ -26,8 +42,21 @@ AT_DEPTH = (
     "seconds_to_threshold",
     "training_seconds",
     "params",
+    "edge_rate",
 )
-COST = ("step_ratio", "ratio_low", "ratio_high", "ratio_depth", "ratio_from", "bytes_per_layer", "bytes_depth")
+COST = (
+    "step_ratio",
+    "ratio_low",
+    "ratio_high",
+    "ratio_depth",
+    "ratio_width",
+    "ratio_batch",
+    "ratio_from",
+    "bytes_per_layer",
+    "bytes_depth",
+    "bytes_width",
+    "bytes_batch",
+)
 
 Record = dict[str, Any]
 
@@ -36,9 +65,10 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a block of every contest with verdicts; where nothing was trained, a row a block and family.
 
     Columns: ``CONTEST``, ``block``; ``FRONTIER`` (see ``frontier``); ``AT_DEPTH`` at ``at_depth``, the deepest depth at
-    which some block trains (the shallowest where none does), so that blocks are compared where they all stand;
-    ``COST``: step time over plain's and bytes a layer in that family, counted at the measured depth nearest to it,
-    with ``ratio_from`` naming what was timed. Seconds and bytes.
+    which some block trains (the shallowest where none does), so that blocks are compared where they all stand; with
+    ``edge_rate`` the tuned rate where it is at the edge of those tried and the block trains with any seed at any depth;
+    ``COST``: step time over plain's and bytes a layer, of cells measured alike (see ``ALIKE``) at the depth nearest to
+    it, with the depth, plain's width and batch of these cells and ``ratio_from`` naming what was timed. Seconds, bytes.
     """
     frame = prepared(rows)
     ladder = list(contests(trainability_table(frame)))
@@ -46,6 +76,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     records: list[dict[str, Any]] = []
     for contest, part in ladder:
         depth = common_depth(part)
+        able = able_blocks(part)
         here = {cell["block"]: cell for cell in rows_of(part[part["depth"] == depth])}
         for block in block_order(part["block"]):
             rung = here.get(block, {})
@@ -55,10 +86,11 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "at_depth": depth,
                 "verdict": rung.get("verdict", NOT_RUN),
                 "training_seconds": rung.get("step_seconds", math.nan) * steps,
+                "edge_rate": rung["rate"] if block in able and rung.get("rate_at_edge") else math.nan,
             }
-            cost = _cost(timed, kept, contest["family_label"], block, depth)
+            cost = _cost(timed, kept, contest, block, depth)
             if math.isnan(cost["step_ratio"]):
-                cost |= _from_training(here, block, depth)
+                cost |= _from_training(here, block, depth, contest)
             records.append({**contest, "block": block, **frontier(part, block), **found, **cost})
     if not ladder:
         records = _without_ladder(timed, kept)
@@ -86,59 +118,58 @@ def _limited(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _cost(timed: pd.DataFrame, kept: pd.DataFrame, family: object, block: str, depth: float) -> dict[str, Any]:
-    """What a step and a layer of ``block`` cost in ``family``, at the measured depth nearest to ``depth``."""
+def _cost(
+    timed: pd.DataFrame, kept: pd.DataFrame, contest: Mapping[str, Any], block: str, depth: float
+) -> dict[str, Any]:
+    """What a step and a layer of ``block`` cost in cells measured alike, at the measured depth nearest to ``depth``."""
     cost: dict[str, Any] = dict.fromkeys(COST, math.nan) | {"ratio_from": ""}
-    own = timed[(timed["family_label"] == family) & (timed["block"] == block) & timed["ratio"].notna()]
-    own = own.assign(
-        away=(own["depth"] - depth).abs(),
-        late=own["phase"].map(PHASES.index),
-        slow=(own["mode"] != "eager").astype(int),
-    )
-    if len(own):
-        best = own.sort_values(["slow", "away", "late"], kind="stable").iloc[0]
-        how = best["phase"] if best["paired"] else f"{best['phase']}, not paired"
+    for best in rows_of(measured_alike(timed[timed["ratio"].notna()], contest, block, depth).head(1)):
+        cost |= {name: best[name] for name in ("ratio_low", "ratio_high")}
         cost |= {
             "step_ratio": best["ratio"],
-            "ratio_low": best["ratio_low"],
-            "ratio_high": best["ratio_high"],
             "ratio_depth": best["depth"],
-            "ratio_from": how,
+            "ratio_width": best["nominal_width"],
+            "ratio_batch": best["batch_size"],
+            "ratio_from": best["phase"] if best["paired"] else f"{best['phase']}, not paired",
         }
-    own = kept[(kept["family_label"] == family) & (kept["block"] == block) & kept["saved_per_layer"].notna()]
-    if len(own):
-        best = own.assign(away=(own["depth"] - depth).abs()).sort_values("away", kind="stable").iloc[0]
-        cost |= {"bytes_per_layer": best["saved_per_layer"], "bytes_depth": best["depth"]}
+    for best in rows_of(measured_alike(kept[kept["saved_per_layer"].notna()], contest, block, depth).head(1)):
+        cost |= {
+            "bytes_per_layer": best["saved_per_layer"],
+            "bytes_depth": best["depth"],
+            "bytes_width": best["nominal_width"],
+            "bytes_batch": best["batch_size"],
+        }
     return cost
 
 
-def _from_training(here: Mapping[str, Record], block: str, depth: float) -> dict[str, Any]:
+def _from_training(
+    here: Mapping[str, Record], block: str, depth: float, contest: Mapping[str, Any]
+) -> dict[str, Any]:
     """The ratio of the training runs' own steps: not sampled in turn, so without an interval."""
     own, plain = (here.get(name, {}).get("step_seconds", math.nan) for name in (block, YARDSTICK))
     if not (own > 0 and plain > 0):
         return {}
-    return {"step_ratio": own / plain, "ratio_depth": depth, "ratio_from": "training runs, not paired"}
+    size = {"ratio_depth": depth, "ratio_width": contest["nominal_width"], "ratio_batch": contest["batch_size"]}
+    return {"step_ratio": own / plain, "ratio_from": "training runs, not paired"} | size
 
 
 def _without_ladder(timed: pd.DataFrame, kept: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row a block of every set of cells that were measured alike (see ``ALIKE``), families in their order."""
+    shared = [*ALIKE, "machine_label"]
     measured = pd.concat(
-        [
-            table[["family_label", "block", "depth", "params", "match", "nominal_width", "dtype", "device"]]
-            for table in (timed, kept)
-        ]
+        [table[[*shared, "block", "depth", "params", "nominal_width", "batch_size"]] for table in (timed, kept)]
     )
+    families = family_order(measured["family_label"])
     records: list[dict[str, Any]] = []
-    for family in family_order(measured["family_label"]):
-        here = measured[measured["family_label"] == family]
+    for alike, here in sorted(groups(measured, shared), key=lambda item: families.index(item[0]["family_label"])):
         depth = here["depth"].max()
+        empty = dict.fromkeys([*CONTEST, *FRONTIER, *AT_DEPTH], None) | alike
         for block in block_order(here["block"]):
             own = here[here["block"] == block].sort_values("depth").iloc[-1]
-            empty = dict.fromkeys([*CONTEST, *FRONTIER, *AT_DEPTH], None)
-            same = {name: own[name] for name in ("match", "nominal_width", "dtype", "device", "params")}
+            empty |= {"nominal_width": own["nominal_width"], "params": own["params"]}
             records.append(
                 empty
-                | same
-                | {"family_label": family, "block": block, "at_depth": depth, "verdict": NOT_RUN}
-                | _cost(timed, kept, family, block, depth)
+                | {"block": block, "at_depth": depth, "verdict": NOT_RUN}
+                | _cost(timed, kept, empty, block, depth)
             )
     return records

@@ -53,7 +53,8 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
     ``provisional``; ``final_loss`` with ``loss_low``, ``loss_high`` (geometric mean and 95 % t interval of log10 over
     seeds; where a run diverged the median with it as infinite, without interval); medians over seeds, a miss being
     infinite, of ``steps_to_threshold`` and ``seconds_to_threshold``; medians of ``rate`` and ``step_seconds``; means
-    of ``train_accuracy``, ``test_loss``, ``test_accuracy``; ``seeds`` and ``messages``.
+    of ``train_accuracy``, ``test_loss``, ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``, whether the
+    rate was tuned and is the largest or smallest of those tried, so that a better one may lie outside.
     """
     records = [_rung(place, part) for place, part in groups(runs(rows), [*CONTEST, "block", "depth"])]
     columns = [
@@ -77,6 +78,7 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
         "loss_high",
         "seeds",
         "messages",
+        "rate_at_edge",
     ]
     table = pd.DataFrame(records, columns=columns)
     places = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
@@ -91,6 +93,11 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
 def contests(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
     """The trainability table contest by contest, those with verdicts only."""
     return [(contest, part) for contest, part in groups(table, CONTEST) if gives_verdicts(contest["recipe"])]
+
+
+def able_blocks(part: pd.DataFrame) -> set[str]:
+    """Blocks of a contest that train with some seed at some depth."""
+    return set(part.loc[part["k"] > 0, "block"])
 
 
 def gives_verdicts(recipe: object) -> bool:
@@ -134,7 +141,13 @@ def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     for name in ("train_accuracy", "test_loss", "test_accuracy"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
+    record["rate_at_edge"] = _at_edge(record["rate"], recipe_of(place["recipe"]))
     return record
+
+
+def _at_edge(rate: float, recipe: dict[str, Any]) -> bool:
+    rates = list(recipe.get("rates") or ())
+    return recipe.get("rate") == "tuned" and bool(rates) and rate in (min(rates), max(rates))
 
 
 def _middle(values: list[float]) -> float:
