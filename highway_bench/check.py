@@ -27,6 +27,7 @@ DEPTH = 3
 BATCH = 4
 WIDTH = 8
 SIGNAL_DEPTH = 50
+HEALTHY = 1e4  # a start that changes sizes by more, either way, is called so; training from it may still be possible
 SIGNAL_WIDTH = 32
 
 
@@ -51,12 +52,16 @@ class Subject:
     spec: BlockSpec
     family: Family
 
+    def width(self, at_least: int = WIDTH) -> int:
+        """The least width of ``at_least`` or more that the family can have."""
+        return self.family.width_step * math.ceil(at_least / self.family.width_step)
+
     def stack(self, *, seed: int = 0, width: int = WIDTH, depth: int = DEPTH) -> nn.Module:
-        return build(self.spec.name, self.family, width=width, depth=depth, seed=seed)
+        return build(self.spec.name, self.family, width=self.width(width), depth=depth, seed=seed)
 
     def example(self, seed: int = 0, width: int = WIDTH) -> Tensor:
         source = torch.Generator().manual_seed(seed)
-        return self.family.example(BATCH, width, seq_len=5, generator=source)
+        return self.family.example(BATCH, self.width(width), seq_len=5, generator=source)
 
 
 def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[Finding]:
@@ -106,9 +111,10 @@ def keeps_dtype(subject: Subject) -> None:
 def counts_parameters(subject: Subject) -> None:
     """Parameters equal the closed form of the block's specification."""
     held = sum(parameter.numel() for parameter in subject.stack().parameters())
-    told = subject.spec.stack_parameters(subject.family, WIDTH, DEPTH)
+    width = subject.width()
+    told = subject.spec.stack_parameters(subject.family, width, DEPTH)
     if held != told:
-        raise ContractBroken(f"{DEPTH} layers of width {WIDTH} hold {held:,} parameters, but gates, norms, leave_norms "
+        raise ContractBroken(f"{DEPTH} layers of width {width} hold {held:,} parameters, but gates, norms, leave_norms "
                              f"and extra_parameters say {told:,}; mend these, or register every part on self")
 
 
@@ -147,6 +153,22 @@ def trains_everything(subject: Subject) -> None:
         raise ContractBroken(f"no gradient moved {', '.join(still[:3])}; use every part in forward, and detach nothing")
 
 
+def keeps_items_apart(subject: Subject) -> None:
+    """In evaluation mode an item's output does not hang on the other items of its batch."""
+    x, stack = subject.example(), subject.stack().eval()
+    changed = x.clone()
+    changed[0] = subject.example(seed=1)[0]
+    outputs = []
+    for batch in (x, changed):
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(0)  # what is drawn in a forward pass, and what is kept between two, is not asked here
+            outputs.append(copy.deepcopy(stack)(batch)[1:])
+    y, z = outputs
+    if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
+        worst = float((y - z).abs().max())
+        raise ContractBroken(f"another first item changes the others' outputs by up to {worst:.3g}; mix no batch axis")
+
+
 def is_deterministic(subject: Subject) -> None:
     """One seed gives one network, and in evaluation mode one input gives one output."""
     x = subject.example()
@@ -172,7 +194,7 @@ def compiles(subject: Subject) -> str | None:
         return "declared as not compiling"
     stack, x = subject.stack(), subject.example()
     torch.compiler.reset()
-    compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.name not in BREAKS_GRAPH)
+    compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.one_graph)
     outcomes = []
     for run in (stack, compiled):
         y = run(x)
@@ -210,7 +232,13 @@ def carries_signal(subject: Subject) -> str:
     x = subject.example(width=SIGNAL_WIDTH).requires_grad_()
     y = stack(x)
     (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)))
-    return f"{SIGNAL_DEPTH} layers: signal × {_size(y) / _size(x):.3g}, gradient × {_size(gradient):.3g}"
+    return f"{SIGNAL_DEPTH} layers: signal {_told(_size(y) / _size(x))}, gradient {_told(_size(gradient))}"
+
+
+def _told(ratio: float) -> str:
+    """A ratio of sizes, with a word where it is far from 1."""
+    word = "explodes, " if ratio > HEALTHY else "vanishes, " if ratio < 1 / HEALTHY else ""
+    return f"{word}× {ratio:.3g}"
 
 
 def _size(x: Tensor) -> float:
@@ -224,8 +252,7 @@ def _agree(expected: Tensor, found: Tensor, what: str) -> None:
         raise ContractBroken(f"{what} is off by up to {worst:.3g} from the eager one; avoid Python values that change")
 
 
-BREAKS_GRAPH = ("bilstm",)  # torch.compile leaves nn.LSTM to eager code
 CHECKS: tuple[Callable[[Subject], str | None], ...] = (
-    keeps_shape, keeps_dtype, counts_parameters, registers_once, trains_everything, is_deterministic, saves_state,
-    batches, compiles, carries_signal,
+    keeps_shape, keeps_dtype, counts_parameters, registers_once, trains_everything, keeps_items_apart, is_deterministic,
+    saves_state, batches, compiles, carries_signal,
 )

@@ -88,6 +88,13 @@ class ConstantGateMadeInForward(Sound):
         return torch.lerp(x, self.transform(x), torch.sigmoid(gate(x)))
 
 
+class MixesItems(Sound):
+    """Takes the batch's mean away, so that an item's output hangs on the others."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - x.mean(0))
+
+
 class NeverUses(Sound):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -136,7 +143,8 @@ class ForgetsItsScale(Sound):
 
 class Branches(Sound):
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) if float(x.detach().sum()) > 0 else x - self.transform(x)
+        weight = next(self.transform.parameters()).detach()
+        return super().forward(x) if float(weight.sum()) > 0 else x - self.transform(x)
 
 
 class ShallowOnly(Sound):
@@ -164,6 +172,7 @@ FAULTS = [
           {"keeps dtype", "registers once", "is deterministic", "saves state", "batches", "compiles"},
           "forward creates parameters (Linear.weight)"),
     Fault(ConstantGateMadeInForward, {"registers once", "batches", "compiles"}, "move them to __init__"),
+    Fault(MixesItems, {"keeps items apart"}, "mix no batch axis"),
     Fault(NeverUses, {"trains everything"}, "joins.0.unused",
           {"extra_parameters": lambda width, joins: joins * (width * width + width)}),
     Fault(Detaches, {"trains everything"}, "no gradient moved"),
@@ -204,7 +213,7 @@ def test_a_sound_block_passes_everywhere(block: str) -> None:
     assert {finding.family for finding in found} == {"dense", "bilstm"}
     notes = {(finding.family, finding.check): finding.note for finding in found}
     assert notes["bilstm", "batches"] == "declared as not running under vmap"
-    assert str(notes["dense", "carries signal"]).startswith("50 layers: signal × ")
+    assert str(notes["dense", "carries signal"]).startswith("50 layers: signal explodes, × ")
 
 
 @pytest.mark.parametrize("block", [(Branches, {"vmap": False, "compile": False})], indirect=True)
@@ -218,6 +227,12 @@ def test_what_is_declared_is_not_held_against_a_block(block: str) -> None:
 def test_a_block_that_cannot_be_built_gets_one_finding_a_family(block: str) -> None:
     subject = Subject(blocks.get(block), make_family("dense"))
     assert [finding.check for finding in findings(subject)] == ["keeps shape"]
+
+
+@pytest.mark.parametrize(("family", "options"), [("attention", {"heads": 3}), ("transformer", {"heads": 5})])
+def test_the_width_is_one_that_the_family_can_have(family: str, options: dict[str, Any]) -> None:
+    found = list(findings(Subject(blocks.get("highway"), make_family(family, **options))))
+    assert [finding.problem for finding in found] == [None] * len(CHECKS)
 
 
 def test_all_families_unless_some_are_named() -> None:

@@ -39,7 +39,13 @@ def check_training(recipe: Mapping[str, Any]) -> None:
 
 def check_data(cells: Iterable[Cell]) -> None:
     """Load the data sets of ``cells`` once, here: a broken file is found before anything is measured, and a download
-    is made once and not by every worker."""
-    found = {(cell.dataset, repr(dataset_options(cell))): cell for cell in cells if cell.dataset is not None}
-    for cell in found.values():
-        make_dataset(str(cell.dataset), **dataset_options(cell)).load(seed=cell.seed)
+    is made once and not by every worker. Raises ``BadInput`` for a batch that is larger than its data as well."""
+    found: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        if cell.dataset is not None:
+            key = (cell.dataset, repr(dataset_options(cell)))
+            found[key] = max(found.get(key, cell), cell, key=lambda one: one.batch_size)
+    for (name, _), cell in found.items():
+        items = len(make_dataset(name, **dataset_options(cell)).load(seed=cell.seed).train.inputs)
+        if cell.batch_size > items:
+            raise BadInput(f"a batch of {cell.batch_size} is larger than the {items} training items of {name}")

@@ -48,7 +48,7 @@ def _loaded(plugin: str) -> str:
 def make_importable(folder: Path) -> None:
     """Put ``folder`` on ``sys.path``, here and so in the worker processes that are started from here."""
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        sys.path.append(str(folder))
     importlib.invalidate_caches()  # a file written a moment ago counts
 
 

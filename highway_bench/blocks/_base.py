@@ -87,13 +87,17 @@ class BlockSpec:
         make: Callable[..., Block] = self.cls
         return make(site, **options)
 
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """Options of the block's constructor."""
+        parameters = inspect.signature(self.cls.__init__).parameters.values()
+        return tuple(one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)
+
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise ``BadInput`` for an option that the block's constructor does not have."""
-        known = [name for name, parameter in inspect.signature(self.cls.__init__).parameters.items()
-                 if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
-        unknown = sorted(options.keys() - set(known))
+        unknown = sorted(options.keys() - set(self.option_names))
         if unknown:
-            has = f"it has {', '.join(known)}" if known else "it has none"
+            has = f"it has {', '.join(self.option_names)}" if self.option_names else "it has none"
             raise BadInput(f"block {self.name!r} has no option {', '.join(unknown)}; {has}")
 
 

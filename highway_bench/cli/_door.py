@@ -47,6 +47,6 @@ def failed(message: str, status: int) -> typer.Exit:
 
 
 def work_here() -> None:
-    """Make modules in the working directory importable, as ``python -m`` does: for plug-ins and ``module:factory``."""
+    """Make modules in the working directory importable, for plug-ins and ``module:factory``."""
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        sys.path.append(os.getcwd())  # behind all else: a json.py that lies here is not to stand in for Python's

@@ -11,7 +11,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,11 @@ class Gate:
 
     bias: float | Literal["auto"] = "auto"
     carries: bool = False
+
+    def __post_init__(self) -> None:
+        told = isinstance(self.bias, int | float) and not isinstance(self.bias, bool) and math.isfinite(self.bias)
+        if self.bias != "auto" and not told:
+            raise BadInput(f"a gate's bias is a number or auto, not {self.bias!r}")
 
     def start(self, site: Site) -> float:
         """The bias's value at ``site``."""
@@ -88,13 +94,26 @@ class Family(ABC):
     kind: ClassVar[Kind]
     inits: ClassVar[tuple[Init, ...]] = ("default", "scaled-branch", "orthogonal")
     vmap: ClassVar[bool] = True  # torch.func.vmap has rules for everything in it
+    one_graph: ClassVar[bool] = True  # torch.compile makes one graph of it, with nothing left to eager code
     order_blind: ClassVar[bool] = False  # a sequence needs position codes, for H itself sees none
 
     init: Init = "default"
 
     def __post_init__(self) -> None:
-        if self.init not in self.inits:
-            raise BadInput(f"family {self.name!r} has no init {self.init!r}; it has {', '.join(self.inits)}")
+        hints = option_types(type(self))
+        for item in fields(self):
+            choices = self.inits if item.name == "init" else get_args(hints[item.name])
+            self._check_option(item.name, hints[item.name], choices)
+
+    def _check_option(self, option: str, hint: Any, choices: tuple[Any, ...]) -> None:
+        """Raise ``BadInput`` for a value that an option of this type cannot have; other types are not looked at."""
+        value = getattr(self, option)
+        if get_origin(hint) is Literal and value not in choices:
+            raise BadInput(f"family {self.name!r} has no {option} {value!r}; it has {', '.join(map(str, choices))}")
+        if hint is bool and not isinstance(value, bool):
+            raise BadInput(f"family {self.name!r}: {option} is true or false, not {value!r}")
+        if hint is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise BadInput(f"family {self.name!r}: {option} must be a whole number, 1 or more, not {value!r}")
 
     @property
     @abstractmethod
@@ -147,6 +166,12 @@ class Family(ABC):
     def norm_parameters(self, width: int) -> int:
         """Parameters of one norm."""
         return 2 * width
+
+
+@cache
+def option_types(cls: type[Family]) -> dict[str, Any]:
+    """The types of a family's fields, as they are annotated."""
+    return get_type_hints(cls)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from highway_bench.errors import BadInput
 from highway_bench.families._base import FEATURE_AXIS, Family, Kind, Site, Transform, families
+from highway_bench.measure.flops import count_flops
 
 PROBE: dict[Kind, tuple[int, ...]] = {"vector": (2,), "sequence": (2, 5), "image": (2, 7, 7)}  # without the features
 
@@ -49,18 +51,20 @@ class CustomFamily(Transform):
 
     def transform_flops(self, width: int, positions: int) -> int:
         module = made(self.factory, width, self.name)
-        x = self.example(1, width, seq_len=positions if self.kind == "sequence" else None)
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            module(x)
-        return int(counter.get_total_flops())
+        side = math.isqrt(positions)  # of an image of so many pixels
+        shape: dict[Kind, tuple[int, ...]] = {"vector": (1, width), "sequence": (1, positions, width),
+                                              "image": (1, width, side, positions // side)}
+        with torch.no_grad():
+            return count_flops(lambda: module(torch.zeros(shape[self.kind])))
 
 
 def family(factory: Callable[[int], nn.Module], *, kind: Kind | None = None, vmap: bool = False) -> Family:
     """A family whose transform is ``factory(width)``, any module that keeps the shape of its input.
 
     ``kind`` is what it takes: ``vector`` (batch, width), ``sequence`` (batch, steps, width) or ``image`` (batch, width,
-    side, side); where it is not given, the first of these whose shape the module keeps at width 64. ``vmap`` says that
-    ``torch.func.vmap`` can run it. The family's name is ``module:factory``, by which a worker process finds it again.
+    side, side); where it is not given, the first of these whose shape the module keeps at width 64, and whose items it
+    keeps apart. ``vmap`` says that ``torch.func.vmap`` can run it. The family's name is ``module:factory``, by which a
+    worker process finds it again.
     Raises ``BadInput`` for a factory whose module changes the shape.
 
     >>> hb.family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
@@ -68,6 +72,10 @@ def family(factory: Callable[[int], nn.Module], *, kind: Kind | None = None, vma
     name = f"{factory.__module__}:{getattr(factory, '__qualname__', type(factory).__qualname__)}"
     if kind is None:
         kind = guess_kind(factory, name)
+    if kind not in get_args(Kind):
+        raise BadInput(f"family {name!r} has no kind {kind!r}; it has {', '.join(get_args(Kind))}")
+    if not isinstance(vmap, bool):
+        raise BadInput(f"family {name!r}: vmap is true or false, not {vmap!r}")
     return _custom_class(name, kind, vmap)(factory=factory)
 
 
@@ -79,9 +87,10 @@ def _custom_class(name: str, kind: Kind, vmap: bool) -> type[CustomFamily]:
 
 
 def guess_kind(factory: Callable[[int], nn.Module], name: str, width: int = 64) -> Kind:
-    """The first input kind whose shape ``factory(width)`` keeps; ``BadInput`` says what became of each."""
+    """The first input kind whose shape ``factory(width)`` keeps, and whose items it keeps apart: attention and an LSTM
+    take (batch, width) for one sequence of ``batch`` steps. ``BadInput`` says what became of each kind."""
     module = made(factory, width, name)
-    changes: dict[Kind, str | None] = {kind: shape_change(module, width, kind) for kind in PROBE}
+    changes = {kind: shape_change(module, width, kind) or mixing(module, width, kind) for kind in PROBE}
     for kind, change in changes.items():
         if change is None:
             return kind
@@ -91,8 +100,7 @@ def guess_kind(factory: Callable[[int], nn.Module], name: str, width: int = 64) 
 
 def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
     """What ``module`` does to the shape of an input of this kind; ``None`` if it keeps it."""
-    shape = list(PROBE[kind])
-    shape.insert(len(shape) + 1 + FEATURE_AXIS[kind], width)
+    shape = probe_shape(width, kind)
     try:
         with torch.no_grad():
             y = module(torch.zeros(shape))
@@ -101,6 +109,28 @@ def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
     if not isinstance(y, torch.Tensor):
         return f"{tuple(shape)} gives a {type(y).__name__}, not a tensor"
     return None if y.shape == torch.Size(shape) else f"{tuple(shape)} becomes {tuple(y.shape)}"
+
+
+def mixing(module: nn.Module, width: int, kind: Kind) -> str | None:
+    """Whether an item's output hangs on the other item of its batch, in evaluation mode; ``None`` if it does not."""
+    shape = probe_shape(width, kind)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        x = torch.randn(shape)
+        changed = torch.cat([torch.randn(shape)[:1], x[1:]])
+        outputs = []
+        for batch in (x, changed):
+            torch.manual_seed(1)  # a layer that draws numbers draws the same
+            outputs.append(copy.deepcopy(module).eval()(batch)[1:])
+    same = torch.allclose(outputs[0], outputs[1], rtol=1e-3, atol=1e-5)
+    return None if same else f"{tuple(shape)} mixes the items of the batch"
+
+
+def probe_shape(width: int, kind: Kind) -> list[int]:
+    """Shape of a small input of this kind."""
+    shape = list(PROBE[kind])
+    shape.insert(len(shape) + 1 + FEATURE_AXIS[kind], width)
+    return shape
 
 
 @cache

@@ -29,12 +29,14 @@ class BiLstm(Transform):
     """H(x) = the hidden states of an LSTM read forwards and one read backwards, width/2 each, concatenated.
 
     Weights start as torch's own (uniform within ±1/√hidden) or, with ``init="orthogonal"``, every gate's matrix
-    orthogonal. ``nn.LSTM`` has no batching rule, so this family does not run under ``vmap``.
+    orthogonal. ``nn.LSTM`` has no batching rule, so this family does not run under ``vmap``, and ``torch.compile``
+    leaves it to eager code.
     """
 
     kind = "sequence"
     inits = ("default", "orthogonal")
     vmap = False
+    one_graph = False
 
     @property
     def width_step(self) -> int:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.data import make_dataset
-from highway_bench.families import Family, Transform, make_family
+from highway_bench.families import Transform, make_family
 from highway_bench.results.store import Store
 from highway_bench.run.backlog import Backlog
 from highway_bench.run.progress import TimeLeft
-from highway_bench.tasks._network import DTYPES, dataset_options
+from highway_bench.tasks._network import DTYPES, positions_of
 
 KEPT_A_JOIN = 2  # maps of a join kept for the backward pass besides those of its transform and gates: input, product
 KEPT_A_GATE = 2  # the gate before and after its sigmoid
@@ -64,14 +62,3 @@ def kept_features(part: Transform, width: int) -> float:
     """Features that one transform makes at each position: a weight matrix of the width makes as many as it has rows."""
     taps = TAPS if part.kind == "image" else 1
     return part.transform_parameters(width) / (width * taps)
-
-
-def positions_of(family: Family, cell: Cell) -> int:
-    """Places of one item at which the family's features stand: pixels or steps of the cell's data, or of its example.
-    """
-    if cell.dataset is None or family.kind == "vector":
-        return family.positions(cell.seq_len)
-    dataset = make_dataset(cell.dataset, **dataset_options(cell))
-    if dataset.input_kind == "image":
-        return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
-    return dataset.input_shape[0]

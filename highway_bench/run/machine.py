@@ -55,7 +55,9 @@ def torch_version() -> str:
 
 
 def commit(folder: Path = PACKAGE) -> str | None:
-    """Commit of the source in ``folder``, ``+dirty`` where tracked files there have changes; ``None`` outside git.
+    """Commit of the source in ``folder``; ``None`` outside git.
+
+    ``+dirty`` where tracked files there have changes, or where a Python file there is not tracked: a new block's.
 
     A package that is installed inside some other project's checkout is not tracked there, and has no commit.
     """
@@ -64,7 +66,9 @@ def commit(folder: Path = PACKAGE) -> str | None:
     found = _git(folder, "rev-parse", "HEAD")
     if not found:
         return None
-    return found + ("+dirty" if _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".") else "")
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    new = _git(folder, "ls-files", "--others", "--exclude-standard", "--", "*.py")
+    return found + ("+dirty" if changed or new else "")
 
 
 def slug(text: str) -> str:

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from highway_bench.blocks import blocks
 from highway_bench.budget import matched_width
 from highway_bench.cell import MATCHES, MODES, PHASES, Cell
-from highway_bench.data import make_dataset
+from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
-from highway_bench.families import Family, families, make_family
+from highway_bench.families import Family, Site, families, make_family
 from highway_bench.network import check_depth
 from highway_bench.run.profiles import Grid, Profile, get_profile
 from highway_bench.tasks import tasks
-from highway_bench.tasks._network import cell_device, cell_dtype, dataset_options, default_device
+from highway_bench.tasks._network import cell_device, cell_dtype, dataset_options, default_device, positions_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,8 @@ class Selection:
     """What was asked for on top of a profile. ``None``, or an empty tuple, leaves a coordinate to the profile.
 
     ``blocks``, ``families`` and ``tasks`` choose among the profile's by wildcard; a family given as ``module:factory``,
-    or as a family object, is put in the place of the profile's own. The other fields replace the grids' values.
+    or as a family object, stands in for the profile's families of its kind. The other fields replace the grids' values
+    where these mean something: an option, for one, goes to the blocks or families that have it.
     """
 
     tasks: Sequence[str] = ()
@@ -63,12 +66,16 @@ def plan(profile: str | Profile, selection: Selection = Selection(), *, threads:
     """
     chosen = get_profile(profile) if isinstance(profile, str) else profile
     check(selection)
+    grids = [grid for grid in chosen.grids if not selection.tasks or grid.task in tasks.select(*selection.tasks)]
+    check_options(grids, selection)
     cells: dict[Cell, Planned] = {}
-    for grid in chosen.grids:
+    for grid in grids:
         for planned in expand(grid, selection, threads):
             cells.setdefault(planned.cell, planned)
     if not cells:
         raise NothingMeasured(f"profile {chosen.name!r} has no cell for this selection")
+    if selection.seq_lens and all(cell.seq_len is None for cell in cells):
+        raise BadInput("no cell of this selection has sequences whose length can be chosen")
     return list(cells.values())
 
 
@@ -109,40 +116,36 @@ def _check_known(kind: str, asked: Sequence[str], known: Sequence[str]) -> None:
 def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Planned]:
     """The cells of one grid under ``selection``. A family and a data set that make no network still give a cell: its
     row says ``skipped`` and why."""
-    if selection.tasks and grid.task not in tasks.select(*selection.tasks):
-        return
     device = selection.device or default_device()
     task, sizes = tasks.get(grid.task), grid.sizes(device)
     grid = overridden(grid, selection)
-    names = [name for name in blocks.select(*grid.blocks)
-             if not selection.blocks or name in blocks.select(*selection.blocks)]
-    names.sort(key=lambda name: not blocks.get(name).yardstick)  # the yard-stick first
-    for name in names:
-        blocks.get(name).check_options(selection.block_options)
+    names = grid_blocks(grid, selection)
     for family in grid_families(grid, selection):
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         widths = selection.widths or (sizes.widths[family.kind],)
         places = itertools.product(grid.depths, lengths, grid.phases, selection.dtypes or ("float32",), grid.modes,
                                    grid.seeds, widths, names)
         for depth, seq_len, phase, dtype, mode, seed, nominal, name in places:
-            width = matched_width(blocks.get(name), family, nominal, grid.match, snap=sizes.snap,
-                                  positions=family.positions(seq_len))
-            cell = Cell(task=grid.task, block=name, block_options=selection.block_options, family=family.name,
-                        family_options=family.options, depth=depth, width=width, nominal_width=nominal,
+            cell = Cell(task=grid.task, block=name, block_options=block_options(name, selection), family=family.name,
+                        family_options=family.options, depth=depth, width=nominal, nominal_width=nominal,
                         match=grid.match, batch_size=selection.batch_size or sizes.batches[family.kind],
                         seq_len=seq_len, phase=phase, dtype=dtype, device=device, mode=mode, dataset=grid.dataset,
                         recipe=grid.recipe, seed=seed, threads=(selection.threads or threads) if task.alone else 1)
             if cell.dataset is not None:
                 make_dataset(cell.dataset, **dataset_options(cell))
-            yield Planned(cell, grid.statuses)
+            width = matched_width(blocks.get(name), family, nominal, grid.match, snap=sizes.snap,
+                                  positions=positions_of(family, cell))
+            yield Planned(cell.but(width=width), grid.statuses)
 
 
 def overridden(grid: Grid, selection: Selection) -> Grid:
     """``grid`` with the selection's values in place of its own."""
     trains = grid.task == "trainability"
+    dataset = (selection.dataset if trains else None) or grid.dataset
+    has_length = dataset is None or "length" in datasets.get(dataset).options
     changes: dict[str, Any] = {
         "depths": selection.depths or None,
-        "seq_lens": selection.seq_lens or None,
+        "seq_lens": (selection.seq_lens or None) if has_length else None,
         "phases": (selection.phases or None) if not trains else None,
         "modes": (selection.modes or None) if not trains else None,
         "seeds": (selection.seeds or None) if trains else None,
@@ -153,18 +156,100 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
     return replace(grid, **{name: value for name, value in changes.items() if value is not None})
 
 
+def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
+    """The grid's blocks that the selection keeps, the yard-stick first."""
+    names = [name for name in blocks.select(*grid.blocks)
+             if not selection.blocks or name in blocks.select(*selection.blocks)]
+    return sorted(names, key=lambda name: not blocks.get(name).yardstick)
+
+
 def grid_families(grid: Grid, selection: Selection) -> list[Family]:
-    """The grid's families that the selection keeps; the user's own stand in for them all."""
-    wanted = list(selection.families) or ["*"]
-    own = [family for family in wanted if not isinstance(family, str) or ":" in family]
-    patterns = [family for family in wanted if isinstance(family, str) and ":" not in family]
-    kept = [name for name in families.select(*grid.families) if patterns and name in families.select(*patterns)]
-    named = [*kept, *(one for one in own if isinstance(one, str))]
-    made = [make_family(name, **{**grid.family_options, **selection.family_options}) for name in named]
-    given = [family for family in own if not isinstance(family, str)]
-    for family in given:
-        check_travels(family)
-    return made + given
+    """The grid's families that the selection keeps. The user's own join where the grid has one of their kind, unless it
+    has options of a named family's: that is a control, and no grid of theirs."""
+    made = [make_family(name, **{**grid.family_options, **family_options(name, selection)})
+            for name in grid_family_names(grid, selection)]
+    kinds = set() if grid.family_options else {families.get(name).kind for name in families.select(*grid.families)}
+    return made + [family for family in own_families(selection) if family.kind in kinds]
+
+
+def grid_family_names(grid: Grid, selection: Selection) -> list[str]:
+    """Names of the grid's own families that the selection keeps."""
+    patterns = ["*"] if not selection.families else [one for one in selection.families if is_pattern(one)]
+    return [name for name in families.select(*grid.families) if patterns and name in families.select(*patterns)]
+
+
+def is_pattern(family: str | Family) -> bool:
+    """Whether ``family`` chooses among the registered ones, and is none of the user's own."""
+    return isinstance(family, str) and ":" not in family
+
+
+def own_families(selection: Selection) -> list[Family]:
+    """The user's own families, with the options that they have."""
+    own = [family for family in selection.families if not is_pattern(family)]
+    for family in own:
+        if not isinstance(family, str):
+            check_travels(family)
+    return [make_family(family, **family_options(family, selection)) if isinstance(family, str) else family
+            for family in own]
+
+
+def block_options(name: str, selection: Selection) -> dict[str, Any]:
+    """The selection's options that the block has."""
+    known = blocks.get(name).option_names
+    return {option: value for option, value in selection.block_options.items() if option in known}
+
+
+def family_options(name: str, selection: Selection) -> dict[str, Any]:
+    """The selection's options that the family has, and whose value it can have."""
+    return {option: value for option, value in selection.family_options.items()
+            if refusal(name, option, value) is None}
+
+
+def refusal(family: str, option: str, value: Any) -> BadInput | None:
+    """What the family called ``family`` says against an option; ``None`` if it takes it."""
+    try:
+        make_family(family, **{option: value})
+    except BadInput as error:
+        return error
+    return None
+
+
+def check_options(grids: Sequence[Grid], selection: Selection) -> None:
+    """Raise ``BadInput`` for an option that nothing takes, and for a block's whose value it refuses."""
+    names = sorted({name for grid in grids for name in grid_blocks(grid, selection)})
+    for option, value in selection.block_options.items():
+        having = [name for name in names if option in blocks.get(name).option_names]
+        if names and not having:
+            if len(names) == 1:
+                blocks.get(names[0]).check_options({option: value})
+            known = sorted({one for name in names for one in blocks.get(name).option_names})
+            raise BadInput(f"no chosen block has the option {option}; they have {', '.join(known) or 'none'}")
+    for name in names:
+        if options := block_options(name, selection):
+            check_join(name, options)
+    chosen = {name for grid in grids for name in grid_family_names(grid, selection)}
+    chosen |= {family for family in selection.families if isinstance(family, str) and ":" in family}
+    if not chosen and all(is_pattern(family) for family in selection.families):
+        return
+    for option, value in selection.family_options.items():
+        refused = {name: refusal(name, option, value) for name in sorted(chosen)}
+        if all(refused.values()):
+            having = [name for name in refused if ":" not in name and option in families.get(name).options]
+            if having or len(refused) == 1:
+                raise next(error for name, error in refused.items() if error and (not having or name in having))
+            raise BadInput(f"no chosen family has the option {option}")
+
+
+def check_join(name: str, options: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` for options that the block called ``name`` cannot be made with."""
+    spec, (part,) = blocks.get(name), make_family("dense").sublayers
+    with torch.random.fork_rng(devices=[]):
+        try:
+            spec.join(Site(part, width=4), {**spec.options, **options})
+        except BadInput:
+            raise
+        except Exception as error:  # the block's own code, given a value that it is not made for
+            raise BadInput(f"block {name!r} with {dict(options)}: {type(error).__name__}: {error}") from error
 
 
 def check_travels(family: Family) -> None:

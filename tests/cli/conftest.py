@@ -19,10 +19,16 @@ Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, with no data folder and a cache of its own."""
+    """An empty working directory, with no data folder, a cache of its own, and no data loaded by earlier tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))  # commands put it on the path; this takes it off again
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    sentiment = sys.modules.get("highway_bench.data.sentiment")
+    if sentiment is not None:
+        sentiment._texts.cache_clear()
+        sentiment._vocabulary.cache_clear()
+        sentiment._load.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 

@@ -18,6 +18,9 @@ from torch import nn
 def wider(width):
     return nn.Linear(width, width + 1)
 
+def fine(width):
+    return nn.Linear(width, width)
+
 def raises(width):
     raise RuntimeError("no such layer")
 """
@@ -44,6 +47,17 @@ CASES = {
     "dtype": ((*RUN, "--dtype", "float8"), "unknown dtype 'float8'; known: float32"),
     "device": ((*RUN, "--device", "tpu"), "unknown device 'tpu'; known: cpu, cuda"),
     "option": ((*RUN, "--block", "highway", "--block-option", "bias=1"), "has no option bias; it has gate_bias"),
+    "no heads": ((*RUN, "--family", "attention", "--family-option", "heads=0"), "heads must be a whole number"),
+    "heads of text": ((*RUN, "--family", "attention", "--family-option", "heads=x"), "1 or more, not 'x'"),
+    "kernel of text": ((*RUN, "--family", "conv", "--family-option", "kernel=a"), "kernel must be a whole number"),
+    "kind of norm": ((*RUN, "--family", "conv", "--family-option", "norm_kind=foo"), "has no norm_kind 'foo'; it has"),
+    "activation": ((*RUN, "--family-option", "activation=foo"), "has no activation 'foo'; it has relu, gelu"),
+    "expansion": ((*RUN, "--family", "mlp", "--family-option", "expansion=0"), "1 or more, not 0"),
+    "causal": ((*RUN, "--family", "attention", "--family-option", "causal=yes"), "causal is true or false, not 'yes'"),
+    "gate's bias": ((*RUN, "--block-option", "gate_bias=x"), "a gate's bias is a number or auto, not 'x'"),
+    "kind of layer": ((*RUN, "--family", "bad_layers:fine", "--family-option", "kind=cube"), "has no kind 'cube'"),
+    "batch": ((*RUN, "trainability", "--batch-size", "9999"), "a batch of 9999 is larger than the"),
+    "length of nothing": ((*RUN, "--family", "dense", "--seq-len", "8"), "no cell of this selection has sequences"),
     "option without value": ((*RUN, "--recipe", "steps"), "--recipe 'steps': write it as name=value"),
     "recipe word": ((*RUN, "--recipe", "stepz=1"), "unknown recipe word 'stepz'; did you mean steps"),
     "recipe value": ((*RUN, "--recipe", "steps=0"), "steps of at least 1"),

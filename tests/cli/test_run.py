@@ -95,12 +95,29 @@ def test_all_skipped_and_strict(invoke: Any) -> None:
                                               "expect")
 
 
-def test_failed_cell(invoke: Any) -> None:
-    done = invoke("run", "trainability", "--profile", "smoke", "--family", "dense", "--block", "plain", "--recipe",
-                  "rate=0.1", "--seed", "0", "--batch-size", "99999", "--workers", "1", "--store", "store.sqlite")
+FAILING = """
+from torch import nn
+
+class FailsInTraining(nn.Linear):
+    def __init__(self, width):
+        super().__init__(width, width)
+
+    def forward(self, x):
+        if len(x) == 100:
+            raise RuntimeError("no batch of a hundred")
+        return super().forward(x)
+"""
+
+
+def test_failed_cell(invoke: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "failing_layers.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(str(here))
+    done = invoke("run", "trainability", "--profile", "smoke", "--family", "failing_layers:FailsInTraining", "--block",
+                  "plain", "--recipe", "rate=0.1", "--seed", "0", "--batch-size", "100", "--workers", "1", "--store",
+                  "store.sqlite")
     assert done.exit_code == 1
-    assert "failed: trainability plain dense" in done.stderr
-    assert "a batch of 99999 is larger than the 4000 training items" in done.stderr
+    assert "failed: trainability plain failing_layers:FailsInTraining" in done.stderr
+    assert "no batch of a hundred" in done.stderr
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt])

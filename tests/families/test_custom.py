@@ -40,6 +40,19 @@ class Makers:
 def encoder(width):
     return nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True)
 
+class Lstm(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+def lstm(width):
+    return Lstm(width, width, batch_first=True)
+
+def steps_first(width):
+    return Lstm(width, width)
+
+def noisy(width):
+    return nn.Sequential(nn.Linear(width, width), nn.BatchNorm1d(width), nn.Dropout(0.5))
+
 def wider(width):
     return nn.Linear(width, width + 1)
 
@@ -79,6 +92,22 @@ def test_a_network_of_it_answers_on_a_data_set(layers: str, block: str) -> None:
         assert made.kind == kind
         network = build(block, made, width=8, depth=2, dataset="digits")
         assert network(torch.rand(3, 1, 8, 8)).shape == (3, 10)
+
+
+@pytest.mark.parametrize(("factory", "kind"), [("encoder", "sequence"), ("lstm", "sequence"), ("noisy", "vector")])
+def test_a_batch_is_not_taken_for_a_sequence(layers: str, factory: str, kind: str) -> None:
+    assert make_family(f"{layers}:{factory}").kind == kind
+
+
+def test_the_flops_of_fused_kernels_are_counted(layers: str) -> None:
+    lstm, encoder = (make_family(f"{layers}:{factory}").sublayers[0] for factory in ("lstm", "encoder"))
+    assert lstm.transform_flops(8, 5) == 2 * 5 * 4 * (64 + 64)
+    assert encoder.transform_flops(8, 5) == 5 * (8 * 64 + 2 * 2 * 8 * 16) + 4 * 8 * 5 * 5
+
+
+def test_an_images_flops_are_of_its_pixels(layers: str) -> None:
+    made = make_family(f"{layers}:convolution").sublayers[0]
+    assert made.transform_flops(8, 28 * 28) == 2 * 9 * 64 * 28 * 28
 
 
 def test_the_kind_can_be_told() -> None:
@@ -126,6 +155,7 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
     ("raises", r"its factory raised RuntimeError: no layer today"),
     ("nothing", r"its factory must return an nn.Module, not a NoneType"),
     ("pair", r"vector: \(2, 64\) gives a tuple, not a tensor"),
+    ("steps_first", r"vector: \(2, 64\) mixes the items of the batch; sequence: \(2, 5, 64\) mixes the items"),
     ("number", r"is no factory: it cannot be called with a width"),
     ("absent", r"has no 'absent', which family '.*:absent' names"),
     ("Makers.absent", r"has no 'Makers.absent'"),
@@ -182,7 +212,7 @@ def test_it_cannot_change_the_dimension() -> None:
 @pytest.mark.parametrize("match", ["params", "flops"])
 def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str) -> None:
     """A factory that takes only some widths: four heads divide neither 1 nor most others."""
-    made = make_family(f"{layers}:encoder", kind="sequence")
+    made = make_family(f"{layers}:encoder")
     width = matched_width(blocks.get(block), made, 32, match)  # type: ignore[arg-type]
     made.check_width(width)
     assert 24 <= width <= 32

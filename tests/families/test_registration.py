@@ -62,12 +62,26 @@ def test_a_transformer_hands_its_options_down() -> None:
     ("dense", {"kernel": 3}, r"^family 'dense' has no option kernel; it has init, activation$"),
     ("dense", {"init": "zeros"}, r"^family 'dense' has no init 'zeros'; it has default, scaled-branch, orthogonal$"),
     ("conv", {"kernel": 4}, r"^family 'conv' needs an odd kernel, which keeps the size; not 4$"),
-    ("conv", {"kernel": 0}, "needs an odd kernel"),
+    ("conv", {"kernel": 0}, r"^family 'conv': kernel must be a whole number, 1 or more, not 0$"),
+    ("conv", {"kernel": "a"}, r"^family 'conv': kernel must be a whole number, 1 or more, not 'a'$"),
+    ("conv-pair", {"norm_kind": "foo"}, r"^family 'conv-pair' has no norm_kind 'foo'; it has layer, batch$"),
+    ("dense", {"activation": "foo"}, r"^family 'dense' has no activation 'foo'; it has relu, gelu, tanh, sigmoid, id"),
+    ("mlp", {"expansion": 0}, r"^family 'mlp': expansion must be a whole number, 1 or more, not 0$"),
+    ("attention", {"heads": True}, r"^family 'attention': heads must be a whole number, 1 or more, not True$"),
+    ("transformer", {"heads": 2.0}, r"^family 'transformer': heads must be a whole number, 1 or more, not 2.0$"),
+    ("transformer", {"causal": "yes"}, r"^family 'transformer': causal is true or false, not 'yes'$"),
+    ("bilstm", {"init": ["default"]}, r"^family 'bilstm' has no init \['default'\]; it has default, orthogonal$"),
     ("my_layers:make", {"heads": 2}, r"^family 'my_layers:make' takes the options kind and vmap, not heads$"),
 ])
 def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         make_family(name, **options)
+
+
+@pytest.mark.parametrize("bias", ["x", None, True, float("nan")])
+def test_a_gates_bias_is_a_number_or_auto(bias: Any) -> None:
+    with pytest.raises(BadInput, match=r"^a gate's bias is a number or auto, not "):
+        build("highway", "dense", width=4, depth=1, block_options={"gate_bias": bias})
 
 
 def test_an_unknown_family_lists_near_ones() -> None:

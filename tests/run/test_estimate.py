@@ -6,8 +6,9 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
-from highway_bench.run.estimate import cell_bytes, positions_of
+from highway_bench.run.estimate import cell_bytes
 from highway_bench.tasks import tasks
+from highway_bench.tasks._network import positions_of
 
 CELL = Cell(task="memory", block="highway", family="dense", depth=6, width=32, nominal_width=32, batch_size=16,
             phase="train-step")

@@ -64,8 +64,15 @@ def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = git("rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))  # as in a hook
     assert machine.commit(package) == head
-    (package / "new.py").write_text("", encoding="utf-8")
+    (package / "notes.txt").write_text("", encoding="utf-8")
+    (tmp_path / "new.py").write_text("", encoding="utf-8")
     (tmp_path / "b.py").write_text("b = 2\n", encoding="utf-8")
-    assert machine.commit(package) == head  # neither is a tracked file of the package
+    assert machine.commit(package) == head  # none of them is source of the package
+    (package / "blocks").mkdir()
+    new = package / "blocks" / "new.py"
+    new.write_text("", encoding="utf-8")
+    assert machine.commit(package) == f"{head}+dirty"
+    new.unlink()
+    assert machine.commit(package) == head
     (package / "a.py").write_text("a = 2\n", encoding="utf-8")
     assert machine.commit(package) == f"{head}+dirty"

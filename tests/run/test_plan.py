@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from highway_bench.blocks import blocks
+from highway_bench.budget import matched_width
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import Grid, Profile, Sizes
+from highway_bench.run.profiles import PROFILES, Grid, Profile, Sizes
 
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
 RECIPE = {"rate": 0.1, "steps": 3}
@@ -135,6 +136,76 @@ def test_the_users_own_layer_stands_in_for_the_families(layer: str) -> None:
     assert values(both, "family") == {layer, "dense"}
 
 
+KINDS = """
+import torch
+def vector(width):
+    return nn.Sequential(nn.Flatten(), nn.Linear(width, width))
+def image(width):
+    return nn.Conv2d(width, width, 3, padding=1)
+class Lstm(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+def sequence(width):
+    return Lstm(width, width, batch_first=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["vector", "image", "sequence"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(profile: str, kind: str, tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile's controls are of named families, and a layer gets no ladder that is made for another kind."""
+    module = f"layers_of_{profile}_{kind}"
+    (tmp_path / f"{module}.py").write_text(LAYER + KINDS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = cells(profile, families=[f"{module}:{kind}"])
+    assert values(found, "task") == {"throughput", "memory", "trainability"}
+    assert values(found, "family") == {f"{module}:{kind}"}
+    trained = [cell for cell in found if cell.task == "trainability"]
+    assert {cell.block for cell in trained} == set(blocks.names())
+    tuned = [cell for cell in trained if cell.recipe["rate"] == "tuned"]
+    in_ladder = {"vector": True, "image": profile == "full", "sequence": False}
+    assert bool(tuned) == in_ladder[kind]
+    if profile == "standard":
+        assert {cell.depth for cell in tuned} == ({10, 20, 50, 100} if kind == "vector" else set())
+
+
+WORDS = {
+    "a length": ({"seq_lens": [16], "families": ["attention"]}, "seq_len", {16, None}),
+    "a length for all": ({"seq_lens": [16]}, "seq_len", {16, None}),
+    "a length of data": ({"seq_lens": [24], "dataset": "adding", "families": ["bilstm"]}, "seq_len", {24}),
+    "bfloat16": ({"dtypes": ["bfloat16"]}, "dtype", {"bfloat16"}),
+    "float64": ({"dtypes": ["float64"]}, "dtype", {"float64"}),
+    "a gate's bias": ({"block_options": {"gate_bias": -2}}, "block_options", [{}, {"gate_bias": -2}]),
+    "a carry's bias": ({"block_options": {"gate_bias": -2, "carry_bias": 1}, "blocks": ["highway*", "plain"]},
+                       "block_options", [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}]),
+    "heads": ({"family_options": {"heads": 2}, "families": ["attention", "bilstm", "transformer"]}, "family_options",
+              [{}, {"heads": 2}]),
+    "a kernel": ({"family_options": {"kernel": 5, "norm_kind": "batch"}, "families": ["conv*", "mlp"]},
+                 "family_options", [{}, {"kernel": 5, "norm_kind": "batch"}]),
+    "an init": ({"family_options": {"init": "scaled-branch"}, "families": ["mlp", "bilstm"]}, "family_options",
+                [{}, {"init": "scaled-branch"}]),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_words_apply_where_they_mean_something(profile: str, words: str) -> None:
+    selection, field, expected = WORDS[words]
+    found = [getattr(cell, field) for cell in cells(profile, **selection)]
+    assert all(value in expected for value in found)
+    assert all(value in found for value in expected)
+
+
+def test_flops_are_matched_at_the_steps_of_the_data() -> None:
+    """Attention's cost does not grow with the steps as a gate's does, so the width hangs on them."""
+    grid = Grid(task="trainability", families=("attention",), dataset="digits", recipe=RECIPE)
+    (one,) = cells(Profile("one", "", (grid,)), blocks=["highway"], widths=[64], match="flops")
+    attention, highway = make_family("attention"), blocks.get("highway")
+    assert one.width == matched_width(highway, attention, 64, "flops", positions=8)
+    assert one.width != matched_width(highway, attention, 64, "flops", positions=1_000)
+
+
 def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
     made = make_family(layer, kind="sequence")
     (one,) = cells(tasks=["memory"], blocks=["plain"], families=[made])
@@ -180,6 +251,11 @@ def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> N
     ({"dtypes": ["float8"]}, "unknown dtype 'float8'; known: float32, float64, bfloat16, float16"),
     ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
     ({"families": ["no_such_module:make"]}, "cannot import 'no_such_module' for family 'no_such_module:make'"),
+    ({"families": ["dense", "conv"], "seq_lens": [16]}, "no cell of this selection has sequences whose length can be"),
+    ({"block_options": {"gate": 1.0}}, "no chosen block has the option gate; they have carry_bias, gate_bias"),
+    ({"block_options": {"gate_bias": "x"}}, "a gate's bias is a number or auto, not 'x'"),
+    ({"family_options": {"head": 2}}, "no chosen family has the option head"),
+    ({"family_options": {"heads": 0}}, "heads must be a whole number, 1 or more, not 0"),
     ({"block_options": {"gate_bias": 1.0}, "blocks": ["plain"]}, "block 'plain' has no option gate_bias; it has none"),
     ({"family_options": {"kernel": 5}, "families": ["dense"]}, "family 'dense' has no option kernel; it has"),
 ])
@@ -209,7 +285,7 @@ def test_an_unknown_profile() -> None:
 
 def test_a_pair_that_makes_no_sense_stays_in_the_plan() -> None:
     """Its row says skipped, and why: never a hole."""
-    found = cells(tasks=["trainability"], dataset="adding", seq_lens=[12])
+    found = cells(tasks=["trainability"], dataset="adding")
     assert values(found, "dataset") == {"adding"}
     assert values(found, "family") == {"dense"}
 

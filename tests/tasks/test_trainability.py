@@ -11,9 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+from highway_bench.blocks import blocks
+from highway_bench.budget import mismatch
 from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
+from highway_bench.families import make_family
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
 from highway_bench.tasks.trainability import SEARCH_SEED, Trainability, TrainingWork, curve, first_below
@@ -191,7 +194,7 @@ def test_the_best_finite_rate_wins(digits: MakeCell) -> None:
     trials = TASK.needs(one)
 
     def chosen(*losses: float | None) -> Any:
-        found = {trial: {"final_loss": loss} for trial, loss in zip(trials, losses, strict=True)}
+        found = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
         return TASK.resolve(one, found)
 
     assert chosen(None, 0.2, 0.5).recipe["rate"] == 0.1
@@ -200,8 +203,36 @@ def test_the_best_finite_rate_wins(digits: MakeCell) -> None:
     assert chosen(None, None, None).recipe["rate"] == 0.03
     winner = chosen(None, 0.2, 0.5)
     assert (winner.seed, winner.trial) == (4, None)
-    assert TASK.resolve(one, {}).recipe["rate"] == 0.03  # trials that crashed left nothing
     assert TASK.resolve(digits(), {}) == digits()
+
+
+@pytest.mark.parametrize("ended", [{}, {"final_loss": None, "success": None}])
+def test_no_block_is_tuned_on_fewer_rates(digits: MakeCell, ended: dict[str, float | None]) -> None:
+    """A trial that ran out of time, or of memory, left no verdict: it has not diverged."""
+    one = digits(seed=4, **TUNED)
+    found = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
+    with pytest.raises(BadInput, match=r"^the search's trial at rate 0.1 did not finish$"):
+        TASK.resolve(one, {**found, TASK.needs(one)[1]: ended})
+
+
+def test_a_pair_that_makes_no_sense_is_skipped_with_its_search(cell: MakeCell) -> None:
+    with pytest.raises(Skip, match="family 'dense' takes vectors, but the data set has series"):
+        TASK.resolve(cell("trainability", dataset="adding", **TUNED), {})
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+@pytest.mark.parametrize(("family", "dataset"), [("dense", "digits"), ("conv", "digits"), ("bilstm", "adding"),
+                                                 ("transformer", "copy")])
+def test_data_are_cast_to_the_networks_dtype(digits: MakeCell, dtype: str, family: str, dataset: str) -> None:
+    found = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, width=8, steps=2, batch_size=4)))
+    assert found["final_loss"] is not None
+    assert found["test_loss"] is not None
+
+
+def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> None:
+    one = digits(family="attention", width=48, nominal_width=64, match="flops", batch_size=4, steps=1)
+    expected = mismatch(blocks.get("highway"), make_family("attention"), 48, 64, "flops", positions=8)
+    assert scalars(run(one))["budget_mismatch"] == pytest.approx(expected)
 
 
 def test_a_search_from_end_to_end(digits: MakeCell) -> None:
@@ -246,4 +277,6 @@ def test_estimates_grow_with_depth_and_steps(digits: MakeCell) -> None:
                            for depth, steps in ((2, 20), (50, 20), (2, 5_000)))
     assert shallow < deep
     assert shallow < long
+    own = digits(family="my_layers:make", family_options={"kind": "vector"})
+    assert task.estimate(digits()) < task.estimate(own) < task.estimate(digits(family="conv"))
     assert task.timeout(digits(depth=50)) > task.estimate(digits(depth=50))

@@ -68,6 +68,20 @@ def test_a_step_is_sgd_with_momentum_by_hand() -> None:
         torch.testing.assert_close(ours, theirs)
 
 
+def test_layers_that_draw_numbers_follow_the_seed() -> None:
+    def losses(seed: int, state: int) -> list[float]:
+        torch.manual_seed(7)
+        run = training(network=nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 2)), seed=seed, steps=4)
+        torch.manual_seed(state)  # what happened in the process before
+        before = torch.get_rng_state()
+        run.run()
+        assert torch.equal(torch.get_rng_state(), before)
+        return run.history()
+
+    assert losses(seed=1, state=10) == losses(seed=1, state=20)
+    assert losses(seed=1, state=10) != losses(seed=2, state=10)
+
+
 def test_the_rate_falls_to_its_share() -> None:
     run = training(rate=0.5, decay=0.01, steps=8)
     run.run()
