@@ -23,9 +23,6 @@ class Block(nn.Module):
 
     spec: ClassVar[BlockSpec]
 
-    def __init__(self) -> None:
-        super().__init__()
-
     @classmethod
     def build_enter(cls, site: Site, **options: Any) -> nn.Module:
         """The module that turns the stream into the state that the blocks carry, before the first of them."""

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import seaborn
+
 from highway_bench.report.frame import block_order
 
 Dash = Literal["-", "none"] | tuple[int, tuple[float, ...]]
@@ -69,7 +71,7 @@ def _free(place: int, taken: set[int]) -> int:
     return free[0] if free else place
 
 
-RC: Final[dict[Any, Any]] = {
+RC: Final[dict[Any, Any]] = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | {
     "svg.fonttype": "path",  # letters as outlines: the same picture whatever fonts a reader has
     "svg.hashsalt": "highway_bench",  # ids that do not change from one writing to the next
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -82,14 +84,14 @@ RC: Final[dict[Any, Any]] = {
     "legend.frameon": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
+    "axes.edgecolor": "black",
+    "axes.linewidth": 0.8,
+    "xtick.bottom": True,
+    "ytick.left": True,
     "grid.color": "#e3e3e3",
     "grid.linewidth": 0.6,
-    "lines.linewidth": 1.5,
     "lines.markersize": 5.0,
-    "figure.facecolor": "white",
     "text.parse_math": False,  # a dollar sign in a plug-in's name is a dollar sign
     "axes.formatter.use_mathtext": False,
 }
-"""matplotlib's settings while a figure is drawn and saved."""
+"""matplotlib's settings while a figure is drawn and saved: seaborn's for paper, and what a page needs besides."""

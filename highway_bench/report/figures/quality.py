@@ -33,7 +33,8 @@ def quality_against_cost(rows: pd.DataFrame) -> list[Picture]:
     pictures = []
     for number, (contest, part) in enumerate(groups(table, CONTEST), start=1):
         part = part[part["final_loss"].notna() & part["training_seconds"].gt(0)]
-        if contest["recipe"] and gives_verdicts(contest["recipe"]) and np.isfinite(part["final_loss"]).any():
+        comparable = len(set(part["block"])) > 1 and np.isfinite(part["final_loss"]).any()
+        if contest["recipe"] and gives_verdicts(contest["recipe"]) and comparable:
             pictures.append(_picture(f"quality-{number}", contest, part, look))
     if not pictures:
         raise NothingToShow("quality against cost needs the trainability task with verdicts")
