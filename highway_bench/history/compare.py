@@ -21,6 +21,7 @@ from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.archives import extract
 from highway_bench.history.layout import Layout
 from highway_bench.history.measure import AsvFailed
 from highway_bench.measure.statistics import Estimate, noise_floor, paired_ratio
@@ -125,7 +126,7 @@ def unpack(root: Path, commit: str, folder: Path) -> None:
     if done.returncode:
         raise BadInput(f"commit {commit[:8]} has no package to measure")
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+        extract(archive, folder)
 
 
 def _median(values: Sequence[float]) -> float:

@@ -17,6 +17,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from highway_bench.history.archives import extract
+
 
 @dataclass(frozen=True)
 class Package:
@@ -114,7 +116,7 @@ def fetch(package: Package, keep: Path) -> None:
         if found != package.sha512:
             raise NotFetched(f"{package.name} has another checksum ({found[:12]}…) than the one known here")
         with tarfile.open(balls[0]) as ball:
-            ball.extractall(scratch, filter="data")
+            extract(ball, scratch)
         (scratch / "package").replace(folder)
 
 
