@@ -144,5 +144,5 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the package's types with mypy, strict; arguments go to mypy."""
-    install(session, "-e", ".", groups=("types",))
+    install(session, "-e", ".", groups=("types", "history"))
     session.run("mypy", *session.posargs)
