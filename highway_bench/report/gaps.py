@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.measure.statistics import FULL_SEEDS
+from highway_bench.measure.frontier import FULL_SEEDS
 from highway_bench.report.frame import block_order, family_order, prepared
 from highway_bench.report.number import listed
 from highway_bench.report.tables.trainability import contests, gives_verdicts, runs, trainability_table

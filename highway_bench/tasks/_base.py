@@ -93,7 +93,7 @@ class Task(ABC, Generic[W]):
     version: str
     metrics: tuple[Metric, ...]
     alone: bool = False  # True: nothing else may run beside it (timing)
-    meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest (timing)
+    meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest
 
     def metric(self, name: str) -> Metric:
         """The declared metric called ``name``; a measurement of any other is a bug."""

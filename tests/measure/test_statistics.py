@@ -14,12 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from highway_bench.errors import BadInput
+from highway_bench.measure.frontier import area_under_success, l50, l_max
 from highway_bench.measure.statistics import (
-    area_under_success,
     best_of_k,
     holm,
-    l50,
-    l_max,
     log10_interval,
     median_interval,
     noise_floor,

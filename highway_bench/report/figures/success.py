@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.statistics import TRAINABLE
+from highway_bench.measure.frontier import TRAINABLE
 from highway_bench.report.figures._base import (
     NothingToShow,
     Picture,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.statistics import l50, l_max
+from highway_bench.measure.frontier import l50, l_max
 from highway_bench.report.frame import rows_of
 from highway_bench.report.tables.trainability import FEW, NO_VERDICT
 
