@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import families, make_family
-from highway_bench.families._base import Carry
+from highway_bench.families._parts import Carry
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 

@@ -7,7 +7,6 @@ a ``Site`` points to. A family of several joins a layer (``transformer``) lists 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -18,72 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
-from highway_bench.families._init import Init, init_gate_
+from highway_bench.families._init import Init
+from highway_bench.families._parts import Carry, Maps, init_gates_
+from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
 from highway_bench.registry import Registry
 
-Kind = Literal["vector", "image", "sequence"]
-Change = Literal["plain", "pad", "subsample"]
-CHANGES: tuple[Change, ...] = ("plain", "pad", "subsample")
-
-FEATURE_AXIS: dict[Kind, int] = {"vector": -1, "sequence": -1, "image": -3}
 EXAMPLE_STEPS = 32  # steps of an example sequence where none are asked for
 EXAMPLE_SIDE = 16  # pixels a side of an example image
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A gate that a block asks for: σ of an affine map of x, whose bias says how open it starts.
-
-    ``bias`` is the starting bias, or ``auto``: −max(1, ln L) for a gate that lets H through, so that the carried path
-    of a coupled stack of L joins keeps about 1/e of its input; its negative for one that ``carries``.
-    """
-
-    bias: float | Literal["auto"] = "auto"
-    carries: bool = False
-
-    def __post_init__(self) -> None:
-        told = isinstance(self.bias, int | float) and not isinstance(self.bias, bool) and math.isfinite(self.bias)
-        if self.bias != "auto" and not told:
-            raise BadInput(f"a gate's bias is a number or auto, not {self.bias!r}")
-
-    def start(self, site: Site) -> float:
-        """The bias's value at ``site``."""
-        if self.bias != "auto":
-            return float(self.bias)
-        closed = -max(1.0, math.log(site.joins))
-        return -closed if self.carries else closed
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where a connection stands: its family and width, and its place in the stack.
-
-    ``layer`` counts from 0 up to ``depth`` − 1, ``sublayer`` from 1 to ``sublayers``. ``in_width`` and ``stride``
-    differ from ``width`` and 1 only at a layer that changes dimension; ``change`` says how its carried path does that.
-    """
-
-    family: Transform
-    width: int
-    layer: int = 0
-    depth: int = 1
-    sublayer: int = 1
-    sublayers: int = 1
-    in_width: int = 0  # 0: the same as width
-    stride: int = 1
-    change: Change = "pad"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "in_width", self.in_width or self.width)
-
-    @property
-    def joins(self) -> int:
-        """Connections in the whole stack: layers × sublayers."""
-        return self.depth * self.sublayers
-
-    @property
-    def keeps_shape(self) -> bool:
-        """Whether input and output have the same shape here."""
-        return self.in_width == self.width and self.stride == 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,75 +165,6 @@ class Transform(Family):
             module = nn.Linear(site.in_width, out)
         init_gates_(module, site, gates)
         return module
-
-
-class Maps(nn.Module):
-    """H and the gates' pre-activations where H is no affine map: two modules side by side."""
-
-    def __init__(self, transform: nn.Module, gate: nn.Module, gates: int, axis: int) -> None:
-        super().__init__()
-        self.transform = transform
-        self.gate = gate
-        self.gates = gates
-        self.axis = axis
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        return self.transform(x), *self.gate(x).chunk(self.gates, dim=self.axis)
-
-
-class FusedMaps(nn.Module):
-    """H and the gates' pre-activations in one affine product, whose slices start each as if it stood alone."""
-
-    def __init__(self, product: nn.Linear | nn.Conv2d, activation: nn.Module, gates: int, axis: int) -> None:
-        super().__init__()
-        self.product = product
-        self.activation = activation
-        self.gates = gates
-        self.axis = axis
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        h, *gates = self.product(x).chunk(1 + self.gates, dim=self.axis)
-        return self.activation(h), *gates
-
-
-def init_gates_(module: nn.Linear | nn.Conv2d, site: Site, gates: Sequence[Gate], *, skip: int = 0) -> None:
-    """Start the gates' slices of a fused map, each by its own fan; the first ``skip`` slices are not gates."""
-    assert module.bias is not None
-    weights, biases = module.weight.data.split(site.width)[skip:], module.bias.data.split(site.width)[skip:]
-    for weight, bias, gate in zip(weights, biases, gates, strict=True):
-        init_gate_(weight, bias, gate.start(site))
-
-
-class Carry(nn.Module):
-    """A carried path that changes dimension without parameters: every ``stride``-th pixel, then the features.
-
-    ``pad`` appends zeros to the features (arXiv:1512.03385, option A); ``subsample`` keeps evenly spaced ones. Where
-    ``change`` is ``plain`` the network puts a plain layer there instead (arXiv:1505.00387, §2.1), and no carry exists.
-    """
-
-    kept: Tensor | None  # the places of the features that stay
-
-    def __init__(self, site: Site, kind: Kind) -> None:
-        super().__init__()
-        grows = site.width - site.in_width
-        if site.change == "pad" and grows < 0:
-            raise BadInput(f"zero-padding cannot make {site.in_width} features {site.width}; use subsample or plain")
-        if site.change == "subsample" and grows > 0:
-            raise BadInput(f"sub-sampling cannot make {site.in_width} features {site.width}; use pad or plain")
-        if site.stride != 1 and kind != "image":
-            raise BadInput(f"a {kind} has no places to stride over")
-        self.stride = site.stride
-        self.axis = FEATURE_AXIS[kind]
-        self.grows = max(grows, 0)
-        kept = [place * site.in_width // site.width for place in range(site.width)] if grows < 0 else None
-        self.register_buffer("kept", None if kept is None else torch.tensor(kept), persistent=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.stride != 1:
-            x = x[..., :: self.stride, :: self.stride]
-        if self.kept is not None:
-            return x.index_select(self.axis, self.kept)
-        return nn.functional.pad(x, (0, 0) * (-1 - self.axis) + (0, self.grows))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from highway_bench.errors import BadInput
-from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._base import Transform, register_family
 from highway_bench.families._init import init_map_
+from highway_bench.families._site import Site
 
 
 class SelfAttention(nn.Module):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
-from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._base import Transform, register_family
+from highway_bench.families._site import Site
 
 
 class BiLstmTransform(nn.Module):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from highway_bench.families._base import Site, register_family
+from highway_bench.families._base import register_family
 from highway_bench.families._init import activation_module, init_map_
+from highway_bench.families._site import Site
 from highway_bench.families.conv import ImageTransform
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from highway_bench.families._base import FusedMaps, Gate, Site, Transform, init_gates_, register_family
+from highway_bench.families._base import Transform, register_family
 from highway_bench.families._init import Activation, activation_module, init_map_
+from highway_bench.families._parts import FusedMaps, init_gates_
+from highway_bench.families._site import Gate, Site
 
 
 @register_family("dense", transform="H(x) = g(Wx + b)", summary="one affine map, then ReLU",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._base import Transform, register_family
 from highway_bench.families._init import Activation, Init, activation_module, init_map_
+from highway_bench.families._site import Site
 
 
 @register_family("dense-pair", transform="H(x) = W₂ g(W₁x + b₁) + b₂", summary="two affine maps, ReLU between",

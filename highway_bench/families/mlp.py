@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from highway_bench.families._base import Site, Transform, register_family
+from highway_bench.families._base import Transform, register_family
 from highway_bench.families._init import Activation
+from highway_bench.families._site import Site
 from highway_bench.families.dense_pair import affine_pair
 
 
