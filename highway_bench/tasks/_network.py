@@ -15,6 +15,7 @@ from highway_bench.data import make_dataset
 from highway_bench.ends import Incompatible
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
+from highway_bench.layouts import layouts
 from highway_bench.network import build
 from highway_bench.tasks._base import Measurement, Skip
 
@@ -57,12 +58,20 @@ def cell_family(cell: Cell) -> Family:
 
 
 def cell_network(cell: Cell) -> nn.Module:
-    """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set.
+    """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set, or
+    the layout that its recipe names.
 
     Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
     family and the data set make no network together.
     """
     dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
+    layout = cell.recipe.get("layout")
+    if layout is not None:
+        network = layouts.get(layout).build(
+            cell.block, cell_family(cell), width=cell.width, depth=cell.depth, options=cell.block_options,
+            inputs=dataset.input_shape if dataset else None, outputs=dataset.outputs if dataset else None,
+            seed=cell.seed)
+        return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
     try:
         network = build(cell.block, cell_family(cell), width=cell.width, depth=cell.depth, dataset=dataset,
                         block_options=cell.block_options, seed=cell.seed)

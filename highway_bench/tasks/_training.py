@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.clock import synchronise
 
 FINITE_EVERY = 25  # steps between looks at whether the loss is still finite: each look waits for the device
-BESIDE = frozenset({"rates", "threshold", "verdict", "dataset"})  # of a cell's recipe, but not of the training itself
+# Words of a cell's recipe that are not the training's own
+BESIDE = frozenset({"rates", "threshold", "verdict", "dataset", "layout", "evaluate", "mistakes", "together", "search"})
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 
 
@@ -30,12 +32,20 @@ class Recipe:
     momentum: float = 0.9
     decay: float = 0.1
     weight_decay: float = 0.0
+    epsilon: float = 1e-8  # Adam's
     clip: float | None = None  # largest norm of the whole gradient
+    last_batch: Literal["drop", "keep"] = "drop"  # what becomes of an epoch's last batch where it is incomplete
     steps: int = 500
 
     def __post_init__(self) -> None:
         if self.steps < 1 or not self.rate > 0 or not 0 < self.decay <= 1:
             raise BadInput("a recipe needs steps of at least 1, a rate above 0 and a decay above 0 and at most 1")
+        if self.last_batch not in ("drop", "keep"):
+            raise BadInput(f"a recipe's last_batch is drop or keep, not {self.last_batch!r}")
+
+    def steps_per_epoch(self, items: int, batch_size: int) -> int:
+        """Batches that an epoch over ``items`` has."""
+        return items // batch_size if self.last_batch == "drop" else math.ceil(items / batch_size)
 
     def optimiser_for(self, network: nn.Module) -> torch.optim.Optimizer:
         """The optimiser on all parameters; weight decay spares biases and gains, for it would pull gates open."""
@@ -47,7 +57,7 @@ class Recipe:
         if self.optimiser == "sgd":
             return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=True)
         if self.optimiser == "adam":
-            return torch.optim.Adam(groups, lr=self.rate, fused=True)
+            return torch.optim.Adam(groups, lr=self.rate, eps=self.epsilon, fused=True)
         raise BadInput(f"unknown optimiser {self.optimiser!r}; known: sgd, adam")
 
 
@@ -62,8 +72,9 @@ class Answers(NamedTuple):
 class Training:
     """One network being trained on one split. ``step`` is one step, synchronised at its end.
 
-    The batch order comes from ``seed`` alone: whole shuffled epochs, the last incomplete batch of each left out. Inputs
-    are cast to the network's dtype.
+    The batch order comes from ``seed`` alone: whole shuffled epochs, an incomplete last batch dropped or kept as the
+    recipe says. Inputs are cast to the network's dtype. ``watched``, where it is given, is evaluated after every epoch,
+    outside the clock.
     """
 
     network: nn.Module
@@ -72,8 +83,10 @@ class Training:
     recipe: Recipe
     batch_size: int
     seed: int
+    watched: Split | None = None
     losses: list[Tensor] = field(default_factory=list)
     times: list[float] = field(default_factory=list)  # seconds from the first step's start to each step's end
+    epochs: list[Answers] = field(default_factory=list)  # of ``watched``, after each epoch
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.train.inputs):
@@ -82,6 +95,7 @@ class Training:
         self.optimiser = self.recipe.optimiser_for(self.network)
         factor = self.recipe.decay ** (1 / self.recipe.steps)
         self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimiser, factor)
+        self.steps_per_epoch = self.recipe.steps_per_epoch(len(self.train.inputs), self.batch_size)
         self.batches = self._batches()
         self.network.train()
 
@@ -90,7 +104,7 @@ class Training:
         items = len(self.train.inputs)
         while True:
             shuffled = torch.randperm(items, generator=order)
-            yield from shuffled[: items - items % self.batch_size].split(self.batch_size)
+            yield from shuffled.split(self.batch_size)[: self.steps_per_epoch]
 
     def step(self) -> None:
         """One step: forward, loss, backward, update."""
@@ -117,6 +131,23 @@ class Training:
                 self.times.append(time.perf_counter() - start)
                 if len(self.losses) % FINITE_EVERY == 0 and not torch.isfinite(self.losses[-1]):
                     break
+                if self.watched is not None and len(self.losses) % self.steps_per_epoch == 0:
+                    before = time.perf_counter()
+                    self.epochs.append(evaluate(self.network, self.watched, self.target_kind))
+                    self.network.train()
+                    start += time.perf_counter() - before
+
+    def epoch_losses(self) -> list[float]:
+        """Mean training loss of each whole epoch so far, every item counting once: what frameworks print beside an
+        epoch, and not the loss of the network at its end."""
+        sizes = [self.batch_size] * self.steps_per_epoch
+        if self.recipe.last_batch == "keep":
+            sizes[-1] = len(self.train.inputs) - self.batch_size * (self.steps_per_epoch - 1)
+        weights = torch.tensor(sizes, dtype=torch.float64)
+        whole = len(self.losses) // self.steps_per_epoch
+        values = torch.tensor(self.history()[: whole * self.steps_per_epoch], dtype=torch.float64)
+        return [float((epoch * weights).sum() / weights.sum()) for epoch in values.split(self.steps_per_epoch)
+                if len(epoch) == self.steps_per_epoch]
 
     def history(self) -> list[float]:
         """Losses so far, up to and with the first that is not finite."""
@@ -164,6 +195,22 @@ def evaluate(network: nn.Module, split: Split, kind: TargetKind, *, batch_size: 
             right += int(((answers.argmax(-1) == targets) & real).sum())
             asked += int(real.sum())
     return Answers(total / items, right / asked if asked else None)
+
+
+@torch.no_grad()
+def mistakes(network: nn.Module, split: Split, most: int, *, batch_size: int = 500) -> list[tuple[int, int]]:
+    """The first ``most`` items of ``split`` whose class ``network`` gets wrong: (row, the class that it gave)."""
+    network.eval()
+    device, dtype = place_of(network)
+    found: list[tuple[int, int]] = []
+    for start in range(0, len(split.inputs), batch_size):
+        inputs, targets = (placed(part[start : start + batch_size], device, dtype) for part in split)
+        given = network(inputs).argmax(-1)
+        wrong = (given != targets).nonzero().flatten().tolist()
+        found += [(start + row, int(given[row])) for row in wrong]
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 def recipe_from(options: dict[str, Any]) -> Recipe:

@@ -19,11 +19,19 @@ from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
 from highway_bench.tasks._base import Measurement, Metric, Task, register_task
-from highway_bench.tasks._network import budget_mismatch, cell_network, count_parameters, dataset_options
-from highway_bench.tasks._training import EVALUATE_AT_MOST, Training, evaluate, recipe_from
+from highway_bench.tasks._network import (
+    budget_mismatch,
+    cell_family,
+    cell_network,
+    cell_spec,
+    count_parameters,
+    dataset_options,
+)
+from highway_bench.tasks._training import EVALUATE_AT_MOST, Training, evaluate, mistakes, recipe_from
 
 TAIL = 0.05  # share of the run whose mean loss is its final loss
 CURVE_POINTS = 50
+PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
 SEARCH_SEED = 1_000  # trials train on seeds of their own, so that a winner meets fresh ones
 
 
@@ -69,6 +77,10 @@ class Trainability(Task[TrainingWork]):
         Metric("test_accuracy", "1", "higher"),
         Metric("rate", "1"),
         Metric("loss", "nat", "lower"),
+        Metric("epoch_train_loss", "nat", "lower"),
+        Metric("epoch_test_loss", "nat", "lower"),
+        Metric("epoch_test_accuracy", "1", "higher"),
+        Metric("mistaken_for", "1"),
         Metric("budget_mismatch", "1"),
     )
 
@@ -106,10 +118,15 @@ class Trainability(Task[TrainingWork]):
         return 60.0 + 20.0 * self.estimate(cell)
 
     def estimate(self, cell: Cell) -> float:
-        """From a step's cost a layer as seen on one CPU core (milliseconds), which is a guess elsewhere."""
+        """From a step's cost a layer as seen on one CPU core (milliseconds), which is a guess elsewhere, and its
+        products where they are large."""
         unknown = 0.5 if cell.family_options.get("kind") == "vector" else 5.0  # a layer of the user's tells its kind
         milliseconds = {"dense": 0.2, "dense-pair": 0.3, "mlp": 0.5}.get(cell.family, unknown)
-        return 1.0 + milliseconds / 1e3 * cell.depth * int(cell.recipe.get("steps", 500))
+        layer = milliseconds / 1e3
+        if cell.family == "dense":
+            flops = 3 * cell_spec(cell).layer_flops(cell_family(cell), cell.width, positions=1)
+            layer = max(layer, flops * cell.batch_size / PRODUCT_RATE)
+        return 1.0 + layer * cell.depth * int(cell.recipe.get("steps", 500))
 
     def prepare(self, cell: Cell) -> TrainingWork:
         if cell.dataset is None:
@@ -118,7 +135,8 @@ class Trainability(Task[TrainingWork]):
         network = cell_network(cell)
         data = dataset.load(seed=cell.seed)
         recipe = recipe_from(dict(cell.recipe))
-        training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+        watched = data.test if watches_epochs(cell) else None
+        training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))
 
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
@@ -152,6 +170,31 @@ class Trainability(Task[TrainingWork]):
             yield one("test_accuracy", test.accuracy)
         for step, loss in curve(losses):
             yield Measurement(metric="loss", value=loss, axis="step", index=step, status=status, message=message)
+        if watches_epochs(cell):
+            for metric, values in epoch_values(work.training).items():
+                for epoch, value in enumerate(values, start=1):
+                    yield Measurement(metric=metric, value=value, axis="epoch", index=epoch, status=status,
+                                      message=message)
+        if finite and cell.recipe.get("mistakes"):
+            for row, given in mistakes(work.training.network, work.data.test, int(cell.recipe["mistakes"])):
+                yield Measurement(metric="mistaken_for", value=given, axis="test item", index=row, status=status)
+
+
+def watches_epochs(cell: Cell) -> bool:
+    """Whether ``cell`` is to be evaluated after every epoch; raises ``BadInput`` for a word that says neither."""
+    when = cell.recipe.get("evaluate", "end")
+    if when not in ("end", "epoch"):
+        raise BadInput(f"a recipe's evaluate is end or epoch, not {when!r}")
+    return bool(when == "epoch")
+
+
+def epoch_values(training: Training) -> dict[str, list[float | None]]:
+    """The curves by epoch: mean training loss while it ran, test loss and accuracy at its end."""
+    return {
+        "epoch_train_loss": list(training.epoch_losses()),
+        "epoch_test_loss": [answers.loss if math.isfinite(answers.loss) else None for answers in training.epochs],
+        "epoch_test_accuracy": [answers.accuracy for answers in training.epochs],
+    }
 
 
 def first_below(losses: Sequence[float], target: float, window: int) -> int | None:

@@ -37,7 +37,7 @@ def test_help_has_an_example(command: tuple[str, ...], invoke: Any) -> None:
 
 def test_every_command_is_there() -> None:
     assert {path[0] for path in COMMANDS if path} == {"list", "show", "run", "report", "results", "data", "new-block",
-                                                      "check", "history", "serve"}
+                                                      "check", "history", "serve", "reproduce"}
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -12,8 +12,16 @@ import pytest
 import sklearn.datasets
 import torch
 
-from highway_bench.data import make_dataset
-from highway_bench.data.mnist import SUMS, TEST_COUNTS, TRAIN_COUNTS, _load, fetch_openml_arrays, read_folder
+from highway_bench.data import Data, Split, make_dataset
+from highway_bench.data.mnist import (
+    SUMS,
+    TEST_COUNTS,
+    TRAIN_COUNTS,
+    _load,
+    drawn_anew,
+    fetch_openml_arrays,
+    read_folder,
+)
 from highway_bench.errors import BadInput
 
 
@@ -116,3 +124,19 @@ def test_another_table_is_refused(nowhere: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda name, **_: (images, labels))
     with pytest.raises(BadInput, match="does not have MNIST's counts of digits; set HIGHWAY_BENCH_DATA"):
         fetch_openml_arrays(nowhere)
+
+
+def test_a_test_set_drawn_anew_keeps_every_image_once() -> None:
+    digits = Split(torch.arange(40.0).reshape(40, 1, 1, 1), torch.arange(40))
+    data = Data(Split(*(part[:30] for part in digits)), Split(*(part[30:] for part in digits)))
+    drawn = drawn_anew(data, 0.25, seed=1)
+    assert (len(drawn.train.inputs), len(drawn.test.inputs)) == (30, 10)
+    assert sorted(torch.cat((drawn.train.targets, drawn.test.targets)).tolist()) == list(range(40))
+    assert torch.equal(drawn.test.inputs.flatten(), drawn.test.targets.float())
+    assert not torch.equal(drawn.test.targets, drawn_anew(data, 0.25, seed=2).test.targets)
+
+
+@pytest.mark.parametrize("share", [0, 1.5, "a quarter"])
+def test_an_impossible_share_is_refused(share: object) -> None:
+    with pytest.raises(BadInput, match="test_share"):
+        make_dataset("mnist", test_share=share)

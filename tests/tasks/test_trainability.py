@@ -130,7 +130,8 @@ def test_the_curve_is_means_of_equal_stretches() -> None:
 def test_a_real_run_on_digits(digits: MakeCell) -> None:
     found = run(digits(width=32, steps=150))
     values = scalars(found)
-    assert set(values) | {"loss"} == {metric.name for metric in TASK.metrics}
+    when_asked = {"epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy", "mistaken_for"}
+    assert set(values) | {"loss"} | when_asked == {metric.name for metric in TASK.metrics}
     assert values["success"] == 1.0
     assert float(values["final_loss"] or 9) < 0.23
     assert 0 < float(values["steps_to_threshold"] or 0) <= 150
@@ -139,6 +140,41 @@ def test_a_real_run_on_digits(digits: MakeCell) -> None:
     assert values["rate"] == 0.01
     losses = [m for m in found if m.metric == "loss"]
     assert (len(losses), losses[-1].index) == (50, 150)
+
+
+def test_epochs_are_watched_and_mistakes_named(digits: MakeCell) -> None:
+    cell = digits(width=32, steps=30)
+    items = len(TASK.prepare(cell).data.train.inputs)
+    steps = math.ceil(items / cell.batch_size)
+    recipe = {**cell.recipe, "evaluate": "epoch", "last_batch": "keep", "mistakes": 7, "steps": 2 * steps + 1}
+    found = run(cell.but(recipe=recipe))
+    by_epoch = {name: [m.value for m in found if m.metric == name] for name in (
+        "epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy")}
+    assert {name: len(values) for name, values in by_epoch.items()} == dict.fromkeys(by_epoch, 2)
+    assert float(by_epoch["epoch_train_loss"][1] or 9) < float(by_epoch["epoch_train_loss"][0] or 0)
+    wrong = [m for m in found if m.metric == "mistaken_for"]
+    assert len(wrong) == 7
+    test = TASK.prepare(cell).data.test
+    assert all(int(test.targets[int(m.index)]) != m.value for m in wrong)
+
+
+def test_a_kept_last_batch_counts_by_its_items(digits: MakeCell) -> None:
+    cell = digits(width=8, steps=1)
+    recipe = {**cell.recipe, "last_batch": "keep"}
+    training = TASK.prepare(cell.but(recipe=recipe)).training
+    items, size = len(training.train.inputs), training.batch_size
+    assert items % size
+    first = [next(training.batches) for _ in range(training.steps_per_epoch)]
+    assert sorted(torch.cat(first).tolist()) == list(range(items))
+    training.losses = [torch.tensor(0.0)] * (len(first) - 1) + [torch.tensor(1.0)]
+    assert training.epoch_losses() == [pytest.approx(items % size / items)]
+
+
+@pytest.mark.parametrize("word", [{"evaluate": "never"}, {"last_batch": "half"}])
+def test_words_that_a_recipe_does_not_know(digits: MakeCell, word: dict[str, str]) -> None:
+    cell = digits(steps=2)
+    with pytest.raises(BadInput, match=next(iter(word))):
+        run(cell.but(recipe={**cell.recipe, **word}))
 
 
 def test_a_rate_of_a_million_diverges(digits: MakeCell) -> None:

@@ -1,0 +1,106 @@
+"""``highway-bench reproduce``: published results, measured again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from highway_bench.cli._door import Interrupted
+from highway_bench.cli._output import console, print_json, print_table
+from highway_bench.cli._words import AsJson
+
+if TYPE_CHECKING:
+    from highway_bench.api.reproducing import Reproduced
+    from highway_bench.run.estimate import Estimate
+
+STORE = Path("reports/reproduce.sqlite")
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="Which; without one, all are listed.")] = None,
+    scale: Annotated[str | None, typer.Option(help="desk (default: a CPU, minutes) or paper (a GPU, hours), where "
+                                                   "there are both.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs to train.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials of a search, for every block and depth.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds of runs that count.")] = None,
+    depth: Annotated[list[int] | None, typer.Option(help="Depths, in the published counting.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda where there is one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")] = None,
+    store: Annotated[Path, typer.Option(help="The SQLite file that keeps the results.")] = STORE,
+    out: Annotated[Path, typer.Option(help="Where tables and figures are written.")] = Path("reports/reproduce"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Measure a published result again, and say what came of it: published, measured, verdict.
+
+    The cost is printed first. What the store has is not measured again, so the same command goes on where it was
+    interrupted.
+    """
+    from highway_bench.api import reproducing
+
+    if name is None:
+        print_table("Reproductions", ["name", "what", "source"],
+                    [[one.name, one.title, one.source] for one in reproducing.choices().values()])
+        return
+    asked = reproducing.asked_for(name, scale=scale, device=device, epochs=epochs,
+                                  steps=steps, trials=trials, seeds=seeds, depths=tuple(depth or ()))
+    words: dict[str, Any] = {"store": store, "workers": workers, "resume": not fresh}
+    told = reproducing.cost(name, asked, **words)
+    if not json or dry_run:
+        print_cost(told, store, as_json=json)
+    if dry_run:
+        return
+    from highway_bench.api import showing_progress
+
+    try:
+        with showing_progress() as on_event:
+            done = reproducing.reproduce(name, asked, out=out, on_event=on_event,
+                                         command=["highway-bench", *sys.argv[1:]], **words)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; what was measured is kept in {store}, and the same command goes on") from None
+    print_done(done, as_json=json)
+    raise typer.Exit(done.summary.exit_status)
+
+
+def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
+    """What is to be measured, and about how long it takes."""
+    left = len(told.cells) - told.stored
+    if as_json:
+        print_json({"cells": len(told.cells), "stored": told.stored, "seconds": told.seconds, "bytes": told.bytes})
+        return
+    from highway_bench.api.progress import duration
+
+    typer.echo(f"{len(told.cells)} cells, {told.stored} of them in {store} already" + (
+        f"; the other {left} take about {duration(told.seconds)}, and up to {told.bytes / 2**20:,.0f} MiB each"
+        if left else ""))
+
+
+def print_done(done: Reproduced, *, as_json: bool) -> None:
+    """Findings, tables, what was not attempted, and the files."""
+    if as_json:
+        print_json({
+            "name": done.reproduction.name,
+            "findings": [{"published": one.published, "source": one.source, "measured": one.measured,
+                          "rule": one.rule, "verdict": str(one.verdict)} for one in done.outcome.findings],
+            "files": done.files, "counts": {str(key): value for key, value in done.summary.counts.items()},
+        })
+        return
+    from highway_bench.report.console import print_table as print_shown
+
+    for shown in done.outcome.tables:
+        typer.echo()
+        print_shown(shown, console())
+    typer.echo()
+    print_table(done.reproduction.title, ["published", "measured", "verdict", "rule"],
+                [[one.published, one.measured, str(one.verdict), one.rule] for one in done.outcome.findings],
+                note=f"source: {done.reproduction.source}")
+    for left in done.reproduction.not_attempted:
+        typer.echo(f"not attempted: {left.published} ({left.source}): {left.why}")
+    typer.echo()
+    for file in done.files:
+        typer.echo(f"written: {file}")

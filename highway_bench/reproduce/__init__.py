@@ -1,0 +1,23 @@
+"""Published results, measured again: one a file."""
+
+from highway_bench.reproduce._base import (
+    Asked,
+    Finding,
+    NotAttempted,
+    Outcome,
+    Reproduction,
+    Verdict,
+    register_reproduction,
+    reproductions,
+)
+
+__all__ = [
+    "Asked",
+    "Finding",
+    "NotAttempted",
+    "Outcome",
+    "Reproduction",
+    "Verdict",
+    "register_reproduction",
+    "reproductions",
+]

@@ -1,0 +1,58 @@
+"""The lecture: its protocol, and the verdicts that given curves must get."""
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.lecture import PUBLISHED, STEPS_PER_EPOCH
+from highway_bench.results.schema import row
+
+LECTURE = reproductions.get("lecture")
+
+
+def rows_of(curves: dict[int, tuple[float, float]], accuracy: float) -> pd.DataFrame:
+    (cell,) = LECTURE.cells(Asked(epochs=max(curves)))
+    common: dict[str, Any] = cell.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": "d"}
+    rows = [row(**common, metric="test_accuracy", value=accuracy)]
+    for epoch, losses in curves.items():
+        for metric, loss in zip(("epoch_train_loss", "epoch_test_loss"), losses, strict=True):
+            rows.append(row(**common, metric=metric, axis="epoch", value=loss) | {"index": epoch})
+    return prepared(pd.DataFrame(rows))
+
+
+def test_the_protocol() -> None:
+    (cell,) = LECTURE.cells(Asked())
+    assert cell.recipe["steps"] == 3 * math.ceil(52_500 / 1_000) == 3 * STEPS_PER_EPOCH
+    assert (cell.depth, cell.width, cell.batch_size, cell.block_options) == (20, 784, 1_000, {"gate_bias": 0.0})
+    assert len({cell.seed for cell in LECTURE.cells(Asked(seeds=4))}) == 4
+
+
+def test_the_published_curves_reproduce_themselves() -> None:
+    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9830), Asked(epochs=50))
+    assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
+    assert [picture.name for picture in outcome.pictures] == ["lecture-curves"]
+
+
+def test_what_was_not_run_is_not_testable() -> None:
+    few = {epoch: PUBLISHED[epoch] for epoch in (1, 2, 3)}
+    verdicts = [one.verdict for one in LECTURE.outcome(rows_of(few, 0.9), Asked()).findings]
+    assert verdicts == [Verdict.REPRODUCED] * 6 + [Verdict.NOT_TESTABLE] * 5
+
+
+@pytest.mark.parametrize(("epoch", "place", "factor"), [(1, 0, 2.1), (2, 0, 0.4), (50, 0, 5.5), (49, 1, 1.6)])
+def test_a_loss_out_of_its_band_contradicts(epoch: int, place: int, factor: float) -> None:
+    losses = list(PUBLISHED[epoch])
+    losses[place] *= factor
+    outcome = LECTURE.outcome(rows_of(PUBLISHED | {epoch: (losses[0], losses[1])}, 0.9827), Asked(epochs=50))
+    contradicted = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
+    assert len(contradicted) == 1
+    assert f"epoch {epoch}:" in contradicted[0]
+
+
+def test_an_accuracy_out_of_its_band_contradicts() -> None:
+    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9770), Asked(epochs=50))
+    assert [one.verdict for one in outcome.findings][-1] == Verdict.CONTRADICTED
