@@ -77,6 +77,22 @@ def follow(session: nox.Session) -> None:
 
 
 @nox.session
+def reproduce(session: nox.Session) -> None:
+    """Measure a published result again; arguments go to highway-bench reproduce (-- figure1 --trials 40).
+
+    Without arguments all of them, each at desk scale: the slow proofs, about an hour on two cores. What the store has
+    is not measured again.
+    """
+    install(session, "-e", ".")
+    if session.posargs:
+        session.run("highway-bench", "reproduce", *session.posargs)
+        return
+    names = str(session.run("highway-bench", "reproduce", "--names", silent=True)).split()
+    for name in names:
+        session.run("highway-bench", "reproduce", name)
+
+
+@nox.session
 def history(session: nox.Session) -> None:
     """Measure a range of commits with asv (-- HEAD~10..HEAD), or record this machine's points (-- --record)."""
     install(session, "-e", ".", groups=("history",))

@@ -7,6 +7,7 @@ be used anywhere; with one, the whole network.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ from highway_bench.data import DataSet, make_dataset
 from highway_bench.ends import build_head, build_stem
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
+from highway_bench.families._padding import ReadsLengths, lengths_of, told_lengths
 
 
 class Stage(NamedTuple):
@@ -46,7 +48,11 @@ class Stack(nn.Module):
 
 class Network(nn.Module):
     """stem → body → head. ``pool_steps`` says that the head answers once for a whole sequence: it is given the mean
-    over steps, those of padding (token 0) left out."""
+    over steps, those of padding (token 0) left out.
+
+    ``padded`` inputs are tokens, whose padding stands at a row's end. Transforms that read other steps and ask for the
+    rows' lengths are told them, so that what they say of a text does not hang on how far it was padded.
+    """
 
     def __init__(self, stem: nn.Module, body: nn.Module, head: nn.Module, *, pool_steps: bool, padded: bool) -> None:
         super().__init__()
@@ -55,9 +61,11 @@ class Network(nn.Module):
         self.head = head
         self.pool_steps = pool_steps
         self.padded = padded
+        self.readers = [part for part in body.modules() if isinstance(part, ReadsLengths)] if padded else []
 
     def forward(self, inputs: Tensor) -> Tensor:
-        features = self.body(self.stem(inputs))
+        with told_lengths(self.readers, lengths_of(inputs)) if self.readers else nullcontext():
+            features = self.body(self.stem(inputs))
         if self.pool_steps and self.padded:
             real = (inputs != 0).unsqueeze(-1).to(features.dtype)
             features = (features * real).sum(-2) / real.sum(-2).clamp(min=1)
@@ -80,7 +88,7 @@ def build(block: str | type[Block], family: str | Family = "dense", *, width: in
     Instead of ``width`` and ``depth``, ``stages`` lists (depth, width[, stride]) of each stretch. ``change`` says how
     the dimension changes between them: ``plain`` puts a layer of the family without a connection there (the highway
     paper's way), ``pad`` zero-pads the carried path's features, ``subsample`` keeps evenly spaced ones; both drop
-    pixels.
+    pixels. ``project``, in families of images, carries by a 1×1 convolution and a norm.
 
     ``depth`` counts the layers that the block joins. ``seed``, if given, is set just before anything is built and
     leaves the global random state as it was. Raises ``BadInput`` on an unknown name or option, or an impossible width
@@ -127,18 +135,19 @@ def _assemble(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: 
 
 
 def build_body(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: Change,
-               options: Mapping[str, Any]) -> nn.Module:
-    """The stages' stacks in a row, with what changes the dimension between them."""
+               options: Mapping[str, Any], *, in_width: int | None = None) -> nn.Module:
+    """The stages' stacks in a row, with what changes the dimension between them, and before the first of them where
+    ``in_width`` is not its width."""
     total = sum(stage.depth for stage in stages)
     parts: list[nn.Module] = []
-    width, first = stages[0].width, 0
+    width, first = in_width or stages[0].width, 0
     for stage in stages:
-        in_width, stride = width, stage.stride
-        if change == "plain" and (in_width != stage.width or stride != 1):
+        stride = stage.stride
+        if change == "plain" and (width != stage.width or stride != 1):
             part = family.sublayers[0]
-            parts.append(part.transform(Site(part, stage.width, first, total, in_width=in_width, stride=stride)))
-            in_width, stride = stage.width, 1
-        parts.append(_build_stack(spec, family, stage, first, total, in_width, stride, change, options))
+            parts.append(part.transform(Site(part, stage.width, first, total, in_width=width, stride=stride)))
+            width, stride = stage.width, 1
+        parts.append(_build_stack(spec, family, stage, first, total, width, stride, change, options))
         width, first = stage.width, first + stage.depth
     return parts[0] if len(parts) == 1 else nn.Sequential(*parts)
 

@@ -23,10 +23,14 @@ def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Iterable[Ce
         if word not in known:
             raise UnknownName("recipe word", word, sorted(known))
     if recipe:
-        for cell in cells:
-            if cell.task == "trainability":
-                for run in tasks.get(cell.task).needs(cell) or (cell,):
-                    check_training(run.recipe)
+        waiting = [cell for cell in cells if cell.task == "trainability"]
+        seen = set(waiting)
+        for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
+            needed = tasks.get(cell.task).needs(cell)
+            if not needed:
+                check_training(cell.recipe)
+            waiting.extend(one for one in needed if one not in seen)
+            seen.update(needed)
 
 
 def check_training(recipe: Mapping[str, Any]) -> None:

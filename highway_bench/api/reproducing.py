@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
+import torch
 
 from highway_bench.api.checks import check_data
 from highway_bench.api.running import AnyPath, opened
@@ -54,9 +56,23 @@ def cost(name: str, asked: Asked, *, store: AnyPath | None, workers: int | None 
     Raises ``BadInput`` where the largest network does not fit this machine's memory.
     """
     cells = planned(name, asked)
+    lanes = workers or len(os.sched_getaffinity(0))
     there = store if store is not None and Path(store).exists() else None
     with opened(there, read_only=there is not None) as kept:
-        return estimate(cells, kept, workers=workers or len(os.sched_getaffinity(0)), resume=resume)
+        told = estimate(cells, kept, workers=lanes, resume=resume)
+    check_memory(name, asked, told.bytes)
+    return told
+
+
+def check_memory(name: str, asked: Asked, needed: int) -> None:
+    """Raise ``BadInput`` where one worker's network, or those that it trains together, are larger than the memory."""
+    if asked.device == "cuda":
+        there, place = torch.cuda.get_device_properties(0).total_memory, "the GPU"
+    else:
+        there, place = psutil.virtual_memory().total, "this machine"
+    if needed > there:
+        raise BadInput(f"{name} at scale {asked.scale} needs about {needed / 2**30:,.1f} GiB at once, and {place} has "
+                       f"{there / 2**30:,.1f} GiB")
 
 
 def reproduce(name: str, asked: Asked, *, store: AnyPath | None = None, out: AnyPath | None = None,

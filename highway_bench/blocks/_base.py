@@ -41,7 +41,8 @@ class BlockSpec:
     ``gates`` and ``norms`` count what one join asks its family for, ``leave_norms`` what the stack's end does;
     ``extra_parameters(width, joins)`` counts a whole stack's parameters beyond these. They are the closed form that
     tests hold the built network against. ``yardstick`` marks the block that others are compared with, ``core`` those
-    that the history follows over its whole grid. ``options`` are a variant's.
+    that the history follows over its whole grid, and ``control`` one that an experiment compares its subject with: no
+    profile or history takes it unasked. ``options`` are a variant's.
     """
 
     name: str
@@ -54,6 +55,7 @@ class BlockSpec:
     leave_norms: int = 0
     extra_parameters: Callable[[int, int], int] | None = None
     core: bool = False
+    control: bool = False
     yardstick: bool = False
     vmap: bool = True
     compile: bool = True
@@ -116,6 +118,14 @@ def register_block(name: str, **about: Any) -> Callable[[B], B]:
         return cls
 
     return register
+
+
+def register_control(name: str, **about: Any) -> Callable[[B], B]:
+    """``register_block`` for a control of one experiment: built, checked and listed as others are, but measured only
+    where it is asked for by name. A word of its own, so that the history, which reads names from the source, follows
+    it no more than a profile does.
+    """
+    return register_block(name, control=True, **about)
 
 
 def register_variant(name: str, cls: type[Block], *, summary: str, **options: Any) -> None:

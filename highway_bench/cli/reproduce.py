@@ -33,6 +33,7 @@ def reproduce(
     store: Annotated[Path, typer.Option(help="The SQLite file that keeps the results.")] = STORE,
     out: Annotated[Path, typer.Option(help="Where tables and figures are written.")] = Path("reports/reproduce"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Print the names of all, one a line.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -43,6 +44,9 @@ def reproduce(
     """
     from highway_bench.api import reproducing
 
+    if names:
+        typer.echo("\n".join(reproducing.choices()))
+        return
     if name is None:
         print_table("Reproductions", ["name", "what", "source"],
                     [[one.name, one.title, one.source] for one in reproducing.choices().values()])
@@ -75,9 +79,10 @@ def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
         return
     from highway_bench.api.progress import duration
 
-    typer.echo(f"{len(told.cells)} cells, {told.stored} of them in {store} already" + (
-        f"; the other {left} take about {duration(told.seconds)}, and up to {told.bytes / 2**20:,.0f} MiB each"
-        if left else ""))
+    typer.echo(f"cells: {len(told.cells)}, of which {told.stored} in {store} already")
+    if left:
+        typer.echo(f"cost:  about {duration(told.seconds)} for the other {left}, and up to "
+                   f"{told.bytes / 2**20:,.0f} MiB a worker")
 
 
 def print_done(done: Reproduced, *, as_json: bool) -> None:

@@ -32,7 +32,7 @@ class Family(ABC):
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
-    inits: ClassVar[tuple[Init, ...]] = ("default", "scaled-branch", "orthogonal")
+    inits: ClassVar[tuple[Init, ...]] = get_args(Init)
     vmap: ClassVar[bool] = True  # torch.func.vmap has rules for everything in it
     one_graph: ClassVar[bool] = True  # torch.compile makes one graph of it, with nothing left to eager code
     order_blind: ClassVar[bool] = False  # a sequence needs position codes, for H itself sees none

@@ -5,6 +5,8 @@
 | `default`       | He for ReLU and GELU, Glorot for the others (by the activation that follows) | the same | Glorot |
 | `scaled-branch` | as `default`             | `default` divided by √L       | Glorot           |
 | `orthogonal`    | orthogonal, gain √2 for ReLU and GELU, 1 for the others | the same       | Glorot           |
+| `uniform`       | as `default`, of the same variance but uniform | the same                 | Glorot           |
+| `small`         | normal with standard deviation 0.01, whatever the fan | the same          | Glorot           |
 
 L is the number of joins in the stack (layers × sublayers). Biases start at 0, a gate's at its own value.
 He: arXiv:1502.01852; Glorot: AISTATS 2010; division by √L: the variance of a residual sum stays bounded.
@@ -17,7 +19,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-Init = Literal["default", "scaled-branch", "orthogonal"]
+Init = Literal["default", "scaled-branch", "orthogonal", "uniform", "small"]
 Activation = Literal["relu", "gelu", "tanh", "sigmoid", "identity"]
 
 _MODULES: dict[Activation, type[nn.Module]] = {
@@ -27,6 +29,7 @@ _MODULES: dict[Activation, type[nn.Module]] = {
     "sigmoid": nn.Sigmoid,
     "identity": nn.Identity,
 }
+SMALL = 0.01  # standard deviation of the init called small
 _RECTIFIERS = ("relu", "gelu")  # they halve the second moment, which a gain of √2 makes good
 
 
@@ -43,6 +46,12 @@ def init_map_(weight: Tensor, activation: Activation, init: Init, *, joins: int 
     gain = math.sqrt(2.0) if activation in _RECTIFIERS else 1.0
     if init == "orthogonal":
         nn.init.orthogonal_(weight, gain=gain)
+    elif init == "small":
+        nn.init.normal_(weight, std=SMALL)
+    elif init == "uniform" and activation in _RECTIFIERS:
+        nn.init.kaiming_uniform_(weight, nonlinearity="relu")
+    elif init == "uniform":
+        nn.init.xavier_uniform_(weight)
     elif activation in _RECTIFIERS:
         nn.init.kaiming_normal_(weight, nonlinearity="relu")
     else:

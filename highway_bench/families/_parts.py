@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -49,11 +49,24 @@ def init_gates_(module: nn.Linear | nn.Conv2d, site: Site, gates: Sequence[Gate]
         init_gate_(weight, bias, gate.start(site))
 
 
+class Beside(nn.Module):
+    """Several modules on the same input, their outputs joined on one axis."""
+
+    def __init__(self, parts: Iterable[nn.Module], axis: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([part(x) for part in self.parts], dim=self.axis)
+
+
 class Carry(nn.Module):
     """A carried path that changes dimension without parameters: every ``stride``-th pixel, then the features.
 
     ``pad`` appends zeros to the features (arXiv:1512.03385, option A); ``subsample`` keeps evenly spaced ones. Where
-    ``change`` is ``plain`` the network puts a plain layer there instead (arXiv:1505.00387, §2.1), and no carry exists.
+    ``change`` is ``plain`` the network puts a plain layer there instead (arXiv:1505.00387, §2.1), and no carry exists;
+    ``project`` has parameters, and its family makes it.
     """
 
     kept: Tensor | None  # the places of the features that stay
@@ -61,6 +74,9 @@ class Carry(nn.Module):
     def __init__(self, site: Site, kind: Kind) -> None:
         super().__init__()
         grows = site.width - site.in_width
+        if site.change == "project":
+            raise BadInput(f"family {site.family.name!r} has no projection of its carried path; use pad, subsample or "
+                           "plain")
         if site.change == "pad" and grows < 0:
             raise BadInput(f"zero-padding cannot make {site.in_width} features {site.width}; use subsample or plain")
         if site.change == "subsample" and grows > 0:

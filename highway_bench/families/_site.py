@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from highway_bench.families._base import Transform
 
 Kind = Literal["vector", "image", "sequence"]
-Change = Literal["plain", "pad", "subsample"]
-CHANGES: tuple[Change, ...] = ("plain", "pad", "subsample")
+Change = Literal["plain", "pad", "subsample", "project"]
+CHANGES: tuple[Change, ...] = ("plain", "pad", "subsample", "project")
 
 FEATURE_AXIS: dict[Kind, int] = {"vector": -1, "sequence": -1, "image": -3}
 

@@ -39,11 +39,20 @@ class ImageTransform(Transform):
     def norm(self, features: int) -> nn.Module:
         return nn.BatchNorm2d(features) if self.norm_kind == "batch" else nn.GroupNorm(1, features)
 
-    def convolution(self, inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
-        """A convolution whose zero-padding keeps the size (divided by ``stride``), its bias at zero."""
-        module = nn.Conv2d(inputs, outputs, self.kernel, stride=stride, padding=self.kernel // 2)
-        assert module.bias is not None
-        nn.init.zeros_(module.bias)
+    def carry(self, site: Site) -> nn.Module:
+        """As in every family; ``project`` is a 1×1 convolution without bias, then a norm (arXiv:1512.03385, option B).
+        """
+        if site.keeps_shape or site.change != "project":
+            return super().carry(site)
+        projection = nn.Conv2d(site.in_width, site.width, kernel_size=1, stride=site.stride, bias=False)
+        init_map_(projection.weight, "identity", "default")
+        return nn.Sequential(projection, self.norm(site.width))
+
+    def convolution(self, inputs: int, outputs: int, stride: int = 1, *, bias: bool = True) -> nn.Conv2d:
+        """A convolution whose zero-padding keeps the size (divided by ``stride``), its bias, if any, at zero."""
+        module = nn.Conv2d(inputs, outputs, self.kernel, stride=stride, padding=self.kernel // 2, bias=bias)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
         return module
 
 

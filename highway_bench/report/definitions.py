@@ -70,6 +70,49 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "The floor is the time that this device's own measured matrix-product rate and copy "
         "bandwidth would allow. The share is what of it is reached; time ÷ floor is its inverse.",
     ),
+    (
+        "healthy, vanishes, explodes",
+        "What the start does before any training. Forward: the root mean square (RMS) of the activations x_l after "
+        "each layer, against the first layer's input x₀; the signal vanishes at the first layer where it is less than "
+        "a hundredth of that, and explodes where it is more than a hundred times it, or no finite number. Backward: "
+        "the same of the gradient dL/dx_l from the last layer down. Each verdict is that of most seeds; “4 of 5” says "
+        "how many, “(9–10)” at which layers where they differ. It tells where training starts, not where it ends.",
+    ),
+    (
+        "gain",
+        "What every weight matrix of the layers, those of gates too, is multiplied by at the start.",
+    ),
+    (
+        "gradient ÷, signal ×",
+        "RMS of dL/dx₀ over that of dL/dx_L, and of x_L over that of x₀: 1 where the layers change no size.",
+    ),
+    (
+        "mean T, T + C, saturated gates",
+        "Mean of the transform gate at the start; of its sum with a carry gate of its own; and the share of gates "
+        "within 0.05 of 0 or 1, which hardly move.",
+    ),
+    (
+        "ξ",
+        "Layers over which the cosine between two inputs' activations settles, from a least-squares fit of "
+        "c* + a·exp(−l/ξ); none where it settles otherwise or changes by less than 0.05. About 6 ξ layers are said to "
+        "be the depth to which inputs can still be told apart (arXiv:1611.01232).",
+    ),
+    (
+        "log₁₀ s, ‖J‖²/d",
+        "Of the Jacobian J = dx_L/dx₀ of d numbers: the decades between its largest and smallest singular value, or "
+        "its rank where some are zero at float64's precision; and the mean of their squares, at more than 128 numbers "
+        "an item from products with random vectors.",
+    ),
+    (
+        "shattering",
+        "Mean cosine between the gradients dL/dx₀ at neighbouring inputs, 32 on a line between two: near 1 where the "
+        "gradient is smooth, near 0 where it is as noise (arXiv:1702.08591).",
+    ),
+    (
+        "stands still",
+        "Over the first steps of training: a layer whose ‖ΔW‖/‖W‖ is less than a hundredth of that of the layer which "
+        "moves most.",
+    ),
     ("FLOP", "A multiply-add is two."),
     ("bytes a layer", "Activations that one layer keeps for the backward pass."),
     ("no verdict", "One short run, to see that the loss falls at all. It says nothing on depth and ranks nothing."),

@@ -11,6 +11,7 @@ from highway_bench.report import present
 from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
 from highway_bench.report.number import NONE, between, listed, quantity, three
 from highway_bench.report.present import Entry, Record, Shown
+from highway_bench.report.signal_tables import start_tables, whole_start_table
 from highway_bench.report.tables import failures, memory_table, summary, throughput_table, trainability_table
 from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
 from highway_bench.report.tables.words import contest_name, contest_text, size_text
@@ -20,7 +21,7 @@ MOST = 1_000  # rows of a table on the page; a store may have tens of thousands
 
 
 def summary_tables(rows: pd.DataFrame) -> list[Shown]:
-    """The summary, a table a contest; what is the same in every row is said once, in the note."""
+    """The summary, a table a contest, then those of starts; what is the same in every row is said once, in the note."""
     cost = [
         present.ratio(
             "step_ratio", "step ÷ plain's", "ratio_low", "ratio_high", "step time over plain's, 95 % interval"
@@ -46,7 +47,8 @@ def summary_tables(rows: pd.DataFrame) -> list[Shown]:
         title = contest_name(contest) if ladder else f"{contest_name(contest)}, depth {contest['at_depth']}"
         notes = _notes(contest, part, ladder) + ([_step(rows_of(timed)[0])] if alike else [])
         found.append(present.shown(f"summary-{len(found) + 1}", title, part, columns, note=" ".join(notes)))
-    return found
+    frame = prepared(rows)
+    return found + (start_tables(frame) if (frame["task"] == "propagation").any() else [])
 
 
 def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[str]:
@@ -170,6 +172,8 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
         present.shown("trainability", "Trainability, a row a depth", trainability_table(frame), rungs, most=MOST),
         present.shown("runs", "Trainability, a row a run", runs(frame), single, most=MOST),
     ]
+    if (frame["task"] == "propagation").any():
+        tables.append(whole_start_table(frame, MOST))
     return [table for table in tables if table.entries]
 
 

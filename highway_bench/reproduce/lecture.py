@@ -17,7 +17,7 @@ from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report import present
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, panels, settings
+from highway_bench.report.figures._base import head, joined, log_axis, panels, settings
 from highway_bench.report.frame import scalar
 from highway_bench.report.number import three
 from highway_bench.report.style import KNOWN
@@ -153,7 +153,7 @@ def _curves(curves: pd.DataFrame) -> Picture:
             axes.plot(table.index, table[metric], color=colour, marker="o" if last < 10 else None)
             axes.plot(list(dots), [losses[place] for losses in dots.values()], color=colour, marker="x", markersize=8,
                       markeredgewidth=1.6, linestyle="none")
-        axes.set_yscale("log")
+        log_axis(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss, nat (log)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from highway_bench.cell import Cell
@@ -14,6 +15,7 @@ from highway_bench.run.digest import SourceTree, cell_digest, modules_of
 from highway_bench.run.job import Job
 from highway_bench.run.machine import machine_identity, torch_version
 from highway_bench.run.verdict import verdict
+from highway_bench.search.checkpoint import sweep
 from highway_bench.tasks._base import Task, tasks
 
 
@@ -86,11 +88,23 @@ class Backlog:
 
     def jobs(self, items: Sequence[Item], plugins: Sequence[str]) -> list[Job]:
         """``items`` in groups. Jobs that run side by side come longest first, so that none is left alone at the end."""
+        if not self.resume:
+            sweep(self.checkpoints, {item.digest for item in items})
         groups: dict[Hashable, list[Item]] = {}
         for item in items:
             groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
         in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
-        return [_job(group, plugins) for group in in_order]
+        return [_job(group, plugins, self.checkpoints) for group in in_order]
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder beside the store in which long measurements keep their state; made when one does."""
+        return self.store.path.with_name(f"{self.store.path.name}.checkpoints")
+
+    def sweep(self) -> None:
+        """Once a run is over: remove checkpoints whose cells have all ended."""
+        if self.checkpoints.is_dir():
+            sweep(self.checkpoints, {key for key, status in self.store.digests().items() if status not in FAILURES})
 
     def _is_fresh(self, item: Item) -> bool:
         return item.status is None and not item.chosen and all(self.items[need].status for need in item.needs)
@@ -119,9 +133,10 @@ def _estimate(group: Sequence[Item]) -> float:
     return sum(item.task.estimate(item.ran) for item in group)
 
 
-def _job(group: Sequence[Item], plugins: Sequence[str]) -> Job:
+def _job(group: Sequence[Item], plugins: Sequence[str], checkpoints: Path) -> Job:
     first = group[0]
     modes = "+".join(sorted({item.ran.mode for item in group}))
     return Job(task=first.task.name, keys=tuple(item.digest for item in group), cells=tuple(item.ran for item in group),
                mode=modes, threads=first.ran.threads, alone=first.task.alone,
-               timeouts=tuple(item.task.timeout(item.ran) for item in group), plugins=tuple(plugins))
+               timeouts=tuple(item.task.timeout(item.ran) for item in group), plugins=tuple(plugins),
+               checkpoints=checkpoints.absolute())

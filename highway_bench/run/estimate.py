@@ -45,7 +45,8 @@ def cell_bytes(cell: Cell) -> int:
     """Bytes that ``cell`` needs for its network and one step of it, roughly; the process and its libraries aside.
 
     Weights, and with a backward pass gradients and an optimiser's state; then, at every position and for every item of
-    the batch, the maps that are kept until the backward pass. A forward pass keeps one layer's at a time.
+    the batch, the maps that are kept until the backward pass. A forward pass keeps one layer's at a time. Networks that
+    are trained together count as many times.
     """
     family, spec = make_family(cell.family, **cell.family_options), blocks.get(cell.block)
     item = DTYPES[cell.dtype].itemsize
@@ -55,7 +56,8 @@ def cell_bytes(cell: Cell) -> int:
     backward = cell.phase != "forward"
     layers = cell.depth if backward else 1
     copies = 4 if backward else 1  # weights, gradients, momentum, and the start that timing goes back to
-    return round(item * (copies * weights + layers * sum(joins) * cell.batch_size * positions_of(family, cell)))
+    together = int(cell.recipe.get("together", 1))
+    return together * round(item * (copies * weights + layers * sum(joins) * cell.batch_size * positions_of(family, cell)))
 
 
 def kept_features(part: Transform, width: int) -> float:

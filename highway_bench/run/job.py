@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -18,7 +19,7 @@ class Job:
 
     ``alone`` says that nothing else may run beside it. ``timeouts`` are seconds a cell; the job has their sum.
     ``mode`` joins the cells' modes with ``+``. ``unpaired`` is why a cell of a paired group is run singly; its rows
-    say so.
+    say so. ``checkpoints`` is the folder in which a long measurement may keep its state, under the cells' keys.
     """
 
     task: str
@@ -30,6 +31,7 @@ class Job:
     timeouts: tuple[float, ...]
     plugins: tuple[str, ...] = ()
     unpaired: str | None = None
+    checkpoints: Path | None = None
 
     @property
     def timeout(self) -> float:

@@ -20,6 +20,8 @@ from highway_bench.run.profiles import Grid, Profile, get_profile
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import cell_device, cell_dtype, dataset_options, default_device, positions_of
 
+SEEDED = ("trainability", "propagation")  # tasks of which a cell has a seed and may have a data set, but no phase
+
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
@@ -123,7 +125,7 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Planned]:
     for family in grid_families(grid, selection):
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         widths = selection.widths or (sizes.widths[family.kind],)
-        places = itertools.product(grid.depths, lengths, grid.phases, selection.dtypes or ("float32",), grid.modes,
+        places = itertools.product(grid.depths, lengths, grid.phases, selection.dtypes or grid.dtypes, grid.modes,
                                    grid.seeds, widths, names)
         for depth, seq_len, phase, dtype, mode, seed, nominal, name in places:
             cell = Cell(task=grid.task, block=name, block_options=block_options(name, selection), family=family.name,
@@ -140,16 +142,16 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Planned]:
 
 def overridden(grid: Grid, selection: Selection) -> Grid:
     """``grid`` with the selection's values in place of its own."""
-    trains = grid.task == "trainability"
-    dataset = (selection.dataset if trains else None) or grid.dataset
+    seeded = grid.task in SEEDED
+    dataset = (selection.dataset if seeded else None) or grid.dataset
     has_length = dataset is None or "length" in datasets.get(dataset).options
     changes: dict[str, Any] = {
         "depths": selection.depths or None,
-        "seq_lens": (selection.seq_lens or None) if has_length else None,
-        "phases": (selection.phases or None) if not trains else None,
-        "modes": (selection.modes or None) if not trains else None,
-        "seeds": (selection.seeds or None) if trains else None,
-        "dataset": selection.dataset if trains else None,
+        "seq_lens": (selection.seq_lens or None) if has_length else (None,),
+        "phases": (selection.phases or None) if not seeded else None,
+        "modes": (selection.modes or None) if not seeded else None,
+        "seeds": (selection.seeds or None) if seeded else None,
+        "dataset": selection.dataset if seeded else None,
         "match": selection.match,
         "recipe": {**grid.recipe, **selection.recipe} if selection.recipe else None,
     }
@@ -157,9 +159,11 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
 
 
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
-    """The grid's blocks that the selection keeps, the yard-stick first."""
+    """The grid's blocks that the selection keeps, the yard-stick first. A control stays out of a grid and a selection
+    that do not name it in full: no wildcard asks for one."""
     names = [name for name in blocks.select(*grid.blocks)
              if not selection.blocks or name in blocks.select(*selection.blocks)]
+    names = [name for name in names if not blocks.get(name).control or name in (*grid.blocks, *selection.blocks)]
     return sorted(names, key=lambda name: not blocks.get(name).yardstick)
 
 

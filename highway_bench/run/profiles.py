@@ -32,7 +32,10 @@ TIMED_GPU = Sizes({"vector": 1024, "image": 128, "sequence": 512}, {"vector": 10
                   snap=64)
 SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image": 2, "sequence": 2}, snap=8)
 TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "image": 100, "sequence": 100})
+PROBED = Sizes({"vector": 71, "image": 8, "sequence": 32}, {"vector": 64, "image": 4, "sequence": 4})
 CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
+
+GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # of the weights at the start, times those of the init
 
 SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks like the upper end, deep plain ones the lower
 
@@ -54,6 +57,7 @@ class Grid:
     on_gpu: Sizes | None = None
     seq_lens: Sequence[int | None] = (None,)
     phases: Sequence[Phase | None] = (None,)
+    dtypes: Sequence[str] = ("float32",)
     modes: Sequence[Mode] = ("eager",)
     seeds: Sequence[int] = (0,)
     match: Match = "params"
@@ -102,6 +106,24 @@ def short_curve(*, steps: int, **grid: Any) -> Grid:
                    **grid})
 
 
+def start(*, gain: float = 1.0, **grid: Any) -> Grid:
+    """Signal and gradient at the start, weights ``gain`` times those of the init; sizes of Figure 1's networks."""
+    return Grid(**{"task": "propagation", "dtypes": ("float64",), "on_cpu": PROBED, "recipe": {"gain": gain}, **grid})
+
+
+def sweep(**grid: Any) -> tuple[Grid, ...]:
+    """Gains below and above one under each non-linearity: whether a stack keeps its signal is theirs to decide, unless
+    the connection does."""
+    return tuple(start(gain=gain, families=("dense",), family_options={"activation": activation}, **grid)
+                 for activation in ("relu", "tanh", "sigmoid") for gain in GAINS)
+
+
+def first_steps(*, steps: int, **grid: Any) -> Grid:
+    """What the first steps of plain SGD on real data change in each layer, at one small rate for all."""
+    recipe = {"gain": 1.0, "optimiser": "sgd", "rate": 0.01, "momentum": 0.0, "decay": 1.0, "steps": steps}
+    return start(**{"dataset": "digits", "statuses": OUTCOMES, **grid, "recipe": recipe})
+
+
 OTHER_FAMILIES = ("conv", "conv-pair", "mlp", "bilstm", "attention", "transformer")
 
 SMOKE = Profile("smoke", "every combination once, under a minute: does it all still run?", (
@@ -112,6 +134,8 @@ SMOKE = Profile("smoke", "every combination once, under a minute: does it all st
     ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
     short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
     short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
+    start(depths=(2,), on_cpu=SMALL),
+    first_steps(steps=2, families=("dense",), depths=(2,), on_cpu=SMALL),
 ))
 
 STANDARD = Profile("standard", "the answer on two CPU cores within ten minutes", (
@@ -126,6 +150,12 @@ STANDARD = Profile("standard", "the answer on two CPU cores within ten minutes",
     ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), blocks=("residual",),
            family_options={"init": "scaled-branch"}, depths=(10, 20, 50, 100)),
     short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
+    start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
+    start(families=("dense-pair", *OTHER_FAMILIES), depths=(10,), seeds=range(3), seq_lens=(16,)),
+    *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
+    first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3)),
+    first_steps(steps=5, families=("dense",), family_options={"activation": "sigmoid"}, blocks=("plain", "highway"),
+                depths=(50,), seeds=range(3)),
 ))
 
 FULL = Profile("full", "everything, ten seeds: for a GPU or a night", (
@@ -143,6 +173,13 @@ FULL = Profile("full", "everything, ten seeds: for a GPU or a night", (
     short_curve(steps=500, families=OTHER_FAMILIES, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
     short_curve(steps=2_000, families=("bilstm", "attention", "transformer"), depths=(2, 4), dataset="adding",
                 seq_lens=(50, 100), seeds=range(3)),
+    start(families=("dense", "dense-pair", "mlp"), depths=(10, 50, 100, 200), seeds=range(10)),
+    start(families=("conv", "conv-pair", "bilstm", "attention", "transformer"), depths=(10, 50), seeds=range(5)),
+    *sweep(depths=(10, 50), seeds=range(10)),
+    first_steps(steps=10, families=("dense", "dense-pair"), depths=(10, 50, 100), seeds=range(5)),
+    first_steps(steps=10, families=("dense",), family_options={"activation": "sigmoid"}, depths=(10, 50),
+                seeds=range(5)),
+    first_steps(steps=10, families=OTHER_FAMILIES, depths=(10,), seeds=range(5)),
 ))
 
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FULL)}

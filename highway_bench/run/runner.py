@@ -77,6 +77,7 @@ def run_cells(cells: Iterable[Cell], store: Store, *, workers: int | None = None
         finally:
             run.close()
     backlog.check_all_ended()
+    backlog.sweep()
     return run.summary()
 
 

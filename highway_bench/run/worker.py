@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +20,7 @@ from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.run.job import CellResult, Job
 from highway_bench.run.verdict import stored, verdict, worst
+from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks._base import Outcome, Task, tasks
 
 _unready: Exception | None = None  # why ``start`` could not get this process ready
@@ -64,7 +65,7 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
     waiting = list(range(len(job.cells)))
     began = time.perf_counter()
     try:
-        for outcome in task.measure_group(job.cells):
+        for outcome in _outcomes(task, job):
             seconds, began = time.perf_counter() - began, time.perf_counter()
             for place in [place for place in waiting if job.cells[place] == outcome.cell]:
                 _end(out, _result(task, place, outcome, seconds))
@@ -83,6 +84,12 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
     for place in waiting:
         _end(out, CellResult.without_values(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
     return ""
+
+
+def _outcomes(task: Task[Any], job: Job) -> Iterator[Outcome]:
+    if job.checkpoints is None:
+        return task.measure_group(job.cells)
+    return task.resume_group(job.cells, Kept(job.checkpoints, dict(zip(job.cells, job.keys, strict=True))))
 
 
 def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> CellResult:

@@ -64,7 +64,8 @@ def block_text(name: str) -> str:
 
 def taken_names() -> set[str]:
     """Names of the package's blocks, and of those that other packages register, without importing either."""
-    own = literal_names(BLOCKS, "register_block") + literal_names(BLOCKS, "register_variant")
+    words = ("register_block", "register_control", "register_variant")
+    own = [name for word in words for name in literal_names(BLOCKS, word)]
     return {*own, *(point.name for point in entry_points(group="highway_bench.blocks"))}
 
 

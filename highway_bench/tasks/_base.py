@@ -10,11 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from highway_bench.cell import Cell
 from highway_bench.registry import Registry
 from highway_bench.results.schema import Status
+
+if TYPE_CHECKING:
+    from highway_bench.search.checkpoint import Kept
 
 Better = Literal["lower", "higher", ""]
 
@@ -138,6 +141,10 @@ class Task(ABC, Generic[W]):
                     work.close()
             except Exception as error:  # the worker gives it a status and a row
                 yield Outcome(cell, error=error)
+
+    def resume_group(self, cells: Sequence[Cell], kept: Kept) -> Iterator[Outcome]:
+        """As ``measure_group``, from where ``kept`` has the state of these cells; by default nothing is kept."""
+        return self.measure_group(cells)
 
 
 tasks: Registry[Task[Any]] = Registry("task", package="highway_bench.tasks")

@@ -64,20 +64,23 @@ def cell_network(cell: Cell) -> nn.Module:
     Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
     family and the data set make no network together.
     """
+    return started_network(cell).to(device=cell_device(cell), dtype=cell_dtype(cell))
+
+
+def started_network(cell: Cell) -> nn.Module:
+    """``cell_network`` before it is brought anywhere: on torch's default device, in float32."""
     dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
     layout = cell.recipe.get("layout")
     if layout is not None:
-        network = layouts.get(layout).build(
+        return layouts.get(layout).build(
             cell.block, cell_family(cell), width=cell.width, depth=cell.depth, options=cell.block_options,
             inputs=dataset.input_shape if dataset else None, outputs=dataset.outputs if dataset else None,
             seed=cell.seed)
-        return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
     try:
-        network = build(cell.block, cell_family(cell), width=cell.width, depth=cell.depth, dataset=dataset,
-                        block_options=cell.block_options, seed=cell.seed)
+        return build(cell.block, cell_family(cell), width=cell.width, depth=cell.depth, dataset=dataset,
+                     block_options=cell.block_options, seed=cell.seed)
     except Incompatible as reason:
         raise Skip(str(reason)) from reason
-    return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
 
 
 def dataset_options(cell: Cell) -> dict[str, Any]:

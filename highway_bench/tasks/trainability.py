@@ -2,13 +2,17 @@
 
 A run succeeds if every loss is finite and the mean of the last 5 % of training losses is at most ``threshold`` (a
 tenth) of the constant predictor's. The learning rate is tuned a depth: every block gets the same trials over the same
-rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only those runs count.
+rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only those runs count. A
+recipe with a ``search`` draws more than the rate at random; see ``_search``.
+
+With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster. Each
+still has rows of its own, ``together`` says how many there were, and its seconds are its equal share of the time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -18,7 +22,10 @@ from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
-from highway_bench.tasks._base import Measurement, Metric, Task, register_task
+from highway_bench.search.checkpoint import Checkpoint, Kept
+from highway_bench.search.population import NotStackable, Population
+from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
+from highway_bench.tasks._ladder import check_rung, rung_below
 from highway_bench.tasks._network import (
     budget_mismatch,
     cell_family,
@@ -27,23 +34,26 @@ from highway_bench.tasks._network import (
     count_parameters,
     dataset_options,
 )
+from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
+from highway_bench.tasks._together import most_together, one_by_one, shape, stacks
 from highway_bench.tasks._training import EVALUATE_AT_MOST, Training, evaluate, mistakes, recipe_from
 
 TAIL = 0.05  # share of the run whose mean loss is its final loss
 CURVE_POINTS = 50
 PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
-SEARCH_SEED = 1_000  # trials train on seeds of their own, so that a winner meets fresh ones
 
 
 @dataclass
 class TrainingWork:
-    """A training run ready to start. ``step`` is one training step."""
+    """A training run ready to start. ``step`` is one training step; ``together`` networks train as one with it."""
 
     training: Training
     data: Data
     dataset: DataSet
     params: int
     flops_per_item: float | None = None
+    together: int = 1
+    checkpoint: Checkpoint | None = None
 
     @property
     def items(self) -> int:
@@ -51,6 +61,13 @@ class TrainingWork:
 
     def step(self) -> None:
         self.training.step()
+
+    def run(self) -> None:
+        """Train to the end, as far as that is not done, and keep a state now and then."""
+        if (checkpoint := self.checkpoint) is None:
+            self.training.run()
+        else:
+            self.training.run(lambda: checkpoint.offer([self.training]))
 
     def restore(self) -> None:
         """Nothing: a run goes on where it is."""
@@ -82,10 +99,24 @@ class Trainability(Task[TrainingWork]):
         Metric("epoch_test_accuracy", "1", "higher"),
         Metric("mistaken_for", "1"),
         Metric("budget_mismatch", "1"),
+        Metric("together", "1"),  # networks that were trained as one; 1 for a network by itself
     )
 
+    def group(self, cell: Cell) -> Hashable:
+        """Cells of one shape that may train as one, at most as many as their recipe says."""
+        most = most_together(cell)
+        if most < 2 or one_by_one(cell) is not None:
+            return cell.key
+        return shape(cell).key, cell.trial is None, (cell.seed if cell.trial is None else cell.trial) // most
+
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
-        """The search's trials, where the rate is to be tuned: one a rate, with one seed."""
+        """The trials of a search, and the rung below on a ladder."""
+        return (*rung_below(cell), *self.trials(cell))
+
+    def trials(self, cell: Cell) -> tuple[Cell, ...]:
+        """The search's trials: those drawn, or one a rate, with one seed, where the rate is to be tuned."""
+        if "search" in cell.recipe:
+            return tuple(trial_cell(cell, trial) for trial in trials_of(cell))
         if cell.recipe.get("rate") != "tuned":
             return ()
         rates = cell.recipe.get("rates")
@@ -96,22 +127,26 @@ class Trainability(Task[TrainingWork]):
                      for trial, rate in enumerate(rates))
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        """The cell at the rate of the lowest final loss; the smallest rate where every trial diverged.
+        """The cell with the hyper-parameters of the lowest final loss; of the smallest rate where every trial diverged.
 
-        Raises ``BadInput`` where a trial did not finish: its block would be tuned on fewer rates than others.
+        Raises ``BadInput`` where a trial did not finish: its block would be tuned on fewer trials than others. Raises
+        ``Skip`` on a ladder whose rung below trained at no seed.
         """
-        trials = self.needs(cell)
+        check_rung(cell, found)
+        trials = self.trials(cell)
         if not trials:
             return cell
         scored = []
-        for trial in trials:
+        for place, trial in enumerate(trials):
             ended = found.get(trial, {})
             if ended.get("success") is None:  # a run that diverged has no final loss, but it has failed to succeed
                 cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
                 raise BadInput(f"the search's trial at rate {trial.recipe['rate']} did not finish")
-            scored.append((ended.get("final_loss"), trial.recipe["rate"]))
-        finite = [(loss, rate) for loss, rate in scored if loss is not None]
-        rate = min(finite)[1] if finite else min(rate for _, rate in scored)
+            scored.append((ended.get("final_loss"), trial.recipe["rate"], place))
+        finite = [(loss, rate, place) for loss, rate, place in scored if loss is not None]
+        _, rate, place = min(finite) if finite else min((math.inf, rate, place) for _, rate, place in scored)
+        if "search" in cell.recipe:
+            return with_trial(cell, trials_of(cell)[place])
         return cell.but(recipe={**cell.recipe, "rate": rate})
 
     def timeout(self, cell: Cell) -> float:
@@ -139,8 +174,32 @@ class Trainability(Task[TrainingWork]):
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))
 
+    def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+        return self.resume_group(cells, None)
+
+    def resume_group(self, cells: Sequence[Cell], kept: Kept | None) -> Iterator[Outcome]:
+        """The group in stacks that train as one; each goes on from its checkpoint and removes it at its end."""
+        for stack in stacks(cells, kept):
+            works: dict[Cell, TrainingWork] = {}
+            for cell in stack:
+                try:
+                    works[cell] = self.prepare(cell)
+                except Exception as error:  # the worker gives it a status and a row
+                    yield Outcome(cell, error=error)
+            train(works, kept)
+            for cell, work in works.items():
+                try:
+                    yield Outcome(cell, tuple(self.measure(work, cell)), work.params, work.flops_per_item)
+                except Exception as error:
+                    yield Outcome(cell, error=error)
+                finally:
+                    work.close()
+            if kept is not None:
+                for cells_of_one in (works, *([cell] for cell in works)):
+                    kept.checkpoint(cells_of_one).forget()
+
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
-        work.training.run()
+        work.run()
         losses, times = work.training.history(), work.training.times
         target = float(cell.recipe.get("threshold", 0.1)) * work.dataset.chance_loss
         tail = max(1, round(TAIL * work.training.recipe.steps))
@@ -160,6 +219,7 @@ class Trainability(Task[TrainingWork]):
         yield one("seconds_to_threshold", times[reached - 1] if reached else None)
         yield one("step_seconds", median(after - before for before, after in zip([0.0, *times], times, strict=False)))
         yield one("rate", work.training.recipe.rate)
+        yield one("together", float(work.together))
         yield replace(budget_mismatch(cell), status=status, message=message)
         if finite:
             kind, network = work.dataset.target_kind, work.training.network
@@ -178,6 +238,23 @@ class Trainability(Task[TrainingWork]):
         if finite and cell.recipe.get("mistakes"):
             for row, given in mistakes(work.training.network, work.data.test, int(cell.recipe["mistakes"])):
                 yield Measurement(metric="mistaken_for", value=given, axis="test item", index=row, status=status)
+
+
+def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
+    """Put ``works`` where they left off, and train several as one; one by itself trains when it is measured."""
+    members = [work.training for work in works.values()]
+    checkpoint = None if kept is None or not works else kept.checkpoint(works)
+    if checkpoint is not None:
+        checkpoint.restore(members)
+    try:
+        population = Population(members) if len(members) > 1 else None
+    except NotStackable:  # what its modules do, no registry can tell
+        population = None
+    if population is not None:
+        population.run((lambda: None) if checkpoint is None else lambda: checkpoint.offer(members))
+    for cell, work in works.items():
+        work.together = 1 if population is None else len(works)
+        work.checkpoint = kept.checkpoint([cell]) if kept is not None and population is None else None
 
 
 def watches_epochs(cell: Cell) -> bool:

@@ -68,8 +68,10 @@ def test_a_duplicate_names_both_places() -> None:
 
 def test_names_are_literals_that_need_no_import() -> None:
     in_tree = [name for name in blocks.names() if blocks.place(name).startswith("highway_bench.blocks")]
-    assert literal_names(FOLDER, "register_block") == in_tree
-    for name, words in literal_calls(FOLDER, "register_block").items():
+    controls = [name for name in in_tree if blocks.get(name).control]
+    assert literal_names(FOLDER, "register_block") == [name for name in in_tree if name not in controls]
+    assert literal_names(FOLDER, "register_control") == controls == ["scaled", "shortcut-gate"]
+    for name, words in (literal_calls(FOLDER, "register_block") | literal_calls(FOLDER, "register_control")).items():
         spec = blocks.get(name)
         assert words["equation"] == spec.equation
         assert words.get("core", False) == spec.core

@@ -135,6 +135,21 @@ def test_orthogonal_branches_of_two_maps() -> None:
     torch.testing.assert_close(w2 @ w2.T, torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize(("activation", "deviation"), [("relu", he(64)), ("tanh", glorot(64, 64))])
+def test_uniform_weights_of_the_defaults_variance(activation: str, deviation: float) -> None:
+    made = transform_family("dense", init="uniform", activation=activation)
+    weight = next(made.transform(Site(made, 64)).parameters()).detach()
+    assert float(weight.std()) == pytest.approx(deviation, rel=0.05)
+    assert float(weight.abs().max()) <= math.sqrt(3) * deviation + 1e-6
+
+
+def test_small_weights_whatever_the_fan() -> None:
+    made = transform_family("dense", init="small")
+    for width in (32, 256):
+        weight = next(made.transform(Site(made, width)).parameters()).detach()
+        assert float(weight.std()) == pytest.approx(0.01, rel=0.05)
+
+
 def test_an_orthogonal_lstm_is_orthogonal_gate_by_gate() -> None:
     made = transform_family("bilstm", init="orthogonal")
     lstm = made.transform(Site(made, 8)).lstm

@@ -60,7 +60,8 @@ def test_a_transformer_hands_its_options_down() -> None:
 
 @pytest.mark.parametrize(("name", "options", "says"), [
     ("dense", {"kernel": 3}, r"^family 'dense' has no option kernel; it has init, activation$"),
-    ("dense", {"init": "zeros"}, r"^family 'dense' has no init 'zeros'; it has default, scaled-branch, orthogonal$"),
+    ("dense", {"init": "zeros"}, r"^family 'dense' has no init 'zeros'; it has default, scaled-branch, orthogonal, "
+                                 r"uniform, small$"),
     ("conv", {"kernel": 4}, r"^family 'conv' needs an odd kernel, which keeps the size; not 4$"),
     ("conv", {"kernel": 0}, r"^family 'conv': kernel must be a whole number, 1 or more, not 0$"),
     ("conv", {"kernel": "a"}, r"^family 'conv': kernel must be a whole number, 1 or more, not 'a'$"),

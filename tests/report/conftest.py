@@ -165,6 +165,25 @@ def training(
     return rows
 
 
+def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]:
+    """The rows of a start whose activations change by a factor ``change`` a layer, its gradients as much downwards."""
+    depth = base["depth"]
+    out = next((layer for layer in range(depth + 1) if not 0.01 <= change**layer <= 100), None)
+    way = "explodes" if change > 1 else "vanishes"
+    ends = {f"{size}_{word}_at": None for size in ("signal", "gradient") for word in ("vanishes", "explodes")}
+    if out is not None:
+        ends |= {f"signal_{way}_at": out, f"gradient_{way}_at": depth - out}
+    told = {"activation_ratio": change**depth, "gradient_ratio": change**depth, "jacobian_gain": change ** (2 * depth),
+            "jacobian_spread": 1.5, "jacobian_rank": 71, "depth_scale": 4.0, "gradient_correlation": 0.9,
+            "budget_mismatch": 0.002, **ends}
+    told |= {"gate_mean": mean_t, "gate_saturation": 0.2} if mean_t is not None else {}
+    rows = [metric(base, name, value, "1", "") for name, value in told.items()]
+    for layer in range(depth + 1):
+        for name, value in (("activation", change**layer), ("gradient", change ** (depth - layer))):
+            rows.append(metric(base, name, value, "1", "", axis="layer", index=float(layer)))
+    return rows
+
+
 def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str, ...] = FAMILIES) -> list[Row]:
     """A store as a ``standard`` run leaves it: all combinations timed and counted, dense families trained by ladder."""
     draw = random.Random(1)
@@ -199,6 +218,11 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
             base = cell("trainability", block, family, 10, dataset="mnist-5k", recipe=SHORT)
             loss = 1.4 * draw.lognormvariate(0, 0.4)
             rows += training(base, min(loss, 2.2), rate=0.03, curve=True)
+    for block in blocks:
+        for seed in range(2):
+            base = cell("propagation", block, families[0], 10, recipe={"gain": 1.0}, dtype="float64", seed=seed)
+            change = (1.8 if block == "residual" else 0.97) * draw.lognormvariate(0, 0.01)
+            rows += start(base, change, mean_t=0.1 if block.startswith("highway") else None)
     rows.append(
         cell("trainability", "highway", "bilstm", 10, dataset="sentiment", recipe=SHORT)
         | {"status": "skipped", "message": "sentiment is not in the data folder", "metric": "final_loss"}
@@ -242,6 +266,7 @@ def make() -> dict[str, Callable[..., Any]]:
         "timing": timing,
         "memory": memory,
         "training": training,
+        "start": start,
         "frame": frame_of,
         "whole": whole,
         "ladder": LADDER,

@@ -113,8 +113,8 @@ def test_the_page_leads_with_the_answer_and_says_what_is_missing(text: str) -> N
     assert "sentiment is not in the data folder" in text
     assert "A GPU: all figures are of a CPU." in text
     assert "provisional" in text
-    assert text.count("<svg") == 11
-    assert text.count('role="img"') == 11
+    assert text.count("<svg") == 12
+    assert text.count('role="img"') == 12
 
 
 def test_hostile_names_and_messages_are_text_everywhere(make: Make, tmp_path: Path) -> None:

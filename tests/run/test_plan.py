@@ -19,6 +19,7 @@ from highway_bench.run.profiles import PROFILES, Grid, Profile, Sizes
 
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
 RECIPE = {"rate": 0.1, "steps": 3}
+UNASKED = {name for name in blocks if not blocks.get(name).control}  # what a profile takes where no block is named
 TINY = Profile("tiny", "one grid a task", (
     Grid(task="throughput", on_cpu=SIZES, phases=("forward",), depths=(2, 3), recipe={"samples": 3}),
     Grid(task="memory", on_cpu=SIZES, phases=("train-step",), families=("dense*", "attention")),
@@ -36,7 +37,7 @@ def values(found: list[Cell], field: str) -> set[Any]:
 
 def test_a_profile_as_it_is() -> None:
     found = cells()
-    count = len(blocks)
+    count = len(UNASKED)
     assert len([cell for cell in found if cell.task == "throughput"]) == 2 * 8 * count
     assert len([cell for cell in found if cell.task == "memory"]) == 3 * count
     assert len([cell for cell in found if cell.task == "trainability"]) == 2 * count
@@ -49,6 +50,14 @@ def test_tasks_blocks_and_families_are_chosen_by_wildcard() -> None:
     assert values(found, "task") == {"memory"}
     assert values(found, "block") == {"plain", "highway", "highway-free"}
     assert values(found, "family") == {"dense", "dense-pair"}
+
+
+def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
+    assert values(cells(tasks=["memory"], blocks=["s*", "residual"]), "block") == {"residual"}
+    found = cells(tasks=["memory"], blocks=["scaled", "plain"], block_options={"skip": 0.5})
+    assert {(cell.block, cell.block_options.get("skip")) for cell in found} == {("plain", None), ("scaled", 0.5)}
+    named = Profile("named", "", (Grid(task="memory", on_cpu=SIZES, families=("dense",), blocks=("shortcut-gate",)),))
+    assert values(cells(named), "block") == {"shortcut-gate"}
 
 
 def test_the_yardstick_comes_first() -> None:
@@ -130,7 +139,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_users_own_layer_stands_in_for_the_families(layer: str) -> None:
     found = cells(families=[layer])
     assert values(found, "family") == {layer}
-    assert values(found, "block") == set(blocks.names())
+    assert values(found, "block") == UNASKED
     assert {cell.task for cell in found} == {"throughput", "memory", "trainability"}
     both = cells(tasks=["memory"], families=[layer, "dense"])
     assert values(both, "family") == {layer, "dense"}
@@ -159,10 +168,10 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(profile: str, kind: 
     (tmp_path / f"{module}.py").write_text(LAYER + KINDS)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = cells(profile, families=[f"{module}:{kind}"])
-    assert values(found, "task") == {"throughput", "memory", "trainability"}
+    assert values(found, "task") == {"throughput", "memory", "trainability", "propagation"}
     assert values(found, "family") == {f"{module}:{kind}"}
     trained = [cell for cell in found if cell.task == "trainability"]
-    assert {cell.block for cell in trained} == set(blocks.names())
+    assert {cell.block for cell in trained} == UNASKED
     tuned = [cell for cell in trained if cell.recipe["rate"] == "tuned"]
     in_ladder = {"vector": True, "image": profile == "full", "sequence": False}
     assert bool(tuned) == in_ladder[kind]

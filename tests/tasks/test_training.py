@@ -11,7 +11,10 @@ from torch import Tensor, nn
 
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
-from highway_bench.tasks._training import Recipe, Training, evaluate, loss_of, recipe_from
+from highway_bench.search.answers import evaluate, loss_of
+from highway_bench.search.recipe import Recipe
+from highway_bench.search.training import Training
+from highway_bench.tasks._training import recipe_from
 
 
 def training(items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None,
@@ -87,7 +90,7 @@ def test_the_rate_falls_to_its_share() -> None:
     run.run()
     assert run.optimiser.param_groups[0]["lr"] == pytest.approx(0.005)
     assert len(run.losses) == len(run.times) == 8
-    assert run.times == sorted(run.times)
+    assert list(run.times) == sorted(run.times)
 
 
 def test_weight_decay_spares_biases_and_gains() -> None:

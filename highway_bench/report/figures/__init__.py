@@ -6,6 +6,7 @@ from highway_bench.report.figures._base import Draw, NothingToShow, Picture
 from highway_bench.report.figures.curves import loss_curves
 from highway_bench.report.figures.layer_bytes import bytes_per_layer
 from highway_bench.report.figures.loss_depth import loss_by_depth
+from highway_bench.report.figures.propagation import signal_by_layer
 from highway_bench.report.figures.quality import quality_against_cost
 from highway_bench.report.figures.rate_map import rate_map
 from highway_bench.report.figures.step_time import step_time_ratio
@@ -20,6 +21,7 @@ FIGURES: Final[dict[str, Draw]] = {
     "step time over plain's": step_time_ratio,
     "bytes a layer": bytes_per_layer,
     "loss curves without verdict": loss_curves,
+    "signal by layer": signal_by_layer,
 }
 """Every kind of figure, in the order of the page."""
 
@@ -33,6 +35,7 @@ __all__ = [
     "loss_curves",
     "quality_against_cost",
     "rate_map",
+    "signal_by_layer",
     "step_time_ratio",
     "success_rate",
     "svg_text",

@@ -3,8 +3,19 @@
 from highway_bench.report.tables.answer import Answer, answer
 from highway_bench.report.tables.failures import failures
 from highway_bench.report.tables.memory import memory_table
+from highway_bench.report.tables.propagation import propagation_table, steps_table
 from highway_bench.report.tables.summary import summary
 from highway_bench.report.tables.throughput import throughput_table
 from highway_bench.report.tables.trainability import trainability_table
 
-__all__ = ["Answer", "answer", "failures", "memory_table", "summary", "throughput_table", "trainability_table"]
+__all__ = [
+    "Answer",
+    "answer",
+    "failures",
+    "memory_table",
+    "propagation_table",
+    "steps_table",
+    "summary",
+    "throughput_table",
+    "trainability_table",
+]

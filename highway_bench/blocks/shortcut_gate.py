@@ -1,0 +1,28 @@
+"""The control of shortcut-only gating: a gate closes the carried path and leaves the branch as it is."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from highway_bench.blocks._base import Block, register_control
+from highway_bench.families import Gate, Site
+
+
+@register_control("shortcut-gate", equation="y = H(x) + (1 − T(x))·x", source="arXiv:1603.05027, §3.2",
+                  summary="gate on the shortcut alone", gates=1)
+class ShortcutGate(Block):
+    """y = H(x) + (1 − T(x))·x with T(x) = σ(W_T x + b_T): near the residual connection while the gate is shut.
+
+    ``gate_bias`` is where b_T starts; ``auto`` is −max(1, ln L) for L joins.
+    """
+
+    def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = "auto") -> None:
+        super().__init__()
+        self.maps = site.family.maps(site, gates=(Gate(bias=gate_bias),))
+        self.carry = site.family.carry(site)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, t = self.maps(x)
+        y: Tensor = h + torch.sigmoid(-t) * self.carry(x)
+        return y

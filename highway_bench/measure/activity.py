@@ -1,0 +1,127 @@
+"""Activity: which gates of a network are open, for one example and on average, met batch by batch.
+
+Thresholds are the project's: a gate counts as shut below 0.05, open above 0.5 and full above 0.95.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+SHUT, OPEN, FULL = 0.05, 0.5, 0.95
+SOME = 0.01  # share of the items for which a unit must be open to count as used
+
+
+def sparsity(values: Tensor) -> Tensor:
+    """Hoyer's sparsity over the last axis: (√n − ‖v‖₁/‖v‖₂) / (√n − 1), 0 where all are equal, 1 where one is not zero.
+
+    It does not change with the values' scale; zero where all are zero. (Hoyer 2004, JMLR 5, §3.1.)
+    """
+    return _hoyer(values.abs().sum(-1), values.square().sum(-1), values.shape[-1])
+
+
+def _hoyer(total: Tensor, squares: Tensor, n: int) -> Tensor:
+    if n < 2:
+        return torch.zeros_like(total)
+    root = math.sqrt(n)
+    return torch.where(squares > 0, (root - total / squares.sqrt().clamp(min=1e-300)) / (root - 1), 0.0)
+
+
+@dataclass
+class Activity:
+    """Gate values of one layer. ``add`` takes (items, places, units) in [0, 1], the items in the order of ``classes``.
+
+    Where a gate stands at several places of an item (pixels, steps), each place counts as an example of its own.
+    ``classes`` are the classes of all items, or ``None`` where items have none.
+    """
+
+    classes: Tensor | None = None
+    items: int = 0
+    examples: int = 0
+    sums: dict[str, Tensor] = field(default_factory=dict)  # by unit
+    by_class: Tensor | None = None  # (classes, units)
+    class_counts: Tensor | None = None
+
+    def add(self, values: Tensor) -> None:
+        values = values.detach().double()
+        flat = values.flatten(0, 1)
+        for name, seen in (("value", flat), ("open", flat > OPEN), ("full", flat > FULL)):
+            self.sums[name] = self.sums.get(name, 0) + seen.sum(0, dtype=torch.float64)
+        if self.classes is not None:
+            self._add_classes(values.sum(1), values.shape[1])
+        self.items += len(values)
+        self.examples += len(flat)
+
+    def _add_classes(self, totals: Tensor, places: int) -> None:
+        assert self.classes is not None
+        if self.by_class is None or self.class_counts is None:
+            count = int(self.classes.max()) + 1
+            self.by_class = totals.new_zeros(count, totals.shape[-1])
+            self.class_counts = totals.new_zeros(count)
+        classes = self.classes[self.items : self.items + len(totals)].to(totals.device)
+        self.by_class.index_add_(0, classes, totals)
+        self.class_counts += places * torch.bincount(classes, minlength=len(self.class_counts))
+
+    def mean(self) -> Tensor:
+        """Mean over examples of every unit's gate: (units,)."""
+        return self.sums["value"] / self.examples
+
+    def shut(self) -> float:
+        """Share of units whose mean is below ``SHUT``."""
+        return float((self.mean() < SHUT).double().mean())
+
+    def full(self) -> float:
+        """Share of units and examples above ``FULL``: where the gates are coupled, C = 1 − T is nearly closed."""
+        return float(self.sums["full"].mean() / self.examples)
+
+    def open_for_one(self) -> float:
+        """Share of units above ``OPEN`` for one example, the mean over examples."""
+        return float(self.sums["open"].mean() / self.examples)
+
+    def open_on_average(self) -> float:
+        """Share of units whose mean is above ``OPEN``."""
+        return float((self.mean() > OPEN).double().mean())
+
+    def open_for_some(self) -> float:
+        """Share of units above ``OPEN`` for at least one example in a hundred."""
+        return float((self.sums["open"] >= SOME * self.examples).double().mean())
+
+    def class_spread(self) -> float | None:
+        """Standard deviation over classes of a unit's mean in each, the mean over units; ``None`` without classes."""
+        if self.by_class is None or self.class_counts is None:
+            return None
+        met = self.class_counts > 0
+        means = self.by_class[met] / self.class_counts[met].unsqueeze(-1)
+        return float(means.std(0, correction=0).mean())
+
+
+@dataclass
+class ExampleSparsity:
+    """Hoyer's sparsity of each item's gates over all layers together, whose values come layer by layer."""
+
+    items: int
+    total: Tensor = field(init=False)
+    squares: Tensor = field(init=False)
+    n: int = 0  # gates of an item, all layers
+    seen: dict[int, int] = field(default_factory=dict)  # items so far, by layer
+
+    def __post_init__(self) -> None:
+        self.total = torch.zeros(self.items, dtype=torch.float64)
+        self.squares = torch.zeros(self.items, dtype=torch.float64)
+
+    def add(self, layer: int, values: Tensor) -> None:
+        """Add one layer's values (items, places, units) of the next items."""
+        flat = values.detach().double().flatten(1).cpu()
+        first = self.seen.get(layer, 0)
+        if first == 0:
+            self.n += flat.shape[1]
+        self.total[first : first + len(flat)] += flat.sum(1)
+        self.squares[first : first + len(flat)] += flat.square().sum(1)
+        self.seen[layer] = first + len(flat)
+
+    def mean(self) -> float:
+        """The mean over items."""
+        return float(_hoyer(self.total, self.squares, self.n).mean())

@@ -1,0 +1,200 @@
+"""The propagation task's tables as they are printed: verdicts at the start, verdicts by gain, the first steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from highway_bench.report import present
+from highway_bench.report.frame import groups, prepared, rows_of
+from highway_bench.report.number import NONE, three
+from highway_bench.report.present import Column, Entry, Record, Shown
+from highway_bench.report.tables.propagation import (
+    EXPLODES,
+    HEALTHY,
+    MIXED,
+    PLACE,
+    VANISHES,
+    propagation_table,
+    steps_table,
+)
+from highway_bench.report.tables.words import contest_name
+
+RULE = ("A size vanishes or explodes at the first layer where it is less than a hundredth of its start or more than a "
+        "hundred times it: forward from the first layer up, backward from the last one down.")
+BOTH = {VANISHES: "both vanish", EXPLODES: "both explode"}
+RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
+
+
+def start_tables(rows: pd.DataFrame) -> list[Shown]:
+    """Verdicts in brief at the init's own weights, a table a family; verdicts by gain; which layers the first steps
+    leave where they are. Those that are empty are left out."""
+    frame = prepared(rows)
+    table = alone(propagation_table(frame))
+    own = table[table["gain"] == 1] if (table["gain"] == 1).any() else table
+    found: list[Shown] = []
+    for place, part in groups(own, ["family_label", "dataset", "machine_label"]):
+        title = f"{contest_name(place)}: signal and gradient at the start"
+        note = _shared(part) + ("" if found else f" {RULE}")
+        found.append(present.shown(f"start-{len(found) + 1}", title, part, [*_layers(), *_brief()], note=note))
+    found += [_by_gain(table), present.shown("first-steps", "First steps of training: which layers stand still",
+                                             steps_table(frame), _step_columns())]
+    return [shown for shown in found if shown.entries]
+
+
+def whole_start_table(rows: pd.DataFrame, most: int) -> Shown:
+    """Every start that was measured, a row a block, family, depth and gain, with all that was seen of it."""
+    columns = [*_places(), *_brief(), *_more()]
+    table = propagation_table(prepared(rows))
+    return present.shown("propagation", "Signal and gradient at the start", table, columns, most=most)
+
+
+def alone(table: pd.DataFrame) -> pd.DataFrame:
+    """The starts that were measured by themselves; where there are none, those measured beside first steps."""
+    return table[table["steps"].isna()] if table["steps"].isna().any() else table
+
+
+def _brief() -> list[Column]:
+    return [
+        _verdict("signal", "forward", "RMS of activations against the first layer's input"),
+        _verdict("gradient", "backward", "RMS of gradients against the last layer's output"),
+        _median("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
+        _median("gate_mean", "mean T", "of the first gate, over layers"),
+        _median("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
+        present.made("log₁₀ s", _spread, "log₁₀ of the Jacobian's largest over its smallest singular value; the rank "
+                                         "where it is singular"),
+        _median("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
+    ]
+
+
+def _more() -> list[Column]:
+    return [
+        _median("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
+        _median("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
+        _median("gate_sum", "T + C", "of all gates, over layers"),
+        present.percent("gate_saturation", "saturated gates", "within 0.05 of 0 or 1"),
+        _median("jacobian_largest", "largest s", "the Jacobian's largest singular value"),
+        _median("jacobian_smallest", "smallest s", "the Jacobian's smallest singular value"),
+        _median("jacobian_gain", "‖J‖²/d", "mean square of the Jacobian's singular values"),
+        present.whole("n", "seeds"),
+        present.whole("steps", "then trained, steps"),
+        present.whole("width", "width"),
+        present.whole("batch_size", "batch"),
+        present.whole("seq_len", "length"),
+        present.words("match", "equal"),
+        present.whole("params", "parameters"),
+        present.percent("budget_mismatch", "parameters off"),
+        present.words("dtype", "dtype"),
+        present.words("device", "device"),
+        present.words("status", "status"),
+    ]
+
+
+def _step_columns() -> list[Column]:
+    return [
+        *_places(),
+        present.whole("steps", "steps"),
+        present.number("rate", "rate"),
+        present.made("layers that stand still", _still),
+        present.number("update_least", "least ‖ΔW‖/‖W‖"),
+        present.number("update_most", "largest"),
+        present.whole("diverged", "diverged"),
+        present.whole("n", "seeds"),
+    ]
+
+
+def _by_gain(table: pd.DataFrame) -> Shown:
+    """A row a block at each place with several gains, a column a gain."""
+    alike = [name for name in PLACE if name != "recipe"]
+    found = []
+    for place, part in groups(table, [*alike, "block"]):
+        if len(part) > 1:
+            found.append(place | {f"gain {cell['gain']:g}": _both(cell) for cell in rows_of(part)})
+    gains = sorted({name for record in found for name in record if name.startswith("gain ")},
+                   key=lambda name: float(name.removeprefix("gain ")))
+    columns = [*_places(gain=False), *(present.words(name, name) for name in gains)]
+    note = "Weights at the start are the init's times the gain, gates' too; a verdict is that of most seeds."
+    note = note if found else ""
+    return present.shown("gains", "The start by weight gain", pd.DataFrame(found), columns, note=note)
+
+
+def _places(*, gain: bool = True) -> list[Column]:
+    return [
+        present.words("family_label", "family"),
+        present.words("dataset", "data"),
+        present.words("machine_label", "machine"),
+        *_layers(gain=gain),
+    ]
+
+
+def _layers(*, gain: bool = True) -> list[Column]:
+    columns = [present.whole("depth", "depth"), present.words("block", "block")]
+    return [*columns, present.made("gain", _gain)] if gain else columns
+
+
+def _gain(record: Record) -> Entry:
+    return Entry("" if record["gain"] == 1 else three(record["gain"]), float(record["gain"]))
+
+
+def _both(record: Record) -> str:
+    """Both verdicts in a word or two."""
+    signal, gradient = record["signal"], record["gradient"]
+    if signal == gradient:
+        return BOTH.get(str(signal), str(signal))
+    parts = [f"{name} {word}" for name, word in (("signal", signal), ("gradient", gradient)) if word != HEALTHY]
+    return ", ".join(parts)
+
+
+def _verdict(way: str, heading: str, hint: str) -> Column:
+    """A verdict: the word, from which layer (median, and range over seeds), and how many seeds say so."""
+
+    def make(record: Record) -> Entry:
+        word, at = str(record[way]), record[f"{way}_at"]
+        text = word
+        if not present.missing(at):
+            low, high = record[f"{way}_low"], record[f"{way}_high"]
+            text += f" at {at:g}" + (f" ({low:g}–{high:g})" if low != high else "")
+        if 0 < record[f"{way}_agree"] < record["n"]:
+            text += f", {record[f'{way}_agree']} of {record['n']}"
+        rank = RANKED.index(word) if word in RANKED else len(RANKED)
+        return Entry(text, f"{rank} {0 if present.missing(at) else at:05g}")
+
+    return present.made(heading, make, hint, is_number=False)
+
+
+def _median(name: str, heading: str, hint: str) -> Column:
+    """A median over seeds."""
+    return present.number(name, heading, hint=f"{hint}; median over seeds")
+
+
+def _spread(record: Record) -> Entry:
+    if not present.missing(record["jacobian_spread"]):
+        return Entry(three(record["jacobian_spread"]), float(record["jacobian_spread"]))
+    if present.missing(record["jacobian_rank"]):
+        return Entry(NONE, math.inf)
+    return Entry(f"rank {record['jacobian_rank']:g}", 1e6 - float(record["jacobian_rank"]))
+
+
+def _still(record: Record) -> Entry:
+    count = record["still_layers"]
+    if present.missing(count):
+        return Entry(NONE, math.inf)
+    if not count:
+        return Entry("none", 0.0)
+    low, high = record["still_layers_low"], record["still_layers_high"]
+    text = f"{count:g} of {record['depth']:g}" + (f" ({low:g}–{high:g})" if low != high else "")
+    return Entry(f"{text}, from {record['still_first']:g} to {record['still_last']:g}", float(count))
+
+
+def _shared(table: pd.DataFrame) -> str:
+    """What the rows of a table share."""
+    seeds, widths, dtypes = (_listed(table[name]) for name in ("n", "nominal_width", "dtype"))
+    return f"Equal {_listed(table['match'])}, plain's width {widths}, {dtypes}; medians over {seeds} seeds."
+
+
+def _listed(values: Iterable[Any]) -> str:
+    found = sorted(set(values))
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in found)

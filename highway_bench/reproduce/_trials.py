@@ -1,0 +1,80 @@
+"""What a search's trials say: the best of them, ratios of bests between arms, and the winner run again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from highway_bench.measure.statistics import RESAMPLES, log10_interval
+from highway_bench.report.frame import groups, recipe_of
+from highway_bench.report.number import between, three
+
+COLUMNS = ["block", "depth", "trials", "best", "diverged", "median", "seeds", "won", "winner", "winner_low",
+           "winner_high", "steps"]
+
+Trials = dict[tuple[str, int], NDArray[np.float64]]
+"""(block, depth as the papers count) → final losses by trial; infinite where a trial diverged."""
+
+
+def trials_of(rows: pd.DataFrame) -> Trials:
+    ended = rows[rows["trial"].notna() & (rows["metric"] == "final_loss") & (rows["axis"] == "")]
+    return {
+        (arm["block"], arm["depth"] + 1): part.sort_values("trial")["value"].fillna(math.inf).to_numpy(np.float64)
+        for arm, part in groups(ended, ("block", "depth"))
+    }
+
+
+def table_of(rows: pd.DataFrame, trials: Trials) -> pd.DataFrame:
+    """A row an arm and depth: the best trial, what it was, and the winner's losses on fresh seeds."""
+    records = []
+    for (block, depth), losses in trials.items():
+        here = rows[(rows["block"] == block) & (rows["depth"] == depth - 1) & (rows["axis"] == "")]
+        again = here[here["trial"].isna()]
+        fresh = again.loc[again["metric"] == "final_loss", "value"]
+        winner = log10_interval(fresh) if len(fresh) and fresh.notna().all() else None
+        best = here[here["trial"].notna() & (here["metric"] == "final_loss")].sort_values("value").iloc[0]
+        records.append({
+            "block": block, "depth": depth, "trials": len(losses), "best": losses.min(),
+            "diverged": int(np.isinf(losses).sum()), "median": float(np.median(losses)), "seeds": len(fresh),
+            "won": _settings(best), "winner": winner.value if winner else math.inf if len(fresh) else math.nan,
+            "winner_low": winner.low if winner else math.nan, "winner_high": winner.high if winner else math.nan,
+            "steps": again.loc[again["metric"] == "steps_to_threshold", "value"].median(),
+        })
+    return pd.DataFrame(records, columns=COLUMNS)
+
+
+def _settings(trial: pd.Series[Any]) -> str:
+    """The drawn values of a trial in few words."""
+    recipe, gate = recipe_of(trial["recipe"]), recipe_of(trial["block_options"])
+    activation = recipe_of(trial["family_options"]).get("activation", "relu")
+    parts = [f"rate {three(recipe['rate'])}", f"momentum {three(recipe['momentum'])}",
+             f"decay {three(recipe['decay'])}", activation]
+    return ", ".join(parts + ([f"gate bias {three(gate['gate_bias'])}"] if "gate_bias" in gate else []))
+
+
+class Ratio(NamedTuple):
+    """How many times one arm's best loss is another's, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{three(self.value)} {between(self.low, self.high)}".strip()
+
+
+def best_ratio(over: NDArray[np.float64], under: NDArray[np.float64], *, seed: int = 0) -> Ratio:
+    """min ``over`` / min ``under`` with a percentile bootstrap over trials, drawn in pairs where there are as many."""
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
+    others = drawn if len(over) == len(under) else generator.integers(len(under), size=(RESAMPLES, len(under)))
+    with np.errstate(invalid="ignore"):  # a resample of trials that diverged in both arms says nothing
+        ratios = over[drawn].min(axis=1) / under[others].min(axis=1)
+    low, high = np.nanpercentile(ratios, [2.5, 97.5], method="nearest")
+    return Ratio(float(over.min() / under.min()), float(low), float(high))
+
+

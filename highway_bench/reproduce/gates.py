@@ -1,0 +1,273 @@
+"""Inside a trained 50-layer highway network: its gates by layer, and what cutting out one layer does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
+from highway_bench.report import present
+from highway_bench.report.figures import NothingToShow, Picture
+from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
+from highway_bench.report.number import listed
+from highway_bench.report.tables.gates import layers, networks, over_seeds
+from highway_bench.reproduce._base import (
+    Asked,
+    Finding,
+    NotAttempted,
+    Outcome,
+    Reproduction,
+    Verdict,
+    register_reproduction,
+)
+from highway_bench.results.schema import OUTCOMES
+from highway_bench.run.plan import Selection, plan
+from highway_bench.run.profiles import TRAINED, Grid, Profile
+
+DEPTH = 49  # highway layers; with the plain layer before them the paper's 50
+BATCH = TRAINED.batches["vector"]
+PUBLISHED, CARRYING = "highway gate_bias=-2", "highway"  # the paper's start, and −ln L
+RATES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+
+# The rules, agreed before any run. Layers are counted as in the paper: layer 1 is the plain one.
+EARLY = 15  # "the first ~15 layers" are 2 to 15 here
+SILENT = range(15, 46)  # "layers 15–45"
+NOTHING = 0.001  # of the training items: a layer whose lesion changes the error by less contributes nothing
+SHARE_SILENT = (0.45, 0.75)  # "about 60 %"
+SELECTIVE = 0.1  # least difference of sparsities, on a scale of 0 to 1
+CLOSED = 0.001  # least share of shortcuts (units × examples) with C = 1 − T < 0.05 that counts as "they close"
+
+LONG = "arXiv:1507.06228, §4"
+LESION = "arXiv:1507.06228, §4.2"
+RESNET = "arXiv:1512.03385, §2"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is trained on: a data set, its training items, epochs and seeds."""
+
+    dataset: str
+    items: int
+    epochs: float
+    seeds: int
+
+
+SCALES = {"desk": Scale("mnist-5k", 4_000, 37.5, 5), "paper": Scale("mnist", 60_000, 50, 5)}
+
+
+@register_reproduction("gates", title="Gates by layer, and one layer cut out at a time, at 50 layers",
+                       source="arXiv:1507.06228, §4; arXiv:1512.03385, §2")
+class Gates(Reproduction):
+    """1 plain and 49 highway layers of 50 units on MNIST, gate bias −2 as published and −ln L; pre-norm beside them.
+
+    SGD with momentum 0.9 at a rate tuned for each network (the paper shows the best networks of a random search). The
+    rules are applied to the network with the published bias if at least half of its seeds train, else to the other;
+    only seeds that trained count.
+    """
+
+    takes = frozenset({"epochs", "steps", "seeds"})
+    scales = tuple(SCALES)
+    not_attempted = tuple(
+        NotAttempted(published, LONG, "the data are not here")
+        for published in (
+            "CIFAR-100 (bias −4): biases rise with depth, against the slope of mean activity",
+            "CIFAR-100: most change in the first ~40 layers; digits' early class dependence is everywhere there",
+            "CIFAR-100: cutting out any of the first ~40 layers hurts",
+        )
+    )
+
+    def cells(self, asked: Asked) -> list[Cell]:
+        if asked.steps and asked.epochs:
+            raise BadInput("give epochs or steps, not both")
+        scale = SCALES[asked.scale]
+        steps = asked.steps or round((asked.epochs or scale.epochs) * scale.items / BATCH)
+        recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": steps, "rate": "tuned",
+                  "rates": list(RATES), "threshold": 0.1}
+        grid = Grid(task="gates", families=("dense",), blocks=("highway", "pre-norm"), depths=(DEPTH,), on_cpu=TRAINED,
+                    seeds=range(asked.seeds or scale.seeds), dataset=scale.dataset, recipe=recipe, statuses=OUTCOMES)
+        planned = plan(Profile("gates", "", (grid,)), Selection(device=asked.device))
+        cells = [item.cell for item in planned]
+        return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
+
+    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+        found, table = networks(rows), layers(rows)
+        table = table.assign(layer=table["layer"] + 1)  # the paper counts the plain layer before them
+        table = table[table["success"] == 1]
+        subjects = [label for label in (PUBLISHED, CARRYING) if _trains(found, label)]
+        findings = [question.finding(table, subjects) for question in QUESTIONS]
+        tables = [_networks(found, table), *([_bands(table)] if len(table) else [])]
+        return Outcome(findings=findings, tables=tables, pictures=_pictures(rows))
+
+
+def _trains(found: pd.DataFrame, label: str) -> bool:
+    success = found.loc[found["label"] == label, "success"]
+    return bool(len(success)) and bool(success.mean() >= 0.5)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A claim as a number of one trained network, and where it must lie: above ``least``, below ``most``, or both.
+
+    It is reproduced if its whole 95 % interval over seeds lies there, contradicted if none of it does, and not testable
+    with so few seeds otherwise. A share's ``unit`` is "%" or "points"; ``factor`` marks a ratio, whose interval is one
+    of logarithms.
+    """
+
+    published: str
+    source: str
+    what: str
+    value: Callable[[pd.DataFrame], float]
+    least: float | None = None
+    most: float | None = None
+    factor: bool = False
+    unit: str = ""
+
+    @property
+    def rule(self) -> str:
+        bounds = [f"{word} {self._text(bound)}" for word, bound in (("above", self.least), ("below", self.most))
+                  if bound is not None]
+        return f"{self.what}: 95 % interval {' and '.join(bounds)}"
+
+    def finding(self, table: pd.DataFrame, subjects: Sequence[str]) -> Finding:
+        """What ``table`` (a row a network and layer) says of it; the verdict is the first subject's."""
+        estimates = {label: self.estimate(table[table["label"] == label]) for label in subjects}
+        told = [f"{label}: {self._shown(estimate)}" for label, estimate in estimates.items()]
+        verdict = self.verdict(estimates[subjects[0]]) if subjects else Verdict.NOT_TESTABLE
+        return Finding(published=self.published, source=self.source, rule=self.rule, verdict=verdict,
+                       measured="; ".join(told) or "too few highway networks trained: see how they ended")
+
+    def estimate(self, table: pd.DataFrame) -> Estimate:
+        """Over seeds."""
+        values = [self.value(network.set_index("layer")) for _, network in table.groupby("seed")]
+        return log10_interval(values) if self.factor else t_interval(values)
+
+    def verdict(self, found: Estimate) -> Verdict:
+        """One seed has no interval, and NaN is on neither side of a bound."""
+        least = -math.inf if self.least is None else self.least
+        most = math.inf if self.most is None else self.most
+        if found.low > least and found.high < most:
+            return Verdict.REPRODUCED
+        return Verdict.CONTRADICTED if found.high < least or found.low > most else Verdict.NOT_TESTABLE
+
+    def _text(self, value: float) -> str:
+        return f"{100 * value:g} {self.unit}" if self.unit else f"{value:g}"
+
+    def _shown(self, found: Estimate) -> str:
+        scale = 100 if self.unit else 1
+        scaled = replace(found, value=scale * found.value, low=scale * found.low, high=scale * found.high)
+        return " ".join(filter(None, [str(scaled), self.unit])) + (f", {found.n} seeds" if found.n > 1 else "")
+
+
+def _early(network: pd.DataFrame, metric: str) -> pd.Series:
+    return network.loc[network.index <= EARLY, metric]
+
+
+def _late(network: pd.DataFrame, metric: str) -> pd.Series:
+    return network.loc[network.index > EARLY, metric]
+
+
+def _silent(network: pd.DataFrame) -> pd.Series:
+    return network.loc[network.index.isin(SILENT), "lesion_error_change"]
+
+
+QUESTIONS = (
+    Question("gate biases fall further in training", LONG, "mean bias after training minus at the start",
+             lambda one: (one["gate_bias_end"] - one["gate_bias_start"]).mean(), most=0),
+    Question("activity is sparse for one example, not on average", LONG,
+             "Hoyer's sparsity of all gates for one example minus that of their means",
+             lambda one: (one["sparsity_one"] - one["sparsity_average"]).iloc[0], least=SELECTIVE),
+    Question("the stream changes most in the first ~15 layers", LONG,
+             f"share of Σ ‖Δx‖/‖x‖ in layers 2–{EARLY}",
+             lambda one: _early(one, "stream_change").sum() / one["stream_change"].sum(), least=0.5, unit="%"),
+    Question("which gates are open depends on the class in the first 15 layers", LONG,
+             f"spread of class means of T in layers 2–{EARLY} over that of the later layers",
+             lambda one: _early(one, "gate_class_spread").mean() / _late(one, "gate_class_spread").mean(), least=1,
+             factor=True),
+    Question("cutting out an early layer raises the error", LESION,
+             f"mean error change in layers 2–{EARLY - 1} minus that in layers 15–45",
+             lambda one: one.loc[one.index < SILENT.start, "lesion_error_change"].mean() - _silent(one).mean(),
+             least=NOTHING, unit="points"),
+    Question("cutting out any of layers 15–45 has almost no effect", LESION, "mean size of their error changes",
+             lambda one: _silent(one).abs().mean(), most=NOTHING, unit="points"),
+    Question("about 60 % of the layers contribute nothing", LESION,
+             f"share of layers whose lesion changes the error by less than {100 * NOTHING:g} points",
+             lambda one: (one["lesion_error_change"].abs() < NOTHING).mean(), least=SHARE_SILENT[0],
+             most=SHARE_SILENT[1], unit="%"),
+    Question("gated shortcuts can close, identity shortcuts (C = 1) never do", RESNET,
+             "share of shortcuts with C = 1 − T < 0.05, over units and examples",
+             lambda one: one["gates_full"].mean(), least=CLOSED, unit="%"),
+)
+
+
+def _networks(found: pd.DataFrame, table: pd.DataFrame) -> present.Shown:
+    """A row a kind of network: how it trained, and its gates as a whole."""
+    mean = table.groupby("label")[["gate_bias_start", "gate_bias_end", "gate_activity", "gates_shut", "gates_full",
+                                   "gates_open_one", "gates_open_some", "stream_change"]].mean()
+    idle = table.assign(idle=table["lesion_error_change"].abs() < NOTHING).groupby("label")["idle"].mean()
+    whole = found[found["success"] == 1].groupby("label")[["intact_loss", "intact_error", "sparsity_one",
+                                                           "sparsity_average"]].mean()
+    trained = found.groupby("label", sort=False).agg(
+        trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),
+        rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])))
+    records = trained.join(whole).join(mean).join(idle).reset_index()
+    columns = [
+        present.words("label", "network"),
+        present.words("trained", "seeds that train"),
+        present.words("rates", "rate"),
+        present.number("intact_loss", "training loss", "nat", "after training, over the whole training set"),
+        present.percent("intact_error", "training error"),
+        present.number("gate_bias_start", "bias, start"),
+        present.number("gate_bias_end", "bias, end"),
+        present.percent("gate_activity", "mean T"),
+        present.percent("gates_shut", "gates shut", "units whose mean T over items is below 0.05"),
+        present.percent("gates_open_one", "open for one", "units with T > 0.5 for one example"),
+        present.percent("gates_open_some", "open for some", "units with T > 0.5 for an example in a hundred or more"),
+        present.percent("gates_full", "shortcuts closed", "units and examples with C = 1 − T < 0.05"),
+        present.number("sparsity_one", "sparsity for one", hint="Hoyer's, of all gates for one example"),
+        present.number("sparsity_average", "sparsity on average"),
+        present.number("stream_change", "‖Δx‖ / ‖x‖", hint="mean over layers; of identity shortcuts ‖F‖ / ‖x‖"),
+        present.percent("idle", "layers that contribute nothing"),
+    ]
+    note = ("Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so that none "
+            "closes; what their layers do is ‖F‖ / ‖x‖.")
+    return present.shown("gates-networks", "The trained networks", records, columns, note=note)
+
+
+def _bands(table: pd.DataFrame) -> present.Shown:
+    """By five layers and network: means over those layers and the seeds."""
+    metrics = ("gate_bias_end", "gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change",
+               "lesion_loss_change", "lesion_error_change")
+    first = (table["layer"] - 1) // 5 * 5 + 1
+    named = table.assign(layers=[f"{max(start, 2)}–{start + 4}" for start in first], order=first)
+    per_seed = named.groupby(["label", "order", "layers", "seed"], as_index=False)[list(metrics)].mean()
+    mean = over_seeds(per_seed, ["label", "layers"], metrics)
+    columns = [
+        present.words("label", "network"),
+        present.words("layers", "layers"),
+        present.number("gate_bias_end", "bias, end"),
+        present.percent("gate_activity", "mean T"),
+        present.percent("gates_shut", "gates shut"),
+        present.percent("gates_open_one", "open for one"),
+        present.number("gate_class_spread", "class spread", hint="of T's class means, standard deviation"),
+        present.number("stream_change", "‖Δx‖ / ‖x‖"),
+        present.spread("lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high",
+                       "1", "nat"),
+        present.percent("lesion_error_change", "lesion: Δ error"),
+    ]
+    return present.shown("gates-layers", "By layer, counted with the plain first layer", mean, columns,
+                         note="Means over five layers and the seeds that train, 95 % t intervals over seeds.")
+
+
+def _pictures(rows: pd.DataFrame) -> list[Picture]:
+    found: list[Picture] = []
+    for draw in (gates_by_layer, lesion_by_layer):
+        try:
+            found += draw(rows)
+        except NothingToShow:  # nothing trained: the findings say so
+            continue
+    return found

@@ -1,0 +1,150 @@
+"""Does a deep highway stack train whatever zero-mean distribution its weights start from, and whatever g is?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.families import make_family
+from highway_bench.measure.statistics import wilson
+from highway_bench.report import present
+from highway_bench.report.figures import Picture
+from highway_bench.report.figures._base import head, joined, panels, settings
+from highway_bench.report.frame import groups, recipe_of
+from highway_bench.report.number import between, three
+from highway_bench.reproduce._base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce._cells import trained
+
+# Zero-mean distributions of W_H, as the dense family's inits: normal and uniform by the fan, orthogonal, a small normal
+INITS = ("default", "uniform", "orthogonal", "small")
+ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
+DEPTH = 49  # 50 layers with the stem, as the papers count
+STEPS, SEEDS = 300, 3
+RATES = (1.0, 0.3, 0.1)
+SOURCE = "arXiv:1505.00387, §2.3"
+
+# The rule, agreed before any run: a pair of init and activation trains if every seed ends at a tenth of chance's loss
+# or below. The claim is reproduced if every highway pair trains, contradicted if one of them fails at every seed, and
+# otherwise this budget does not tell.
+RULE = "every pair trains at every seed: reproduced; one fails at every seed: contradicted"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One init and activation of one block: seeds that trained of ``n``, and the geometric mean of their losses."""
+
+    block: str
+    init: str
+    activation: str
+    trained: int
+    n: int
+    loss: float  # infinite where a seed diverged
+    rate: float
+
+    @property
+    def trains(self) -> bool:
+        return self.n > 0 and self.trained == self.n
+
+
+@register_reproduction("inits", title="Zero-mean weight distributions × activations, 50 layers", source=SOURCE)
+class Inits(Reproduction):
+    """50-layer dense nets on 4,000 MNIST digits, 300 steps of SGD at a rate tuned for each pair.
+
+    Highway with the negative gate bias −ln L; plain beside it, at equal parameters a layer, as the control.
+    """
+
+    takes = frozenset({"seeds", "steps"})
+
+    def cells(self, asked: Asked) -> list[Cell]:
+        recipe: dict[str, Any] = {
+            "optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": asked.steps or STEPS, "rate": "tuned",
+            "rates": list(RATES), "threshold": 0.1,
+        }
+        plain = {**recipe, "rates": [0.1, 0.03, 0.01]}  # deep plain stacks want lower rates than gated ones
+        places = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(asked.seeds or SEEDS))
+        return [
+            trained(block, "dense", depth=DEPTH, nominal_width=71, batch_size=100, dataset="mnist-5k", seed=seed,
+                    recipe=recipe if block == "highway" else plain, device=asked.device,
+                    family_options=_options(init, activation))
+            for block, init, activation, seed in places
+        ]
+
+    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+        pairs = list(pairs_of(rows))
+        return Outcome(findings=[_finding(pairs)], tables=[_shown(pairs)], pictures=[_picture(pairs)] if pairs else [])
+
+
+def _options(init: str, activation: str) -> dict[str, str]:
+    """The family's options that differ from its defaults, as a cell has them."""
+    return make_family("dense", init=init, activation=activation).options
+
+
+def pairs_of(rows: pd.DataFrame) -> Iterator[Pair]:
+    """Every block, init and activation that was run on seeds that count."""
+    counted = rows[rows["trial"].isna() & (rows["axis"] == "")]
+    for place, part in groups(counted, ("block", "family_options")):
+        options = recipe_of(place["family_options"])
+        success, losses, rates = (part.loc[part["metric"] == metric, "value"].to_numpy(np.float64)
+                                  for metric in ("success", "final_loss", "rate"))
+        finite = len(losses) > 0 and bool(np.isfinite(losses).all())
+        yield Pair(place["block"], options.get("init", "default"), options.get("activation", "relu"),
+                   trained=int(np.nansum(success)), n=int(np.isfinite(success).sum()),
+                   loss=float(10 ** np.log10(losses).mean()) if finite else math.inf,
+                   rate=float(np.median(rates)) if len(rates) else math.nan)
+
+
+def _finding(pairs: Sequence[Pair]) -> Finding:
+    highway = [pair for pair in pairs if pair.block == "highway" and pair.n]
+    every = len(INITS) * len(ACTIVATIONS)
+    full, none = sum(pair.trains for pair in highway), [pair for pair in highway if not pair.trained]
+    verdict = Verdict.REPRODUCED if full == every else Verdict.CONTRADICTED if none else Verdict.NOT_TESTABLE
+    failing = ", ".join(f"{pair.init} with {pair.activation}" for pair in none)
+    plain = sum(pair.trains for pair in pairs if pair.block == "plain")
+    return Finding(
+        published="with a negative gate bias, highway trains very deep for various zero-mean distributions of W_H and "
+                  "various activations", source=SOURCE, rule=RULE, verdict=verdict,
+        measured=f"{full} of {every} pairs train at every seed" + (f"; at none: {failing}" if failing else "")
+                 + f"; plain: {plain} of {every}")
+
+
+def _shown(pairs: Sequence[Pair]) -> present.Shown:
+    records = [asdict(pair) | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else ""} for pair in pairs]
+    columns = [
+        present.words("block", "block"), present.words("init", "weights"), present.words("activation", "g"),
+        present.whole("trained", "seeds that train"), present.whole("n", "of"),
+        present.words("interval", "95 % interval", "Wilson's, of the share that trains"),
+        present.number("loss", "final loss", "nat", "geometric mean; ∞ where a seed diverged"),
+        present.number("rate", "rate"),
+    ]
+    return present.shown("inits", f"{DEPTH + 1} layers by weights and activation", pd.DataFrame(records), columns)
+
+
+def _picture(pairs: Sequence[Pair]) -> Picture:
+    """The share of seeds that train, a panel a block: rows are weights, columns activations."""
+    blocks = [block for block in ("plain", "highway") if any(pair.block == block for pair in pairs)]
+    told = []
+    with settings():
+        figure, all_axes = panels(len(blocks), 2, 2.5, sharey=True)
+        for axes, block in zip(all_axes, blocks, strict=True):
+            axes.set_title(block)
+            axes.set_xticks(range(len(ACTIVATIONS)), ACTIVATIONS, rotation=30)
+            axes.set_yticks(range(len(INITS)), INITS)
+            axes.grid(visible=False)
+            shares = np.full((len(INITS), len(ACTIVATIONS)), np.nan)
+            for pair in (pair for pair in pairs if pair.block == block and pair.n):
+                y, x = INITS.index(pair.init), ACTIVATIONS.index(pair.activation)
+                shares[y, x] = pair.trained / pair.n
+                axes.text(x, y, f"{pair.trained}/{pair.n}\n{three(pair.loss)}", ha="center", va="center", fontsize=7.5)
+                told.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
+            axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
+        title = f"{DEPTH + 1} layers: which weights and activations train"
+        head(figure, title)
+    return Picture("inits", title, f"Seeds that train. {joined(told, 40)}",
+                   "Seeds that train of those run; below, the geometric mean of their final losses in nat.", figure)

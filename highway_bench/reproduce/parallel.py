@@ -1,0 +1,233 @@
+"""Step time of self-attention and of a bidirectional LSTM by the sequence's length."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+
+from highway_bench.cell import Cell
+from highway_bench.families import make_family
+from highway_bench.measure.statistics import CONFIDENCE, Estimate, median_interval
+from highway_bench.report import present
+from highway_bench.report.figures import Picture
+from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.frame import of_task, rows_of, samples_of
+from highway_bench.report.number import listed, quantity, three
+from highway_bench.report.style import looks
+from highway_bench.reproduce._base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
+from highway_bench.results.schema import Status
+
+FAMILIES = ("attention", "bilstm")
+LENGTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
+WIDTH, DEPTH, BATCH = 64, 2, 16
+RECIPE = {"seconds": 0.3, "samples": 15}
+
+# The rules, agreed before any run. An exponent is the slope of log time on log length with its 95 % t interval.
+LINEAR = (0.8, 1.2)  # exponents that count as linear
+FROM = WIDTH  # below it, what a step costs besides its work hides how that grows
+QUADRATIC_FROM = 2 * WIDTH  # above it, most of attention's work is the n² part
+FLAT, FLAT_TO = 0.25, 128  # on a GPU: the exponent up to this length of a step that does not wait for its length
+
+TABLE = "arXiv:1706.03762, Table 1"
+TEXT = "arXiv:1706.03762, §4"
+
+
+@register_reproduction("parallel", title="Step time of attention and BiLSTM by sequence length",
+                       source="arXiv:1706.03762, §4 and Table 1")
+class Parallel(Reproduction):
+    """Two layers of width 64 without connections, batches of 16, forward and backward, 16 to 512 steps.
+
+    The paper's table gives a self-attention layer O(n²·d) work in O(1) sequential operations, a recurrent one O(n·d²)
+    in O(n). A CPU has few lanes: its time follows the work. What runs side by side shows on a GPU alone.
+
+    Each family and length is sampled by itself, not in turn with the others: times are of one machine and one run, and
+    their ratios carry no paired interval.
+    """
+
+    def cells(self, asked: Asked) -> list[Cell]:
+        return [
+            Cell(task="throughput", block="plain", family=family, depth=DEPTH, width=WIDTH, nominal_width=WIDTH,
+                 match="width", batch_size=BATCH, seq_len=length, phase="forward-backward", device=asked.device,
+                 recipe=RECIPE, threads=torch.get_num_threads())
+            for length in LENGTHS
+            for family in FAMILIES
+        ]
+
+    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+        table = times(rows)
+        if table.empty:
+            return Outcome(findings=[])
+        findings = [_recurrent(table), _quadratic(table), _faster_when_short(table), _flat(table, asked.device)]
+        return Outcome(findings=findings, tables=[_shown(table)], pictures=[_picture(table)])
+
+
+def times(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a family and length that was timed: the median ``step`` in seconds with its bootstrap interval ``low`` and
+    ``high``, percentiles ``p10`` and ``p90``, count ``n``, ``flops`` of a step and its ``share`` of the roofline."""
+    frame = of_task(rows, "throughput")
+    frame = frame[frame["status"] == Status.OK].sort_values(["family", "seq_len"])
+    shares = {(record["family"], record["seq_len"]): record["value"]
+              for record in rows_of(frame[frame["metric"] == "roofline_share"])}
+    records = []
+    for record in rows_of(frame[frame["metric"] == "step_time"]):
+        step = median_interval(samples_of(record["samples"]))
+        length = int(record["seq_len"])
+        records.append({
+            "family": record["family"], "length": length, "step": step.value, "low": step.low, "high": step.high,
+            "p10": record["low"], "p90": record["high"], "n": step.n, "machine": record["machine"],
+            "threads": record["threads"], "share": shares.get((record["family"], length), math.nan),
+            "flops": make_family(record["family"]).sublayers[0].transform_flops(WIDTH, length),
+        })
+    return pd.DataFrame(records)
+
+
+def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LENGTHS[-1]) -> Estimate:
+    """The power of the length that a family's step time follows between two lengths; NaN ends below three lengths."""
+    own = table[(table["family"] == family) & table["length"].between(least, most)]
+    if len(own) < 3:
+        return Estimate(math.nan, math.nan, math.nan, len(own))
+    fit = stats.linregress(np.log(own["length"]), np.log(own["step"]))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(own) - 2) * fit.stderr)
+    return Estimate(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(own))
+
+
+def crossing(table: pd.DataFrame) -> float | None:
+    """The length from which attention takes longer for good, between the two around it on log scales; ``None`` if it
+    is the faster one at the longest, 0 if it never is."""
+    steps = table.pivot_table(index="length", columns="family", values="step").reindex(columns=FAMILIES).dropna()
+    logs = np.log(steps["attention"].to_numpy() / steps["bilstm"].to_numpy())
+    below = np.flatnonzero(logs < 0)
+    if not len(below):
+        return 0.0
+    last = int(below[-1])
+    if last == len(logs) - 1:
+        return None
+    lengths = np.log(steps.index.to_numpy(dtype=float))
+    part = -logs[last] / (logs[last + 1] - logs[last])
+    return float(np.exp(lengths[last] + part * (lengths[last + 1] - lengths[last])))
+
+
+# -------------------------------------------------------------------------------------------------------- findings
+
+def _recurrent(table: pd.DataFrame) -> Finding:
+    found = exponent(table, "bilstm", least=FROM)
+    verdict = Verdict.NOT_TESTABLE
+    if found.low >= LINEAR[0] and found.high <= LINEAR[1]:
+        verdict = Verdict.REPRODUCED
+    elif found.high < LINEAR[0] or found.low > LINEAR[1]:
+        verdict = Verdict.CONTRADICTED
+    return Finding(published="recurrent layer: O(n) sequential operations, O(n·d²) work", source=TABLE, verdict=verdict,
+                   measured=f"BiLSTM's time grows as n to the {found} from n = {FROM}",
+                   rule=f"reproduced if the interval lies within {LINEAR[0]:g}–{LINEAR[1]:g}, contradicted if outside")
+
+
+def _quadratic(table: pd.DataFrame) -> Finding:
+    ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
+    verdict = (Verdict.REPRODUCED if ours.low > other.high else
+               Verdict.CONTRADICTED if ours.high < other.low else Verdict.NOT_TESTABLE)
+    work = _flop_exponent(QUADRATIC_FROM)
+    return Finding(published="self-attention: O(n²·d) work, so it grows faster with n than a recurrent layer's",
+                   source=TABLE, verdict=verdict,
+                   measured=f"attention's time grows as n to the {ours} from n = {QUADRATIC_FROM}, BiLSTM's to the "
+                            f"{other}; attention's FLOP, projections included, to the {work:.2f}",
+                   rule="reproduced if attention's interval lies above BiLSTM's, contradicted if below")
+
+
+def _flop_exponent(least: int) -> float:
+    lengths = [length for length in LENGTHS if length >= least]
+    flops = [make_family("attention").sublayers[0].transform_flops(WIDTH, length) for length in lengths]
+    return float(np.polyfit(np.log(lengths), np.log(flops), 1)[0])
+
+
+def _faster_when_short(table: pd.DataFrame) -> Finding:
+    steps = {(record["family"], record["length"]): Estimate(record["step"], record["low"], record["high"], record["n"])
+             for record in rows_of(table)}
+    pairs = [(length, steps["attention", length], steps["bilstm", length]) for length in LENGTHS
+             if length < WIDTH and {("attention", length), ("bilstm", length)} <= steps.keys()]
+    verdict = Verdict.NOT_TESTABLE
+    if pairs and all(ours.high < other.low for _, ours, other in pairs):
+        verdict = Verdict.REPRODUCED
+    elif pairs and all(ours.low > other.high for _, ours, other in pairs):
+        verdict = Verdict.CONTRADICTED
+    ratios = [f"{three(ours.value / other.value)} of BiLSTM's time at n = {length}" for length, ours, other in pairs]
+    cross = crossing(table)
+    until = (f"attention is the faster one at n = {LENGTHS[-1]}" if cross is None else
+             f"attention is the slower one from n ≈ {cross:.0f}" if cross else "attention is slower at every length")
+    return Finding(published=f"self-attention is faster than a recurrent layer while n < d (here {WIDTH})", source=TEXT,
+                   measured=f"{listed(ratios)}; {until}", verdict=verdict,
+                   rule="medians with 95 % bootstrap intervals apart at every n < d: reproduced if attention's lies "
+                        "below, contradicted if above")
+
+
+def _flat(table: pd.DataFrame, device: str) -> Finding:
+    ours, other = (exponent(table, family, most=FLAT_TO) for family in FAMILIES)
+    measured = f"up to n = {FLAT_TO}: attention's time grows as n to the {ours}, BiLSTM's to the {other}"
+    verdict = Verdict.NOT_TESTABLE
+    if device != "cuda":
+        measured = "not tested: no GPU, and a CPU's time follows the work, not the sequential operations"
+    elif ours.high < FLAT and other.low > FLAT:
+        verdict = Verdict.REPRODUCED
+    elif ours.low > FLAT:
+        verdict = Verdict.CONTRADICTED
+    return Finding(published="self-attention: O(1) sequential operations against O(n)", source=TABLE, verdict=verdict,
+                   measured=measured,
+                   rule=f"on a GPU, up to n = {FLAT_TO}: reproduced if attention's exponent lies below {FLAT:g} and "
+                        f"BiLSTM's above, contradicted if attention's lies above")
+
+
+# ----------------------------------------------------------------------------------------------- table and figure
+
+def _shown(table: pd.DataFrame) -> present.Shown:
+    values = ("step", "low", "high", "share", "flops")
+    by_length: dict[int, dict[str, float]] = {}
+    for record in rows_of(table):
+        own = by_length.setdefault(record["length"], {"length": record["length"]})
+        own |= {f"{record['family']}_{name}": record[name] for name in values}
+    wide = pd.DataFrame([by_length[length] for length in sorted(by_length)])
+    names = {"attention": "attention", "bilstm": "BiLSTM"}
+    if {f"{family}_step" for family in FAMILIES} <= set(wide.columns):
+        wide["ratio"] = wide["attention_step"] / wide["bilstm_step"]
+    columns = [present.whole("length", "n")]
+    for family, name in names.items():
+        columns += [
+            present.spread(f"{family}_step", f"{name}, step", f"{family}_low", f"{family}_high", "s",
+                           "median with its 95 % bootstrap interval"),
+            present.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
+            present.percent(f"{family}_share", f"{name}, of the roofline"),
+        ]
+    columns.append(present.number("ratio", "attention ÷ BiLSTM", hint="not paired"))
+    note = (f"{DEPTH} layers, width {WIDTH}, batches of {BATCH}, forward and backward, "
+            f"threads: {table['threads'].iloc[0]:g}, {table['machine'].iloc[0]}.")
+    return present.shown("parallel-step-time", "Step time by sequence length", wide, columns, note=note)
+
+
+def _picture(table: pd.DataFrame) -> Picture:
+    """Step time over length on log scales, a line a family, with p10 to p90; a dotted line where n = d."""
+    look, told = looks(table["family"]), []
+    with settings():
+        figure, (axes,) = panels(1, 1, 3.1)
+        for family, style in look.items():
+            own = table[table["family"] == family].sort_values("length")
+            axes.plot(own["length"], own["step"], color=style.colour, marker=style.marker, linestyle=style.dash)
+            axes.fill_between(own["length"], own["p10"], own["p90"], color=style.colour, alpha=0.18, linewidth=0)
+            told += [f"{family}, n = {record['length']}: {quantity(record['step'], 's')}" for record in rows_of(own)]
+        axes.axvline(WIDTH, color="#555555", linewidth=0.8, linestyle=":")
+        axes.annotate("n = d", (WIDTH, 1), xycoords=("data", "axes fraction"), xytext=(3, -10),
+                      textcoords="offset points", fontsize=8, color="#555555")
+        log_axis(axes, "x", at=[length for length in LENGTHS if length & (length - 1) == 0])
+        log_axis(axes, "y", "s")
+        axes.set_xlabel("sequence length n (log)")
+        axes.set_ylabel("step time (log)")
+        ours, other = (exponent(table, family, least=QUADRATIC_FROM).value for family in FAMILIES)
+        title = (f"From n = {QUADRATIC_FROM} attention's step grows as n to the {three(ours)}, BiLSTM's to the "
+                 f"{three(other)}")
+        head(figure, title)
+        legend(figure, look, lines=True)
+    caption = (f"{DEPTH} layers, width d = {WIDTH}, batches of {BATCH}, forward and backward, "
+               f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}. Medians, bands p10 to p90 of "
+               f"{table['n'].min()} samples or more; each cell sampled by itself.")
+    return Picture("parallel-step-time", title, f"Step time by length. {joined(told, 30)}", caption, figure)

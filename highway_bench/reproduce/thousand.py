@@ -1,0 +1,227 @@
+"""More than a thousand layers: plain stochastic gradient descent with momentum does not stall on a highway network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.errors import BadInput
+from highway_bench.measure.statistics import log10_interval
+from highway_bench.report import present
+from highway_bench.report.figures import Picture
+from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.frame import of_task, rows_of
+from highway_bench.report.number import count, three
+from highway_bench.report.style import looks
+from highway_bench.report.tables.trainability import runs
+from highway_bench.reproduce._base import (
+    Asked,
+    Finding,
+    NotAttempted,
+    Outcome,
+    Reproduction,
+    Verdict,
+    register_reproduction,
+)
+from highway_bench.results.schema import OUTCOMES
+from highway_bench.run.plan import Selection, plan
+from highway_bench.run.profiles import TRAINED, Grid, Profile
+
+LAYERS = 1_101  # one plain layer and 1,100 that the block joins
+DEEP = 1_000  # layers joined from which the claim is about a network
+STEPS, SEEDS = 200, 3
+RATES = (1.0, 0.3, 0.1, 0.01)  # gated stacks like the upper end, deep plain ones the lower
+DATASET = "mnist-5k"
+
+# The rules, agreed before any run. Chance is the constant predictor's loss, ln 10.
+TRAINS = 0.1  # of chance: a run whose final loss is at most this has trained
+MOVES = 0.5  # of chance: a run must be below this to have left it, if it does not train within the budget
+STALLS = 0.9  # of chance: a final loss above it is a stall
+FIFTHS = 5  # a run that is under way still has a lower mean loss in each fifth of the steps than in the one before
+
+LONG = "arXiv:1507.06228, §3.1"
+CLAIM = "SGD does not stall with more than 1,000 highway layers"
+RULE = (f"every seed ends at or below {TRAINS:g} × chance, or below {MOVES:g} × chance with a lower mean loss in each "
+        f"fifth of the steps than before; contradicted if half end above {STALLS:g} × chance or diverge")
+
+
+@register_reproduction("thousand", title="SGD does not stall beyond 1,000 layers", source="arXiv:1507.06228, §3.1")
+class Thousand(Reproduction):
+    """1 plain and 1,100 highway layers of 50 units on MNIST-5k, SGD with momentum, gate bias −ln L, against plain.
+
+    The rate is tuned over the same grid for both, and the winner run on fresh seeds. The paper's pilot states neither
+    data, width, bias nor curve, so that only "it does not stall" can be tested. Plain layers of the same depth are the
+    control: what stalls there is not the optimiser's budget.
+    """
+
+    takes = frozenset({"depths", "steps", "seeds"})
+    not_attempted = (
+        NotAttempted("a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80", "arXiv:1505.00387, §3",
+                     "the data are not here"),
+    )
+
+    def cells(self, asked: Asked) -> list[Cell]:
+        if 1 in asked.depths:
+            raise BadInput("the depth counts the plain first layer, so it is 2 at least")
+        recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": asked.steps or STEPS, "rate": "tuned",
+                  "rates": list(RATES), "threshold": TRAINS}
+        grid = Grid(task="trainability", families=("dense",), blocks=("plain", "highway"), dataset=DATASET,
+                    depths=[layers - 1 for layers in asked.depths or (LAYERS,)], on_cpu=TRAINED,
+                    seeds=range(asked.seeds or SEEDS), recipe=recipe, statuses=OUTCOMES)
+        return [item.cell for item in plan(Profile("thousand", "", (grid,)), Selection(device=asked.device))]
+
+    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+        found, curves = runs(rows), _curves(rows)
+        found = found[found["status"].isin(OUTCOMES)]  # a run that failed says nothing of its network
+        findings = []
+        for depth in sorted(found.loc[found["depth"] >= DEEP, "depth"].unique()):
+            here = found[found["depth"] == depth]
+            findings += [_highway(here, int(depth), curves), _control(here)]
+        if not findings:
+            findings = [Finding(published=CLAIM, source=LONG, rule=RULE, verdict=Verdict.NOT_TESTABLE,
+                                measured="no network of such a depth was run to its end")]
+        depths = sorted(curves["depth"].unique())
+        pictures = [_picture(curves[curves["depth"] == depth], int(depth)) for depth in depths]
+        return Outcome(findings=findings, tables=[_table(found, curves)], pictures=pictures)
+
+
+def _chance() -> float:
+    return make_dataset(DATASET).chance_loss
+
+
+def _curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """The loss curves of the runs that count: ``block``, ``depth``, ``seed``, ``step`` and ``loss``."""
+    frame = of_task(rows, "trainability")
+    frame = frame[frame["trial"].isna() & (frame["axis"] == "step")]
+    table = frame[["label", "depth", "seed", "index", "value"]]
+    table = table.rename(columns={"label": "block", "index": "step", "value": "loss"})
+    return table.sort_values(["block", "depth", "seed", "step"], ignore_index=True)
+
+
+def _highway(runs_here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
+    """Reproduced if every seed trains or is under way; contradicted if half of them stall."""
+    own = runs_here[runs_here["block"] == "highway"]
+    chance = _chance()
+    ways = [_way(record, curves, chance) for record in rows_of(own)]
+    stalled = ways.count("stalls") + ways.count("diverges")
+    if ways and all(way in ("trains", "under way") for way in ways):
+        verdict = Verdict.REPRODUCED
+    else:
+        verdict = Verdict.CONTRADICTED if 2 * stalled >= max(1, len(ways)) else Verdict.NOT_TESTABLE
+    return Finding(
+        published=CLAIM, source=LONG, rule=RULE, verdict=verdict,
+        measured=f"{count(depth + 1)} layers: {_counted(ways)}; final loss {_loss(own)} nat, chance {three(chance)}",
+    )
+
+
+def _control(runs_here: pd.DataFrame) -> Finding:
+    """The control stalls if every seed ends near chance or diverges at the best of the same rates."""
+    own = runs_here[runs_here["block"] == "plain"]
+    losses = own["final_loss"]
+    stuck = losses.isna() | (losses > STALLS * _chance())
+    trained = own["success"] == 1
+    verdict = Verdict.NOT_TESTABLE
+    if len(own):
+        verdict = Verdict.REPRODUCED if stuck.all() else Verdict.CONTRADICTED if trained.any() else verdict
+    return Finding(published="plain networks of such a depth cannot be trained so", source=LONG, verdict=verdict,
+                   measured=f"{stuck.sum()} of {len(own)} seeds stall; final loss {_loss(own)} nat",
+                   rule=f"every seed ends above {STALLS:g} × chance or diverges; contradicted if one trains")
+
+
+def _way(run: present.Record, curves: pd.DataFrame, chance: float) -> str:
+    """How one run went: trains, under way, stalls, diverges, or slow."""
+    if present.missing(run["final_loss"]):
+        return "diverges"
+    if run["final_loss"] <= TRAINS * chance:
+        return "trains"
+    if run["final_loss"] > STALLS * chance:
+        return "stalls"
+    own = curves[(curves["block"] == run["block"]) & (curves["depth"] == run["depth"])
+                 & (curves["seed"] == run["seed"])]
+    fifths = [float(part.mean()) for part in np.array_split(own["loss"].to_numpy(), FIFTHS)]
+    falling = all(after < before for before, after in pairwise(fifths))
+    return "under way" if falling and run["final_loss"] < MOVES * chance else "slow"
+
+
+def _counted(ways: Sequence[str]) -> str:
+    return ", ".join(f"{ways.count(way)} of {len(ways)} seeds {_says(way, ways.count(way))}"
+                     for way in dict.fromkeys(ways)) or "no run ended"
+
+
+def _says(way: str, seeds: int) -> str:
+    verb = {"trains": "train", "stalls": "stall", "diverges": "diverge"}.get(way)
+    if verb is None:
+        return "are " + way if seeds > 1 else "is " + way
+    return verb if seeds > 1 else way
+
+
+def _loss(own: pd.DataFrame) -> str:
+    losses = own["final_loss"].dropna()
+    return str(log10_interval(losses)) if len(losses) else "–"
+
+
+def _table(found: pd.DataFrame, curves: pd.DataFrame) -> present.Shown:
+    """A row a run."""
+    chance = _chance()
+    table = found.assign(layers=found["depth"] + 1, way=[_way(record, curves, chance) for record in rows_of(found)])
+    columns = [
+        present.words("block", "block"),
+        present.whole("layers", "layers"),
+        present.whole("width", "width"),
+        present.whole("params", "parameters"),
+        present.whole("seed", "seed"),
+        present.number("rate", "rate", hint="the best of a search over the same rates for both"),
+        present.words("way", "outcome"),
+        present.number("final_loss", "final loss", "nat", "mean of the last 5 % of the steps"),
+        present.whole("steps_to_threshold", "steps to threshold"),
+        present.percent("train_accuracy", "train accuracy"),
+        present.percent("test_accuracy", "test accuracy"),
+        present.number("step_seconds", "step", "s"),
+    ]
+    note = f"{count(int(_steps(curves)))} steps in batches of {TRAINED.batches['vector']}." if len(curves) else ""
+    return present.shown("thousand-runs", "Every run that counts", table.sort_values(["layers", "block", "seed"]),
+                         columns, note=note)
+
+
+def _steps(curves: pd.DataFrame) -> float:
+    return float(curves["step"].max())
+
+
+def _picture(curves: pd.DataFrame, depth: int) -> Picture:
+    """A line a block: the geometric mean of the loss over seeds by step, with its t interval of log₁₀."""
+    look = looks(curves["block"])
+    told, ends = [], {}
+    with settings():
+        figure, (axes,) = panels(1, 1, 3.0)
+        for block, style in look.items():
+            own = curves[(curves["block"] == block) & (curves["loss"] > 0)]
+            points = pd.DataFrame([{"step": step, "value": band.value, "low": band.low, "high": band.high}
+                                   for step, band in ((step, log10_interval(part["loss"]))
+                                                      for step, part in own.groupby("step"))])
+            axes.plot(points["step"], points["value"], color=style.colour, linestyle=style.dash, marker=style.marker,
+                      markevery=max(1, len(points) // 6))
+            if np.isfinite(points["low"]).any():
+                axes.fill_between(points["step"], points["low"], points["high"], color=style.colour, alpha=0.2,
+                                  linewidth=0)
+            ends[block] = float(points["value"].iloc[-1])
+            told.append(f"{block}: {three(float(points['value'].iloc[0]))} to {three(ends[block])} nat")
+        for level, text, side in ((1.0, "chance", 1), (TRAINS, "threshold", 0)):
+            axes.axhline(level * _chance(), color="#555555", linewidth=0.8, linestyle=":")
+            axes.annotate(text, (side, level * _chance()), xycoords=axes.get_yaxis_transform(), fontsize=7.5,
+                          xytext=(4 - 8 * side, 6), textcoords="offset points", ha="right" if side else "left")
+        log_axis(axes, "y")
+        axes.set_xlabel("training step")
+        axes.set_ylabel("training loss, nat (log)")
+        ended = ", ".join(f"{block} at a loss of {three(ends[block])}" for block in sorted(ends, key=ends.__getitem__))
+        title = f"{count(depth + 1)} layers of SGD with momentum: after {count(int(_steps(curves)))} steps {ended}"
+        head(figure, title)
+        legend(figure, look, lines=True)
+    seeds = curves["seed"].nunique()
+    caption = (f"dense on {DATASET}, equal parameters a layer, rate tuned per block. Geometric means over n = {seeds} "
+               "seeds of the mean loss of each stretch of steps, bands 95 % t intervals of log10.")
+    return Picture(f"thousand-{depth + 1}", title, f"Loss by step. {joined(told)}", caption, figure)

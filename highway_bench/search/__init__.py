@@ -1,0 +1,1 @@
+"""Search: random trials from priors, and networks of one shape trained together as one."""

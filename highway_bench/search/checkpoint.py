@@ -1,0 +1,158 @@
+"""Checkpoint: the state of a run that is under way, in a file, so that a kill costs a minute of it at most.
+
+A file holds one run: a network, or the networks of a population. Its first line is JSON: the keys of the cells that are
+trained (digests, which change with the code, the cell and the machine), and the length and hash of what follows. It is
+replaced as a whole or not at all. torch is imported only where a state is read or written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from highway_bench.cell import Cell
+
+if TYPE_CHECKING:
+    from highway_bench.search.training import Training
+
+EVERY = 60.0  # seconds between two writings
+SUFFIX, UNFINISHED = ".checkpoint", ".unfinished"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The folder in which runs keep their states, and the key of each cell."""
+
+    folder: Path
+    keys: Mapping[Cell, str]
+
+    def checkpoint(self, cells: Iterable[Cell]) -> Checkpoint:
+        """The checkpoint of ``cells``, which are trained as one."""
+        return Checkpoint(self.folder, [self.keys[cell] for cell in cells])
+
+    def parted(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """``cells`` by the file that has their state, and last those of which none has."""
+        headers = dict(headers_in(self.folder))
+        found: dict[Path | None, list[Cell]] = {path: [] for path in (*headers, None)}
+        for cell in cells:
+            found[next((path for path, keys in headers.items() if self.keys[cell] in keys), None)].append(cell)
+        return [group for group in found.values() if group]
+
+
+class Checkpoint:
+    """The state of one run, under the keys of its cells."""
+
+    def __init__(self, folder: Path, keys: Sequence[str]) -> None:
+        self.keys = list(keys)
+        self.path = folder / f"{hashlib.sha256(' '.join(sorted(keys)).encode()).hexdigest()[:32]}{SUFFIX}"
+        self._written = time.monotonic()
+
+    def restore(self, members: Sequence[Training]) -> bool:
+        """Put ``members``, one a key, where a file that has them all left off; whether there was one.
+
+        A file that is broken is removed, with a warning: its run starts anew.
+        """
+        covering = [path for path, keys in headers_in(self.path.parent) if keys.issuperset(self.keys)]
+        for path in sorted(covering, key=lambda path: path != self.path):  # its own before that of a larger group
+            states = read(path)
+            if states is not None:
+                for key, member in zip(self.keys, members, strict=True):
+                    member.restore(states[key])
+                return True
+        return False
+
+    def offer(self, members: Sequence[Training]) -> None:
+        """Keep the state of ``members``, if the last one is a minute old."""
+        if time.monotonic() - self._written >= EVERY:
+            self.keep(members)
+            self._written = time.monotonic()
+
+    def keep(self, members: Sequence[Training]) -> None:
+        """Write the state of ``members``; a kill amid it leaves the file as it was."""
+        import torch
+
+        states = io.BytesIO()
+        torch.save({key: member.state() for key, member in zip(self.keys, members, strict=True)}, states)
+        content = states.getvalue()
+        about = {"keys": self.keys, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_suffix(UNFINISHED)
+        with unfinished.open("wb") as out:
+            out.write(json.dumps(about).encode() + b"\n")
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        unfinished.replace(self.path)
+
+    def forget(self) -> None:
+        """Remove the file: its cells have ended."""
+        self.path.unlink(missing_ok=True)
+        with suppress(OSError):  # other runs keep theirs there, or nothing was ever kept
+            self.path.parent.rmdir()
+
+
+def headers_in(folder: Path) -> Iterator[tuple[Path, frozenset[str]]]:
+    """The checkpoints in ``folder`` with the keys that each has; a broken one is removed, with a warning."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        header = _header(path)
+        if header is not None:
+            yield path, frozenset(header["keys"])
+
+
+def read(path: Path) -> dict[str, dict[str, Any]] | None:
+    """The states in the file, by key; ``None`` where it is broken, and then it is removed, with a warning."""
+    import torch
+
+    header = _header(path)
+    if header is None:
+        return None
+    with path.open("rb") as source:
+        source.readline()
+        content = source.read()
+    if hashlib.sha256(content).hexdigest() != header["sha256"]:
+        _discard(path)
+        return None
+    states: dict[str, dict[str, Any]] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    return states
+
+
+def sweep(folder: Path, ended: Collection[str]) -> None:
+    """Remove the checkpoints of cells that have all ended, and the folder where nothing is left; no run is under way.
+    """
+    for path in folder.glob(f"*{UNFINISHED}"):  # a kill amid writing left it
+        path.unlink()
+    for path, keys in headers_in(folder):
+        if keys.issubset(ended):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # others are still needed, or nothing was ever kept
+        folder.rmdir()
+
+
+def _header(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as source:
+            line = source.readline()
+            header = json.loads(line)
+            whole = source.seek(0, os.SEEK_END) == len(line) + header["bytes"]
+    except FileNotFoundError:  # its run has just ended
+        return None
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        _discard(path)
+        return None
+    return dict(header)
+
+
+def _discard(path: Path) -> None:
+    warnings.warn(f"checkpoint {path.name} is broken: its run starts anew", stacklevel=3)
+    path.unlink(missing_ok=True)

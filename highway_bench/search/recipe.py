@@ -1,0 +1,55 @@
+"""Recipe: how a network is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from highway_bench.errors import BadInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a network is trained. The learning rate falls exponentially to ``decay`` times its start over the run."""
+
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    rate: float = 0.1
+    momentum: float = 0.9
+    decay: float = 0.1
+    weight_decay: float = 0.0
+    epsilon: float = 1e-8  # Adam's
+    clip: float | None = None  # largest norm of the whole gradient
+    last_batch: Literal["drop", "keep"] = "drop"  # what becomes of an epoch's last batch where it is incomplete
+    steps: int = 500
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or not self.rate > 0 or not 0 < self.decay <= 1:
+            raise BadInput("a recipe needs steps of at least 1, a rate above 0 and a decay above 0 and at most 1")
+        if self.last_batch not in ("drop", "keep"):
+            raise BadInput(f"a recipe's last_batch is drop or keep, not {self.last_batch!r}")
+
+    @property
+    def factor(self) -> float:
+        """What the rate is multiplied by after every step."""
+        return float(self.decay ** (1 / self.steps))
+
+    def steps_per_epoch(self, items: int, batch_size: int) -> int:
+        """Batches that an epoch over ``items`` has."""
+        return items // batch_size if self.last_batch == "drop" else math.ceil(items / batch_size)
+
+    def optimiser_for(self, network: nn.Module) -> torch.optim.Optimizer:
+        """The optimiser on all parameters; weight decay spares biases and gains, for it would pull gates open."""
+        groups = [
+            {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": self.weight_decay},
+            {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+        if self.optimiser == "sgd":
+            return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=True)
+        if self.optimiser == "adam":
+            return torch.optim.Adam(groups, lr=self.rate, eps=self.epsilon, fused=True)
+        raise BadInput(f"unknown optimiser {self.optimiser!r}; known: sgd, adam")

@@ -1,0 +1,34 @@
+"""The ladder of depths: no rung is tried whose shallower neighbour trained at no seed.
+
+A frontier needs every block at every depth up to where it stops training, and no deeper: a thousand layers of a block
+that fails at fifty cost an hour and say nothing. Cells whose recipe has a ``ladder`` wait for the rung below them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from highway_bench.cell import Cell
+from highway_bench.tasks._base import Skip
+
+
+def rung_below(cell: Cell) -> tuple[Cell, ...]:
+    """The cells that count, one a seed, of the next shallower depth of ``cell``'s ladder; none on the lowest rung.
+
+    A ladder is ``{"depths": […], "seeds": n, "rates": […]}``: the rates are those that every rung is tuned over.
+    """
+    ladder: Mapping[str, Any] = cell.recipe.get("ladder", {})
+    shallower = [depth for depth in ladder.get("depths", ()) if depth < cell.depth]
+    if not shallower:
+        return ()
+    recipe = {**cell.recipe, "rate": "tuned", "rates": ladder["rates"]}
+    return tuple(cell.but(depth=max(shallower), recipe=recipe, trial=None, seed=seed)
+                 for seed in range(ladder["seeds"]))
+
+
+def check_rung(cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> None:
+    """Raise ``Skip`` where the rung below ``cell`` trained at no seed, or was skipped itself."""
+    below = rung_below(cell)
+    if below and not any(found.get(one, {}).get("success") for one in below):
+        raise Skip(f"{cell.block} trained at no seed of depth {below[0].depth}, so no deeper was tried")

@@ -1,0 +1,225 @@
+"""Gates: what a trained network's gates do layer by layer, how much each layer changes the stream, and the lesion.
+
+The network is trained as ``trainability`` trains it, with the same metrics; then it is looked at over the whole
+training set in evaluation mode (arXiv:1507.06228, §4). Layers are the block's joins, from 1; a stem is not counted. The
+gate is the first that a block asks its family for, the transform gate T of those that have one. Values of gates are
+kept where there are gates, the lesion where a layer carries its input, the change of the stream everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from highway_bench.cell import Cell
+from highway_bench.data import Split
+from highway_bench.data._base import TargetKind
+from highway_bench.families._parts import Beside, FusedMaps, Maps
+from highway_bench.measure.activity import Activity, ExampleSparsity, sparsity
+from highway_bench.measure.lesion import carried_path, cut_out
+from highway_bench.measure.watch import watching
+from highway_bench.network import Stack
+from highway_bench.tasks._base import Measurement, Metric, Task, register_task
+from highway_bench.tasks._training import evaluate
+from highway_bench.tasks.trainability import Trainability, TrainingWork
+
+TRAINING = Trainability()
+LOOK_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
+
+GateMaps = Maps | FusedMaps
+
+
+@register_task
+class Gates(Task[TrainingWork]):
+    """A trained network from inside: gate biases and activity, the stream's change and the lesion curve, by layer."""
+
+    name = "gates"
+    version = "1"
+    meter = True
+    metrics = (
+        *Trainability.metrics,
+        Metric("intact_loss", "nat", "lower"),  # of the trained network, over the whole training set
+        Metric("intact_error", "1", "lower"),
+        Metric("sparsity_one", "1"),  # of all gates for one example, the mean over examples
+        Metric("sparsity_average", "1"),  # of all gates' means
+        Metric("gate_bias_start", "1"),
+        Metric("gate_bias_end", "1"),
+        Metric("gate_activity", "1"),
+        Metric("gates_shut", "1"),
+        Metric("gates_full", "1"),
+        Metric("gates_open_one", "1"),
+        Metric("gates_open_average", "1"),
+        Metric("gates_open_some", "1"),
+        Metric("gate_class_spread", "1"),
+        Metric("stream_change", "1"),  # ‖x after − x before‖ / ‖x before‖; the branch's size where x is carried whole
+        Metric("lesion_loss", "nat", "lower"),
+        Metric("lesion_error", "1", "lower"),
+    )
+
+    def needs(self, cell: Cell) -> tuple[Cell, ...]:
+        """The trials of the rate's search, which are trainability's own cells."""
+        return TRAINING.needs(_trained(cell))
+
+    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        return TRAINING.resolve(_trained(cell), found).but(task=self.name)
+
+    def timeout(self, cell: Cell) -> float:
+        return 60.0 + 20.0 * self.estimate(cell)
+
+    def estimate(self, cell: Cell) -> float:
+        """Its training, and about as many evaluations as it has layers."""
+        steps = int(cell.recipe.get("steps", 500))
+        return TRAINING.estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
+
+    def prepare(self, cell: Cell) -> TrainingWork:
+        return TRAINING.prepare(cell)
+
+    def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
+        network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
+        biases = gate_biases(network)
+        trained = list(TRAINING.measure(work, cell))
+        yield from trained
+        ended = next(one for one in trained if one.metric == "final_loss")
+        if ended.value is None:  # it diverged, and weights that are not finite have nothing to show
+            return
+
+        def layers(metric: str, values: Mapping[int, float | None]) -> Iterator[Measurement]:
+            for layer, value in values.items():
+                finite = value if value is not None and math.isfinite(value) else None
+                yield Measurement(metric=metric, value=finite, axis="layer", index=layer, status=ended.status)
+
+        look = Look.at(network, split, kind)
+        for metric, value in look.whole().items():
+            yield Measurement(metric=metric, value=value, status=ended.status)
+        yield from layers("gate_bias_start", biases)
+        yield from layers("gate_bias_end", gate_biases(network))
+        for metric, values in look.by_layer().items():
+            yield from layers(metric, values)
+        for metric, values in lesions(network, split, kind).items():
+            yield from layers(metric, values)
+
+
+def _trained(cell: Cell) -> Cell:
+    return cell.but(task=TRAINING.name)
+
+
+def joins_of(network: nn.Module) -> list[tuple[nn.ModuleList, int]]:
+    """Every join of ``network``, in the order of its forward pass: the list it stands in, and its place there."""
+    stacks = [module for module in network.modules() if isinstance(module, Stack)]
+    return [(stack.joins, place) for stack in stacks for place in range(len(stack.joins))]
+
+
+def gates_of(network: nn.Module) -> dict[int, GateMaps]:
+    """By layer, the module that gives its gates' pre-activations; layers without gates are left out."""
+    found = {}
+    for layer, (joins, place) in enumerate(joins_of(network), start=1):
+        maps = next((part for part in joins[place].modules() if isinstance(part, GateMaps)), None)
+        if maps is not None:
+            found[layer] = maps
+    return found
+
+
+def gate_biases(network: nn.Module) -> dict[int, float]:
+    """By layer, the mean of the first gate's bias."""
+    return {layer: float(gate_bias(maps).mean()) for layer, maps in gates_of(network).items()}
+
+
+def gate_bias(maps: GateMaps) -> Tensor:
+    """The first gate's bias: (units,). It is a slice of the product that all maps share, or else the last bias of the
+    gate's own map, which may end in a norm."""
+    if isinstance(maps, FusedMaps):
+        return last_bias(maps.product).chunk(1 + maps.gates)[1]
+    if isinstance(maps.gate, Beside):
+        return last_bias(maps.gate.parts[0])
+    return last_bias(maps.gate).chunk(maps.gates)[0]
+
+
+def last_bias(module: nn.Module) -> Tensor:
+    """The bias that ``module`` adds last."""
+    return [value for name, value in module.named_parameters() if name.rpartition(".")[2] == "bias"][-1].detach()
+
+
+@dataclass
+class Look:
+    """One pass over a split, watched: its answers, the gates' activity and the stream's change by layer."""
+
+    sparsity_one: ExampleSparsity
+    classes: Tensor | None
+    gates: dict[int, Activity] = field(default_factory=dict)
+    moved: dict[int, float] = field(default_factory=dict)  # Σ‖x after − x before‖² over all items
+    before: dict[int, float] = field(default_factory=dict)  # Σ‖x before‖²
+    loss: float = math.nan
+    accuracy: float | None = None
+
+    @classmethod
+    def at(cls, network: nn.Module, split: Split, kind: TargetKind) -> Look:
+        """Watch ``network`` over ``split``."""
+        look = cls(ExampleSparsity(len(split.inputs)), split.targets if kind == "class" else None)
+        maps = gates_of(network)
+        axes = {layer: module.axis for layer, module in maps.items()}
+
+        def gate(layer: int, _x: Tensor, output: tuple[Tensor, ...]) -> None:
+            look.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
+
+        joins = {layer: joins[place] for layer, (joins, place) in enumerate(joins_of(network), start=1)}
+        with watching(maps, gate), watching(joins, look.add_join):
+            look.loss, look.accuracy = evaluate(network, split, kind)
+        return look
+
+    def add_gate(self, layer: int, values: Tensor) -> None:
+        """The next items' gate of one layer: (items, …, units)."""
+        values = values.reshape(len(values), -1, values.shape[-1])
+        self.gates.setdefault(layer, Activity(self.classes)).add(values)
+        self.sparsity_one.add(layer, values)
+
+    def add_join(self, layer: int, x: Any, y: Any) -> None:
+        """The next items' stream before and after one layer; nothing where the state is no tensor of one shape."""
+        if torch.is_tensor(x) and torch.is_tensor(y) and x.shape == y.shape:
+            self.moved[layer] = self.moved.get(layer, 0.0) + float((y - x).double().square().sum())
+            self.before[layer] = self.before.get(layer, 0.0) + float(x.double().square().sum())
+
+    def whole(self) -> dict[str, float | None]:
+        """What holds for the network as a whole."""
+        loss = self.loss if math.isfinite(self.loss) else None
+        answers = {"intact_loss": loss, "intact_error": _error(self.accuracy)}
+        if not self.gates:
+            return answers
+        means = torch.cat([gate.mean().cpu() for gate in self.gates.values()])
+        return {**answers, "sparsity_one": self.sparsity_one.mean(), "sparsity_average": float(sparsity(means))}
+
+    def by_layer(self) -> dict[str, dict[int, float | None]]:
+        """What holds for each layer."""
+        gates = self.gates.items()
+        return {
+            "gate_activity": {layer: float(gate.mean().mean()) for layer, gate in gates},
+            "gates_shut": {layer: gate.shut() for layer, gate in gates},
+            "gates_full": {layer: gate.full() for layer, gate in gates},
+            "gates_open_one": {layer: gate.open_for_one() for layer, gate in gates},
+            "gates_open_average": {layer: gate.open_on_average() for layer, gate in gates},
+            "gates_open_some": {layer: gate.open_for_some() for layer, gate in gates},
+            "gate_class_spread": {layer: gate.class_spread() for layer, gate in gates if self.classes is not None},
+            "stream_change": {layer: math.sqrt(moved / self.before[layer]) if self.before[layer] else None
+                              for layer, moved in self.moved.items()},
+        }
+
+
+def lesions(network: nn.Module, split: Split, kind: TargetKind) -> dict[str, dict[int, float | None]]:
+    """Loss and error over ``split`` with one layer at a time cut out; layers that carry nothing are left out."""
+    found: dict[str, dict[int, float | None]] = {"lesion_loss": {}, "lesion_error": {}}
+    for layer, (joins, place) in enumerate(joins_of(network), start=1):
+        if carried_path(joins[place]) is not None:
+            with cut_out(joins, place):
+                answers = evaluate(network, split, kind)
+            found["lesion_loss"][layer] = answers.loss
+            if answers.accuracy is not None:
+                found["lesion_error"][layer] = _error(answers.accuracy)
+    return found
+
+
+def _error(accuracy: float | None) -> float | None:
+    return None if accuracy is None else 1 - accuracy

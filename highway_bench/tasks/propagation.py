@@ -1,0 +1,331 @@
+"""Propagation: what a network's start does to signal and gradient, layer by layer, before anything is learnt.
+
+Verdicts, forward and backward apart: a signal **vanishes** at layer l if the RMS of x_l is the first to be less than a
+hundredth of that of the first layer's input, and **explodes** if it is more than a hundred times that, or no finite
+number; a gradient likewise, from the last layer's output down. What does neither is **healthy**. Of the first training
+steps: a layer **stands still** if its ‖ΔW‖/‖W‖ is less than a hundredth of that of the layer that moves most.
+
+A cell without a data set measures the bare stack on a standard-normal input, for the sum of its outputs under random
+standard-normal weights; one with a data set the whole network, for the training loss of one batch. ``gain`` in the
+recipe multiplies every weight matrix of the layers, the gates' too; ``steps``, with a data set, trains that long. The
+profiles ask for float64: deep stacks reach sizes that float32 does not hold, and a verdict is to be the start's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import torch
+from torch import Tensor, nn
+
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.errors import BadInput
+from highway_bench.families._parts import FusedMaps, Maps
+from highway_bench.measure.decay import depth_scale
+from highway_bench.measure.gates import GateState, gate_state
+from highway_bench.measure.jacobian import gains, jacobian, line_gradients, neighbour_correlation, spectrum
+from highway_bench.measure.signal import FACTOR, Layer, Profile, departure, profile, weights
+from highway_bench.measure.watch import watching
+from highway_bench.network import Stack
+from highway_bench.results.schema import Status
+from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
+from highway_bench.tasks._network import (
+    budget_mismatch,
+    cell_device,
+    cell_dtype,
+    cell_family,
+    cell_network,
+    count_parameters,
+    dataset_options,
+)
+from highway_bench.tasks._training import Training, loss_of, placed, recipe_from
+
+STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
+EXACT = 128  # numbers an item up to which its Jacobian is taken whole
+LINE = 32  # points on the line between two inputs
+PROBE_SEED = 500_000  # plus the cell's: inputs must not repeat the numbers that the weights were drawn from
+
+Loss = Callable[[], Tensor]
+
+
+@dataclass
+class Probe:
+    """A network at its start, and one batch to send through it. ``step`` is one recorded pass, both ways."""
+
+    network: nn.Module
+    stack: Stack
+    layers: list[Layer]
+    inputs: Tensor
+    loss: Loss
+    params: int
+    generator: torch.Generator
+    training: Training | None = None
+    flops_per_item: float | None = None
+
+    @property
+    def items(self) -> int:
+        return len(self.inputs)
+
+    def step(self) -> None:
+        self.profile()
+
+    def restore(self) -> None:
+        """Nothing: a pass changes no weight."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def profile(self) -> Profile:
+        """Sizes by layer of one pass."""
+        return profile(self.layers, self.loss, self.items)
+
+    def stream(self) -> Tensor:
+        """x₀: what enters the stack."""
+        if self.network is self.stack:
+            return self.inputs
+        seen: list[Tensor] = []
+        hook = self.stack.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+        with hook, torch.no_grad():
+            self.network(self.inputs)
+        return seen[0]
+
+    def through(self, x: Tensor) -> Tensor:
+        """x_L for x₀ = ``x``: what the last layer gives or, where that is not the stream itself, the stack's end."""
+        state = self.stack.enter(x)
+        for join in self.stack.joins:
+            state = join(state)
+        y: Tensor = state if isinstance(state, Tensor) and state.shape == x.shape else self.stack.leave(state)
+        return y
+
+    def gated(self) -> list[list[nn.Module]]:
+        """The gated maps of each layer."""
+        return [[part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
+                for layer in self.layers]
+
+
+@register_task
+class Propagation(Task[Probe]):
+    """What the start does to activations, gradients, gates and correlations, and which layers first steps move."""
+
+    name = "propagation"
+    version = "1"
+    metrics = (
+        Metric("activation", "1"),  # by layer
+        Metric("gradient", "1"),
+        Metric("weight_gradient", "1"),
+        Metric("correlation", "1"),
+        Metric("update", "1"),
+        Metric("gate_mean", "1"),  # by layer and over all
+        Metric("gate_sum", "1"),
+        Metric("gate_saturation", "1"),
+        Metric("activation_ratio", "1"),
+        Metric("gradient_ratio", "1"),
+        Metric("weight_gradient_ratio", "1"),
+        Metric("signal_vanishes_at", "layer"),
+        Metric("signal_explodes_at", "layer"),
+        Metric("gradient_vanishes_at", "layer"),
+        Metric("gradient_explodes_at", "layer"),
+        Metric("depth_scale", "layer"),
+        Metric("jacobian_largest", "1"),
+        Metric("jacobian_smallest", "1"),
+        Metric("jacobian_spread", "1"),
+        Metric("jacobian_rank", "1"),
+        Metric("jacobian_gain", "1"),
+        Metric("gradient_correlation", "1"),
+        Metric("still_layers", "layer"),
+        Metric("still_first", "layer"),
+        Metric("still_last", "layer"),
+        Metric("budget_mismatch", "1"),
+    )
+
+    def timeout(self, cell: Cell) -> float:
+        return 60.0 + 20.0 * self.estimate(cell)
+
+    def estimate(self, cell: Cell) -> float:
+        """From a pass's cost a layer as seen on one CPU core (milliseconds), which is a guess elsewhere."""
+        milliseconds = {"dense": 1.2, "dense-pair": 2.0, "mlp": 3.0}.get(cell.family, 5.0)
+        return 0.02 + milliseconds / 1e3 * cell.depth * (1 + 0.3 * int(cell.recipe.get("steps", 0)))
+
+    def prepare(self, cell: Cell) -> Probe:
+        network = cell_network(cell).train()
+        stacks = [part for part in network.modules() if isinstance(part, Stack)]
+        if len(stacks) != 1:
+            raise Skip(f"signal is followed through one stack of layers, and this network has {len(stacks)}")
+        (stack,) = stacks
+        joins, a_layer = list(stack.joins), len(cell_family(cell).sublayers)
+        layers: list[Layer] = [joins[first : first + a_layer] for first in range(0, len(joins), a_layer)]
+        multiply_weights(layers, gain_of(cell))
+        generator = torch.Generator().manual_seed(PROBE_SEED + cell.seed)
+        training = None if cell.dataset is None else training_of(cell, cell.dataset, network)
+        inputs, loss = example_batch(cell, network, generator) if training is None else data_batch(training, generator)
+        return Probe(network, stack, layers, inputs, loss, count_parameters(network), generator, training)
+
+    def measure(self, work: Probe, cell: Cell) -> Iterable[Measurement]:
+        with torch.random.fork_rng(devices=[work.inputs.device] if work.inputs.is_cuda else []):
+            torch.manual_seed(cell.seed)  # what layers draw (dropout)
+            yield from passing(work)
+            yield from stretching(work)
+        yield budget_mismatch(cell)
+        if work.training is not None and cell.recipe.get("steps"):
+            yield from moving(work.layers, work.training)
+
+
+def gain_of(cell: Cell) -> float:
+    """What the recipe multiplies weights by, 1 where it does not say; raises ``BadInput`` for no positive number."""
+    gain = cell.recipe.get("gain", 1.0)
+    if not isinstance(gain, int | float) or isinstance(gain, bool) or not 0 < gain < math.inf:
+        raise BadInput(f"a gain is a number above 0, not {gain!r}")
+    return float(gain)
+
+
+@torch.no_grad()
+def multiply_weights(layers: Iterable[Layer], gain: float) -> None:
+    """Multiply every weight matrix and kernel of ``layers`` in place; biases and norms' gains stay."""
+    for layer in layers:
+        for weight in weights(layer):
+            weight.mul_(gain)
+
+
+def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) -> tuple[Tensor, Loss]:
+    """A standard-normal input of the bare stack, and the sum of its outputs under standard-normal weights."""
+    example = cell_family(cell).example(cell.batch_size, cell.width, seq_len=cell.seq_len, generator=generator)
+    inputs = example.to(cell_device(cell), cell_dtype(cell))
+    cotangent = torch.randn(example.shape, generator=generator).to(inputs)
+    return inputs, lambda: (network(inputs) * cotangent).sum()
+
+
+def training_of(cell: Cell, name: str, network: nn.Module) -> Training:
+    """The training that the recipe asks for on the data set called ``name``, ready to start."""
+    dataset = make_dataset(name, **dataset_options(cell))
+    recipe = recipe_from({word: value for word, value in cell.recipe.items() if word != "gain"})
+    train = dataset.load(seed=cell.seed).train
+    return Training(network, train, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+
+
+def data_batch(training: Training, generator: torch.Generator) -> tuple[Tensor, Loss]:
+    """One batch of the training data, and its loss."""
+    chosen = torch.randperm(len(training.train.inputs), generator=generator)[: training.batch_size]
+    inputs, targets = (placed(part[chosen], training.device, training.dtype) for part in training.train)
+    return inputs, lambda: loss_of(training.network(inputs), targets, training.target_kind)
+
+
+def passing(work: Probe) -> Iterator[Measurement]:
+    """What one pass, forward and back, shows: sizes, their verdicts, correlations and gates."""
+    depth, gated = len(work.layers), work.gated()
+    opened: list[list[GateState]] = [[] for _ in work.layers]
+    layer_of = [layer for layer, parts in enumerate(gated) for _ in parts]
+    maps = dict(enumerate(part for parts in gated for part in parts))
+    with watching(maps, lambda key, _, output: opened[layer_of[key]].append(gate_state(output[1:]))):
+        found = work.profile()
+    yield told("activation_ratio", quotient(found.activation[-1], found.activation[0]))
+    yield told("gradient_ratio", quotient(found.gradient[0], found.gradient[-1]))
+    yield told("weight_gradient_ratio", quotient(found.weight_gradient[0], found.weight_gradient[-1]))
+    signal, gradient = departure(found.activation), departure(found.gradient[::-1])
+    for way in ("vanishes", "explodes"):
+        above = getattr(gradient, way)  # layers above the place, for the gradient starts at the top
+        yield Measurement(metric=f"signal_{way}_at", value=getattr(signal, way))
+        yield Measurement(metric=f"gradient_{way}_at", value=None if above is None else depth - above)
+    scale = depth_scale(found.correlation)
+    yield Measurement(metric="depth_scale", value=scale, message=None if scale else "no exponential decay to be seen")
+    for layer in places(depth):
+        yield told("activation", found.activation[layer], layer)
+        yield told("gradient", found.gradient[layer], layer)
+        yield told("correlation", found.correlation[layer], layer)
+    for layer in places(depth, 1):
+        yield told("weight_gradient", found.weight_gradient[layer - 1], layer)
+    yield from opening([state for states in opened for state in states])
+    for layer in places(depth, 1):
+        yield from opening(opened[layer - 1], layer)
+
+
+def opening(states: Sequence[GateState], layer: int | None = None) -> Iterator[Measurement]:
+    """Of these gates: the first one's mean (a highway's T), the sum of all means where there are several (T + C where
+    the carry is free), and the share that is saturated."""
+    if states:
+        yield told("gate_mean", fmean(state.means[0] for state in states), layer)
+        if len(states[0].means) > 1:
+            yield told("gate_sum", fmean(sum(state.means) for state in states), layer)
+        yield told("gate_saturation", fmean(state.saturated for state in states), layer)
+
+
+def stretching(work: Probe) -> Iterator[Measurement]:
+    """What the layers do to small changes: the Jacobian dx_L/dx₀, and gradients along the line between two inputs.
+
+    In evaluation mode, for both need a batch's items to be kept apart.
+    """
+    x = work.stream()
+    work.network.eval()
+    if x[0].numel() <= EXACT:
+        yield from whole_jacobian(jacobian(work.through, x[:1]))
+    else:
+        yield told("jacobian_gain", fmean(gains(work.through, x, work.generator)))
+    if len(x) > 1:
+        line = line_gradients(work.through, x[0], x[1], LINE, work.generator)
+        yield told("gradient_correlation", neighbour_correlation(line))
+    work.network.train()
+
+
+def whole_jacobian(matrix: Tensor) -> Iterator[Measurement]:
+    """Singular values of one item's Jacobian, and their mean square."""
+    found = spectrum(matrix)
+    if found is None:
+        for name in ("largest", "smallest", "spread", "rank", "gain"):
+            yield Measurement(metric=f"jacobian_{name}", value=None, message="the Jacobian is not finite")
+        return
+    yield told("jacobian_largest", found.largest)
+    yield told("jacobian_smallest", found.smallest)
+    yield Measurement(metric="jacobian_spread", value=found.spread,
+                      message=None if found.spread is not None else f"singular: rank {found.rank} of {found.size}")
+    yield told("jacobian_rank", found.rank)
+    yield told("jacobian_gain", found.mean_square)
+
+
+def moving(layers: Sequence[Layer], training: Training) -> Iterator[Measurement]:
+    """‖ΔW‖/‖W‖ of every layer over the recipe's steps, and which layers stand still."""
+    matrices = [weights(layer) for layer in layers]
+    before = [[weight.detach().clone() for weight in layer] for layer in matrices]
+    training.run()
+    losses = training.history()
+    ended = math.isfinite(losses[-1])
+    status = Status.OK if ended else Status.DIVERGED
+    message = None if ended else f"the loss was not finite at step {len(losses)}"
+    moved = [movement(old, new) for old, new in zip(before, matrices, strict=True)]
+    known = ended and all(map(math.isfinite, moved))
+    still = [layer for layer, value in enumerate(moved, start=1) if value < max(moved) / FACTOR] if known else []
+    ends = {"still_layers": len(still) if known else None, "still_first": min(still, default=None),
+            "still_last": max(still, default=None)}
+    for metric, end in ends.items():
+        yield Measurement(metric=metric, value=end, status=status, message=message)
+    for layer in places(len(layers), 1):
+        yield replace(told("update", moved[layer - 1], layer), status=status, message=message)
+
+
+@torch.no_grad()
+def movement(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
+    """‖ΔW‖/‖W‖, Euclidean norms over all matrices of a layer; NaN for a layer without any."""
+    changed = sum(float((new - old).double().square().sum()) for old, new in zip(before, after, strict=True))
+    started = sum(float(old.double().square().sum()) for old in before)
+    return math.sqrt(changed / started) if started else math.nan
+
+
+def places(depth: int, first: int = 0) -> list[int]:
+    """Layers at which a profile is stored: from ``first`` to ``depth`` in at most ``STRETCHES`` equal steps, and both
+    ends."""
+    step = math.ceil(depth / STRETCHES)
+    return sorted({first, *range(step, depth, step), depth})
+
+
+def quotient(value: float, start: float) -> float:
+    """``value`` over ``start``; NaN over nothing."""
+    return value / start if start else math.nan
+
+
+def told(metric: str, value: float, layer: int | None = None) -> Measurement:
+    """A value, in all or of one layer; one that is not finite is none, and the remark says what it was."""
+    finite = math.isfinite(value)
+    return Measurement(metric=metric, value=value if finite else None, axis="" if layer is None else "layer",
+                       index=layer or 0, message=None if finite else f"{metric} is {value:g}")

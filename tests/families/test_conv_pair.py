@@ -1,0 +1,115 @@
+"""What pairs of convolutions may have besides: norms in the branch, a last non-linearity, and gates that are pairs."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, relu
+
+from highway_bench.blocks import blocks
+from highway_bench.check import CHECKS, Subject
+from highway_bench.errors import BadInput
+from highway_bench.families import make_family
+from highway_bench.measure.flops import count_flops
+from highway_bench.network import Stack, build
+
+OPTIONS: list[dict[str, Any]] = [
+    {"branch_norm": True}, {"branch_norm": True, "norm_kind": "batch"}, {"last_activation": "relu"}, {"gate": "pair"},
+    {"branch_norm": True, "norm_kind": "batch", "gate": "pair", "last_activation": "relu", "kernel": 5},
+]
+# Options → parameters of H and of a gate at width 8
+PARAMETERS = [(2 * (9 * 64 + 16), 72), (2 * (9 * 64 + 16), 72), (2 * (9 * 64 + 8), 72),
+              (2 * (9 * 64 + 8), 2 * (9 * 64 + 16)), (2 * (25 * 64 + 16), 2 * (25 * 64 + 16))]
+PIXELS = 16 * 16
+
+
+def layer(block: str, **options: Any) -> tuple[Any, Tensor]:
+    stack = cast(Stack, build(block, "conv-pair", width=4, depth=1, family_options=options, seed=1)).double()
+    return stack.joins[0], torch.randn(3, 4, 6, 6, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("options", "held"), list(zip(OPTIONS, PARAMETERS, strict=True)))
+@pytest.mark.parametrize(("block", "gates"), [("residual", 0), ("highway", 1), ("highway-free", 2)])
+def test_the_closed_forms(block: str, gates: int, options: dict[str, Any], held: tuple[int, int]) -> None:
+    made, spec = make_family("conv-pair", **options), blocks.get(block)
+    net = build(block, made, width=8, depth=2)
+    assert sum(p.numel() for p in net.parameters()) == 2 * (held[0] + gates * held[1])
+    assert spec.stack_parameters(made, 8, 2) == 2 * (held[0] + gates * held[1])
+    x = made.example(3, 8)
+    assert count_flops(lambda: net(x)) == 3 * 2 * spec.layer_flops(made, 8, PIXELS)
+
+
+@pytest.mark.parametrize(("block", "options"), [("highway", OPTIONS[0]), ("highway-free", OPTIONS[-1])])
+def test_the_contract_holds(block: str, options: dict[str, Any]) -> None:
+    subject = Subject(blocks.get(block), make_family("conv-pair", **options))
+    for check in CHECKS:
+        if check.__name__ != "batches" or options.get("norm_kind") != "batch":  # vmap has no rule for running means
+            check(subject)
+
+
+def test_what_the_defaults_make() -> None:
+    parts = build("plain", "conv-pair", width=4, depth=1).joins[0].transform  # type: ignore[union-attr,index]
+    assert [type(part) for part in cast(nn.Sequential, parts)] == [nn.Conv2d, nn.ReLU, nn.Conv2d]
+    assert all(part.bias is not None for part in cast(nn.Sequential, parts)[::2])
+
+
+def test_a_branch_with_norms_against_its_equation() -> None:
+    join, x = layer("plain", branch_norm=True, norm_kind="batch", last_activation="relu")
+    first, one, _, second, two, _ = join.transform
+    assert first.bias is second.bias is None
+    for norm in (one, two):
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+
+    def normed(y: Tensor, norm: nn.BatchNorm2d) -> Tensor:
+        mean, var = y.mean((0, 2, 3), keepdim=True), y.var((0, 2, 3), keepdim=True, correction=0)
+        return (y - mean) / (var + norm.eps).sqrt() * norm.weight[:, None, None] + norm.bias[:, None, None]
+
+    expected = relu(normed(conv2d(relu(normed(conv2d(x, first.weight, padding=1), one)), second.weight, padding=1),
+                           two))
+    torch.testing.assert_close(join(x), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_gate_of_two_normed_convolutions() -> None:
+    """Its bias is the last norm's, and the gates of one join are apart."""
+    join, x = layer("highway-free", gate="pair")
+    _, t, c = join.maps(x)
+    for place, (value, bias) in enumerate(((t, -1.0), (c, 1.0))):
+        first, one, _, second, last = join.maps.gate.parts[place]
+        expected = last(second(relu(one(first(x)))))
+        torch.testing.assert_close(value, expected, rtol=0, atol=0)
+        assert (last.bias == bias).all()
+        assert first.bias is second.bias is None
+        torch.testing.assert_close(value.mean(), torch.tensor(bias, dtype=torch.float64), rtol=0, atol=1e-6)
+
+
+def test_a_scaled_start_is_the_last_norms() -> None:
+    net = build("residual", "conv-pair", width=4, depth=9, family_options={"branch_norm": True,
+                                                                          "init": "scaled-branch"})
+    weights = [join.transform[4].weight for join in cast(Any, net).joins]
+    assert all(torch.allclose(weight, torch.full((4,), 1 / 3)) for weight in weights)
+
+
+@pytest.mark.parametrize("family", ["conv", "conv-pair"])
+def test_a_projection_is_option_b_of_the_residual_paper(family: str) -> None:
+    net = cast(Any, build("residual", family, stages=[(1, 2), (2, 5, 2)], change="project",
+                          family_options={"norm_kind": "batch"})).eval()
+    carry, x = net[1].joins[0].carry, torch.randn(3, 2, 6, 6)
+    assert carry[0].bias is None
+    torch.testing.assert_close(carry(x), conv2d(x, carry[0].weight, stride=2) / (1 + carry[1].eps) ** 0.5)
+    assert isinstance(net[1].joins[1].carry, nn.Identity)
+    assert net(x).shape == (3, 5, 3, 3)
+
+
+def test_a_family_without_pixels_has_no_projection() -> None:
+    with pytest.raises(BadInput, match=r"^family 'dense' has no projection of its carried path; use pad"):
+        build("residual", "dense", stages=[(1, 2), (1, 5)], change="project")
+
+
+@pytest.mark.parametrize("options", [{"gate": "triple"}, {"branch_norm": 1}, {"last_activation": "step"}])
+def test_values_that_an_option_cannot_have(options: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=next(iter(options))):
+        make_family("conv-pair", **options)

@@ -1,0 +1,111 @@
+"""Padding stays out of what a network says of a text: the faulty way lets the backward direction read it first."""
+
+from __future__ import annotations
+
+import copy
+from typing import cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import blocks
+from highway_bench.data import make_dataset
+from highway_bench.families._padding import ReadsLengths, lengths_of
+from highway_bench.families.bilstm import BiLstmTransform
+from highway_bench.network import Network, build
+
+VOCABULARY = 12
+
+
+def texts(steps: int) -> Tensor:
+    """Three texts of 3, 5 and 1 words, padded to ``steps``."""
+    rows = torch.zeros(3, steps, dtype=torch.int64)
+    for row, words in zip(rows, ([4, 2, 9], [3, 3, 8, 11, 5], [7]), strict=True):
+        row[: len(words)] = torch.tensor(words)
+    return rows
+
+
+def network(block: str, depth: int = 2) -> Network:
+    body = build(block, "bilstm", width=8, depth=depth, seed=1)
+    stem = nn.Embedding(VOCABULARY, 8, padding_idx=0)
+    return Network(stem, body, nn.Linear(8, 2), pool_steps=True, padded=True).double()
+
+
+@pytest.mark.parametrize("block", blocks.names())
+def test_answers_do_not_hang_on_how_far_a_text_is_padded(block: str) -> None:
+    net = network(block)
+    wide, narrow = net(texts(9)), net(texts(5))
+    torch.testing.assert_close(wide, narrow, rtol=1e-12, atol=1e-12)
+    alone = net(texts(9)[2:, :1])
+    torch.testing.assert_close(wide[2:], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_left_to_itself_the_backward_direction_reads_the_padding() -> None:
+    """Without the lengths the same test fails: what is tested above is no accident."""
+    net = network("plain")
+    net.readers = []
+    assert not torch.allclose(net(texts(9)), net(texts(5)), atol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["turned", "packed"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+def test_each_way_gives_the_states_of_a_text_by_itself(way: str, dtype: torch.dtype, tolerance: float) -> None:
+    """``packed`` is what a GPU runs. In float32 the CPU has a fused kernel, with a backward pass of its own."""
+    module = BiLstmTransform(6, 8).to(dtype)
+    x, lengths = torch.randn(3, 9, 6, dtype=dtype), torch.tensor([3, 9, 1])
+    cotangent = torch.randn(3, 9, 8, dtype=dtype)
+    together = getattr(module, way)(x, lengths)
+    found, expected = [], []
+    for item, length in enumerate(lengths.tolist()):
+        alone = module.lstm(x[item : item + 1, :length])[0][0]
+        for states, kept in ((together[item, :length], found), (alone, expected)):
+            gradients = torch.autograd.grad(states, list(module.parameters()), cotangent[item, :length],
+                                            retain_graph=True)
+            kept += [states, *gradients]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+def test_gradients_do_not_hang_on_it_either() -> None:
+    net = network("highway")
+    gradients = [torch.autograd.grad(net(texts(steps)).square().sum(), list(net.parameters())) for steps in (9, 5)]
+    for wide, narrow in zip(*gradients, strict=True):
+        torch.testing.assert_close(wide, narrow, rtol=1e-10, atol=1e-12)
+
+
+def test_an_empty_text_counts_as_one_step() -> None:
+    rows = texts(9)
+    rows[1] = 0
+    assert lengths_of(rows).tolist() == [3, 1, 1]  # type: ignore[union-attr]
+    assert torch.isfinite(network("highway")(rows)).all()
+
+
+def test_nothing_is_told_where_nothing_is_padded() -> None:
+    assert lengths_of(torch.ones(2, 4, dtype=torch.int64)) is None
+
+
+def test_lengths_are_forgotten_after_the_pass_even_where_it_fails() -> None:
+    net = network("plain")
+    net(texts(9))
+    assert all(reader.lengths is None for reader in net.readers)
+    with pytest.raises(IndexError):
+        net(texts(9) + VOCABULARY)
+    net.body.register_forward_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        net(texts(9))
+    assert all(reader.lengths is None for reader in net.readers)
+
+
+def test_a_copy_tells_its_own_layers() -> None:
+    net = network("plain")
+    twin = copy.deepcopy(net)
+    assert {id(part) for part in twin.readers} == {id(part) for part in twin.modules()
+                                                   if isinstance(part, ReadsLengths)}
+    assert not {id(part) for part in twin.readers} & {id(part) for part in net.readers}
+
+
+def test_series_have_no_padding() -> None:
+    net = cast(Network, build("plain", "bilstm", width=8, depth=1, dataset=make_dataset("adding", length=6), seed=1))
+    assert net.readers == []
+    assert net(torch.zeros(2, 6, 2)).shape == (2,)

@@ -1,0 +1,108 @@
+"""Figure 1: equal trials in both arms, and the verdicts that given trials must get."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.reproduce._trials import best_ratio
+from highway_bench.results.schema import row
+
+FIGURE1 = reproductions.get("figure1")
+Losses = Mapping[tuple[str, int], Sequence[float]]
+
+
+def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float] | None = None) -> Outcome:
+    """What is said of trials with these final losses; the winner is run again at the lowest of them."""
+    asked, rows = Asked(scale=scale), []
+    for (block, depth), values in losses.items():
+        cell = next(cell for cell in FIGURE1.cells(asked) if (cell.block, cell.depth) == (block, depth - 1))
+        common: dict[str, Any] = {"status": "ok", "time_utc": "2026-01-01", "machine": "m"}
+        for trial, loss in enumerate(values):
+            drawn = {"rate": 0.1, "momentum": 0.9, "decay": 0.1, "steps": 500}
+            one = cell.but(trial=trial, recipe=drawn).columns() | common | {"digest": f"{block}{depth}t{trial}"}
+            rows.append(row(**one, metric="final_loss", value=loss if math.isfinite(loss) else None))
+            rows.append(row(**one, metric="loss", axis="step", value=1.0) | {"index": 10})
+        for seed in range(5):
+            one = cell.but(seed=seed).columns() | common | {"digest": f"{block}{depth}s{seed}"}
+            fresh = min(values) * (1 + 0.01 * seed)
+            rows.append(row(**one, metric="final_loss", value=fresh if math.isfinite(fresh) else None))
+            rows.append(row(**one, metric="steps_to_threshold", value=(steps or {}).get(block)))
+    return FIGURE1.outcome(prepared(pd.DataFrame(rows)), asked)
+
+
+def verdicts(found: Outcome) -> dict[str, Verdict]:
+    return {one.published: one.verdict for one in found.findings}
+
+
+def spread(around: float, n: int = 20) -> list[float]:
+    return [around * factor for factor in np.geomspace(1, 30, n)]
+
+
+LIKE_THE_PAPER = {
+    ("plain", 10): spread(5e-5), ("plain", 20): spread(8e-5), ("plain", 50): spread(1e-2), ("plain", 100): spread(1e-1),
+    ("highway", 10): spread(1e-4), ("highway", 20): spread(5e-5), ("highway", 50): spread(4e-5),
+    ("highway", 100): spread(3e-5),
+}
+
+
+def test_both_arms_and_every_depth_get_the_same_search() -> None:
+    cells = FIGURE1.cells(Asked())
+    assert {(cell.block, cell.width) for cell in cells} == {("plain", 71), ("highway", 50)}
+    assert {cell.depth for cell in cells} == {9, 19, 49, 99}
+    assert len({str(cell.recipe["search"]) for cell in cells}) == 1
+    assert len({str(cell.recipe) for cell in FIGURE1.cells(Asked(scale="paper"))}) == 1
+
+
+def test_trials_like_the_papers_reproduce_it() -> None:
+    found = outcome(LIKE_THE_PAPER, steps={"plain": 300, "highway": 100})
+    assert set(verdicts(found).values()) == {Verdict.REPRODUCED}
+    assert [picture.name for picture in found.pictures] == ["figure1-best", "figure1-curves", "figure1-best-of-k"]
+
+
+def test_a_smaller_gap_is_a_direction_and_no_two_orders() -> None:
+    trials = LIKE_THE_PAPER | {("plain", 100): spread(6e-4)}
+    desk = verdicts(outcome(trials, steps={"plain": 300, "highway": 100}))
+    orders = next(claim for claim in desk if "two orders" in claim)
+    assert desk[orders] == Verdict.NOT_TESTABLE
+    assert desk["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
+    assert verdicts(outcome(trials, "paper"))[orders] == Verdict.CONTRADICTED
+
+
+def test_highway_that_degrades_contradicts() -> None:
+    found = verdicts(outcome(LIKE_THE_PAPER | {("highway", 100): spread(1.0)}))
+    assert found["100 layers: highway ends at a lower loss than plain"] == Verdict.CONTRADICTED
+    assert found["highway nets of 100 layers do about as well as those of 10"] == Verdict.CONTRADICTED
+
+
+def test_a_gap_within_the_trials_spread_is_not_decided() -> None:
+    """The best trial of either arm is one lucky draw: resampling often leaves it out."""
+    rng = np.random.default_rng(0)
+    trials = {key: list(rng.lognormal(0, 1, 6)) for key in LIKE_THE_PAPER}
+    assert verdicts(outcome(trials))["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
+
+
+def test_an_arm_that_always_diverged_ranks_last() -> None:
+    found = outcome(LIKE_THE_PAPER | {("plain", 100): [math.inf] * 20})
+    assert verdicts(found)["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
+    assert any("∞" in one.measured for one in found.findings)
+
+
+def test_two_arms_that_always_diverged_say_nothing() -> None:
+    found = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 20 for arm in ("plain", "highway")})
+    assert not any("100 layers: highway" in one.published for one in found.findings)
+
+
+def test_a_ratio_of_bests_is_paired_and_covers_itself() -> None:
+    losses = np.geomspace(1, 100, 20)
+    ratio = best_ratio(10 * losses, losses)  # pairs: every resample has this ratio
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((10, 10, 10))
+    unpaired = best_ratio(10 * losses, losses[:15])
+    assert unpaired.low < 10 < unpaired.high

@@ -1,0 +1,47 @@
+"""Counting: networks that hold what they should, and what an error or a missing count says."""
+
+from typing import Any
+
+from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.flops import NETS
+from highway_bench.tasks import tasks
+
+FLOPS = reproductions.get("flops")
+
+
+def counts(**changes: Any) -> dict[Any, dict[str, float]]:
+    return {net.cell(): {"parameters": float(net.parameters), "multiply_adds": float(net.multiply_adds or 1)}
+            | changes.get(net.name, {}) for net in NETS}
+
+
+def test_right_counts_reproduce(rows_of: Any) -> None:
+    outcome = FLOPS.outcome(rows_of(counts()), Asked())
+    assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
+    assert len(outcome.tables[0].entries) == len(NETS)
+    assert [picture.name for picture in outcome.pictures] == ["flops"]
+
+
+def test_a_wrong_count_contradicts(rows_of: Any) -> None:
+    outcome = FLOPS.outcome(rows_of(counts(**{"plain-34": {"multiply_adds": 3.9e9}})), Asked())
+    wrong = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
+    assert len(wrong) == 3  # what the paper prints, what arithmetic says, and the equality with ResNet-34
+    assert sum("plain-34" in text for text in wrong) == 3
+
+
+def test_a_net_that_was_not_counted(rows_of: Any) -> None:
+    without = {cell: found for cell, found in counts().items() if cell != NETS[0].cell()}
+    outcome = FLOPS.outcome(rows_of(without), Asked())
+    assert [one.measured for one in outcome.findings if one.verdict == Verdict.NOT_TESTABLE] == ["not counted"]
+
+
+def test_small_nets_are_counted_as_expected() -> None:
+    cost = tasks.get("cost")
+    for net in NETS:
+        if net.depth <= 21:
+            (outcome,) = cost.measure_group([net.cell()])
+            found = [measurement.value for measurement in outcome.measurements]
+            assert found == [net.parameters, net.multiply_adds or found[1]], net.name
+
+
+def test_cells_are_distinct() -> None:
+    assert len(set(FLOPS.cells(Asked()))) == len(NETS)

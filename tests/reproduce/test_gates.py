@@ -1,0 +1,125 @@
+"""Gates at 50 layers: the protocol, and the verdicts that given networks must get."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.report.frame import prepared
+from highway_bench.report.tables.gates import layers, over_seeds
+from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, QUESTIONS
+from highway_bench.results.schema import row
+
+STUDY = reproductions.get("gates")
+Numbers = dict[str, float]
+
+
+def as_published(cell: Cell, layer: int) -> Numbers:
+    """Layer ``layer`` (of those joined) of a network that behaves as the paper's, a little different by seed."""
+    early, wiggle = layer <= 14, 1e-3 * cell.seed
+    hurts = early or layer % 5 == 0  # about 60 % of the layers contribute nothing
+    error = 0.01 + (0.02 if early else 0.0011 if hurts else 0.0) + 1e-2 * wiggle
+    values = {"stream_change": (1.0 if early else 0.1) + wiggle, "lesion_loss": 0.1 + error, "lesion_error": error}
+    if cell.block == "highway":
+        values |= {"gate_bias_start": -2.0, "gate_bias_end": -2.5 - wiggle, "gate_activity": 0.1, "gates_shut": 0.5,
+                   "gates_full": 0.01 + wiggle, "gates_open_one": 0.05, "gates_open_average": 0.02,
+                   "gates_open_some": 0.5, "gate_class_spread": (0.2 if early else 0.05) + wiggle}
+    return values
+
+
+def whole(cell: Cell) -> Numbers:
+    """What holds for the network as a whole."""
+    values = {"final_loss": 0.01, "success": 1.0, "rate": 0.3, "intact_loss": 0.1, "intact_error": 0.01}
+    return values | ({"sparsity_one": 0.8 + 1e-3 * cell.seed, "sparsity_average": 0.3} if cell.block == "highway"
+                     else {})
+
+
+def rows_of(inside: Callable[[Cell, int], Numbers] = as_published, *, seeds: int = 5,
+            trains: Callable[[Cell], bool] = lambda cell: True) -> pd.DataFrame:
+    rows = []
+    for number, cell in enumerate(STUDY.cells(Asked(seeds=seeds))):
+        common: dict[str, Any] = cell.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m",
+                                                   "digest": str(number)}
+        found = whole(cell) if trains(cell) else {"final_loss": None, "success": 0.0, "rate": 0.3}
+        rows += [row(**common, metric=metric, value=value) for metric, value in found.items()]
+        for layer in range(1, DEPTH + 1) if trains(cell) else ():
+            rows += [row(**common, metric=metric, value=value, axis="layer") | {"index": float(layer)}
+                     for metric, value in inside(cell, layer).items()]
+    return prepared(pd.DataFrame(rows))
+
+
+def verdicts(outcome: Outcome) -> list[Verdict]:
+    return [one.verdict for one in outcome.findings]
+
+
+def test_the_protocol() -> None:
+    cells = STUDY.cells(Asked())
+    assert {(cell.depth, cell.width, cell.batch_size, cell.dataset) for cell in cells if cell.block == "highway"} == {
+        (49, 50, 100, "mnist-5k")}
+    assert {cell.recipe["steps"] for cell in cells} == {1_500}
+    kinds = {(cell.block, cell.block_options.get("gate_bias")) for cell in cells}
+    assert kinds == {("highway", -2), ("highway", None), ("pre-norm", None)}
+    assert len(cells) == len(set(cells)) == 3 * 5
+    (paper,) = {(cell.dataset, cell.recipe["steps"]) for cell in STUDY.cells(Asked(scale="paper", epochs=2))}
+    assert paper == ("mnist", 2 * 600)
+    with pytest.raises(BadInput, match=r"^give epochs or steps, not both$"):
+        STUDY.cells(Asked(epochs=1, steps=1))
+
+
+def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
+    outcome = STUDY.outcome(rows_of(), Asked())
+    assert verdicts(outcome) == [Verdict.REPRODUCED] * len(QUESTIONS)
+    assert outcome.findings[0].measured.startswith(f"{PUBLISHED}: -0.502 [")
+    assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
+    assert [picture.name for picture in outcome.pictures] == ["gates-1", "lesion-1"]
+
+
+def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
+    def inside(cell: Cell, layer: int) -> Numbers:
+        values = as_published(cell, DEPTH + 1 - layer)
+        if cell.block == "highway":
+            values |= {"gate_bias_end": -1.5 - 1e-3 * cell.seed, "gates_full": 1e-6 * cell.seed}
+        return values | {"lesion_error": 0.01 + 1e-5 * cell.seed + (0.0 if layer <= 14 else 0.02)}
+
+    rows = rows_of(inside)
+    rows.loc[rows["metric"] == "sparsity_average", "value"] = 0.9
+    assert verdicts(STUDY.outcome(rows, Asked())) == [Verdict.CONTRADICTED] * len(QUESTIONS)
+
+
+def test_one_seed_has_no_interval_and_decides_nothing() -> None:
+    outcome = STUDY.outcome(rows_of(seeds=1), Asked())
+    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * len(QUESTIONS)
+
+
+def test_the_carrying_start_stands_in_where_the_published_one_does_not_train() -> None:
+    outcome = STUDY.outcome(rows_of(trains=lambda cell: "gate_bias" not in cell.block_options), Asked())
+    assert verdicts(outcome) == [Verdict.REPRODUCED] * len(QUESTIONS)
+    assert outcome.findings[0].measured.startswith(f"{CARRYING}: ")
+    assert PUBLISHED not in outcome.findings[0].measured
+    networks = {entries[0].text: entries[1].text for entries in outcome.tables[0].entries}
+    assert networks == {PUBLISHED: "0 of 5", CARRYING: "5 of 5", "pre-norm": "5 of 5"}
+
+
+def test_nothing_that_trains_decides_nothing() -> None:
+    outcome = STUDY.outcome(rows_of(trains=lambda cell: False), Asked())
+    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * len(QUESTIONS)
+    assert (len(outcome.tables), len(outcome.pictures)) == (1, 0)
+
+
+def test_layers_by_network_and_over_seeds() -> None:
+    table = layers(rows_of(seeds=3))
+    assert len(table) == 3 * 3 * DEPTH
+    assert table.groupby("label")["lesion_error_change"].max().to_dict() == pytest.approx(
+        dict.fromkeys((PUBLISHED, CARRYING, "pre-norm"), 0.02 + 2e-5))
+    mean = over_seeds(table, ["label", "layer"], ["gate_bias_end"]).set_index(["label", "layer"])
+    found = mean.loc[(CARRYING, 7)]
+    assert (found["n"], found["gate_bias_end"]) == (3, pytest.approx(-2.501))
+    assert found["gate_bias_end_low"] == pytest.approx(-2.501 - 4.3027 * 1e-3 / math.sqrt(3), rel=1e-6)
+    assert mean.loc["pre-norm"]["gate_bias_end"].isna().all()

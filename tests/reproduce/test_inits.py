@@ -1,0 +1,46 @@
+"""Inits: the grid, and the verdict that given successes must get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.reproduce.inits import ACTIVATIONS, INITS
+from highway_bench.results.schema import row
+
+STUDY = reproductions.get("inits")
+
+
+def outcome(fails: set[tuple[str, str, int]]) -> Outcome:
+    """What is said where highway fails at these (init, activation, seed), and plain everywhere."""
+    rows = []
+    for number, cell in enumerate(STUDY.cells(Asked())):
+        place = (cell.family_options.get("init", "default"), cell.family_options.get("activation", "relu"), cell.seed)
+        success = cell.block == "highway" and place not in fails
+        common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
+        for metric, value in (("success", float(success)), ("final_loss", 0.1 if success else 2.3), ("rate", 0.1)):
+            rows.append(row(**common, status="ok", metric=metric, value=value))
+    return STUDY.outcome(prepared(pd.DataFrame(rows)), Asked())
+
+
+def test_every_pair_in_both_blocks() -> None:
+    cells = STUDY.cells(Asked(seeds=1))
+    assert len(cells) == 2 * len(INITS) * len(ACTIVATIONS)
+    assert {(cell.depth, cell.block_options.get("gate_bias")) for cell in cells} == {(49, None)}
+
+
+@pytest.mark.parametrize(("fails", "verdict"), [
+    (set(), Verdict.REPRODUCED),
+    ({("small", "gelu", 1)}, Verdict.NOT_TESTABLE),
+    ({("small", "gelu", seed) for seed in range(3)}, Verdict.CONTRADICTED),
+])
+def test_the_verdict(fails: set[tuple[str, str, int]], verdict: Verdict) -> None:
+    found = outcome(fails)
+    assert [one.verdict for one in found.findings] == [verdict]
+    assert ("small with gelu" in found.findings[0].measured) == (verdict == Verdict.CONTRADICTED)
+    assert "plain: 0 of 16" in found.findings[0].measured
+    assert [picture.name for picture in found.pictures] == ["inits"]

@@ -1,0 +1,100 @@
+"""Long ranges: the protocol, and the verdicts that given steps must get."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Outcome, Verdict, long_range, reproductions
+from highway_bench.results.schema import row
+
+LONG_RANGE = reproductions.get("long-range")
+MISS = math.inf
+Steps = Mapping[tuple[str, str], Mapping[int, float]]  # (problem, family) → length → step of the hit
+
+LIKE_THE_CLAIM: Steps = {
+    ("adding", "attention"): {25: 150, 50: 180, 100: 220, 200: 300},
+    ("adding", "bilstm"): {25: 150, 50: 500, 100: MISS, 200: MISS},
+    ("copy", "attention"): {50: 300, 100: 350},
+    ("copy", "bilstm"): {50: MISS, 100: MISS},
+}
+
+
+def rows_of(steps: Steps, seeds: int | None = None) -> pd.DataFrame:
+    """Rows in which every block of a family hits at these steps, give or take a few by seed."""
+    rows = []
+    for number, cell in enumerate(LONG_RANGE.cells(Asked(seeds=seeds))):
+        hit = steps[str(cell.dataset), cell.family][int(cell.seq_len or 0)] + 3 * cell.seed
+        own = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number), "params": 1_000,
+                                "status": "ok" if hit < MISS else "stalled"}
+        values: dict[str, Any] = {"steps_to_threshold": hit if hit < MISS else None, "success": float(hit < MISS),
+                                  "final_loss": 0.001 if hit < MISS else 0.16, "rate": 0.003, "step_seconds": 0.02}
+        rows += [row(**own, metric=metric, value=value) for metric, value in values.items()]
+    return prepared(pd.DataFrame(rows))
+
+
+def outcome(steps: Steps, seeds: int | None = None) -> Outcome:
+    return LONG_RANGE.outcome(rows_of(steps, seeds), Asked(seeds=seeds))
+
+
+def verdicts(found: Outcome, problem: str, what: str) -> list[Verdict]:
+    """Of both pairs of arms."""
+    return [one.verdict for one in found.findings if one.published.startswith(problem) and what in one.published]
+
+
+def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
+    cells = LONG_RANGE.cells(Asked())
+    for problem in long_range.PROBLEMS:
+        assert len({str(cell.recipe) for cell in cells if cell.dataset == problem}) == 1
+    assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
+    assert {cell.recipe.get("layout") for cell in cells if cell.dataset == "adding"} == {"last-step"}
+    assert {(cell.family, cell.block, cell.width) for cell in cells} == {
+        ("attention", "pre-norm", 32), ("attention", "highway", 28), ("bilstm", "plain", 32), ("bilstm", "highway", 30)}
+    assert {cell.recipe["steps"] for cell in LONG_RANGE.cells(Asked(steps=7, seeds=1))} == {7}
+
+
+def test_steps_like_the_claims() -> None:
+    found = outcome(LIKE_THE_CLAIM)
+    assert verdicts(found, "adding", "easier") == [Verdict.REPRODUCED] * 2
+    assert verdicts(found, "adding", "path length") == [Verdict.REPRODUCED] * 2
+    assert verdicts(found, "copy", "easier") == [Verdict.REPRODUCED] * 2
+    assert verdicts(found, "copy", "path length") == [Verdict.NOT_TESTABLE] * 2
+    (table,), (picture,) = found.tables, found.pictures
+    assert len(table.entries) == (4 + 2) * 4
+    assert picture.title == "Adding at T = 200: highway attention takes 303 steps, highway bilstm misses"
+
+
+@pytest.mark.parametrize("family", ["attention", "both"])
+def test_a_budget_that_attention_misses_tests_nothing(family: str) -> None:
+    misses = {("adding", "attention"): {25: 150, 50: 180, 100: MISS, 200: MISS}}
+    if family == "attention":
+        misses[("adding", "bilstm")] = {25: 150, 50: 200, 100: 300, 200: 400}
+    found = outcome(LIKE_THE_CLAIM | misses)
+    assert verdicts(found, "adding", "path length") == [Verdict.NOT_TESTABLE] * 2
+    expected = Verdict.CONTRADICTED if family == "attention" else Verdict.NOT_TESTABLE
+    assert verdicts(found, "adding", "easier") == [expected] * 2
+
+
+def test_a_growth_that_is_only_bounded_from_below_cannot_contradict() -> None:
+    late = {("adding", "bilstm"): {25: 900, 50: MISS, 100: MISS, 200: MISS}}
+    assert verdicts(outcome(LIKE_THE_CLAIM | late), "adding", "path length") == [Verdict.NOT_TESTABLE] * 2
+    slow = {("adding", "bilstm"): {25: 800, 50: 810, 100: 820, 200: 830}}
+    assert verdicts(outcome(LIKE_THE_CLAIM | slow), "adding", "path length") == [Verdict.CONTRADICTED] * 2
+
+
+def test_seeds_that_disagree_or_are_few_decide_nothing() -> None:
+    near = {("adding", "bilstm"): LIKE_THE_CLAIM["adding", "attention"]}
+    assert set(verdicts(outcome(LIKE_THE_CLAIM | near), "adding", "")) == {Verdict.NOT_TESTABLE}
+    assert {one.verdict for one in outcome(LIKE_THE_CLAIM, seeds=2).findings} == {Verdict.NOT_TESTABLE}
+
+
+def test_runs_that_failed_are_no_misses() -> None:
+    rows = rows_of(LIKE_THE_CLAIM)
+    failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Asked())
+    assert {one.verdict for one in failed.findings} == {Verdict.NOT_TESTABLE}
+    assert list(failed.pictures) == []

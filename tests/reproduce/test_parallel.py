@@ -1,0 +1,100 @@
+"""Step time by length: the verdicts that given times must get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Outcome, Verdict, parallel, reproductions
+from highway_bench.results.schema import row
+
+PARALLEL = reproductions.get("parallel")
+Law = Callable[[float], float]
+
+
+def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> pd.DataFrame:
+    """Samples about the times that two laws give, in seconds."""
+    rng, rows = np.random.default_rng(0), []
+    for number, cell in enumerate(PARALLEL.cells(Asked(device=device))):
+        law = attention if cell.family == "attention" else bilstm
+        samples = law(cell.seq_len or 0) * rng.lognormal(0, noise, 15)
+        own = cell.columns() | {"time_utc": "2026-01-01", "machine": "a CPU", "digest": str(number), "status": "ok"}
+        low, middle, high = np.percentile(samples, [10, 50, 90])
+        rows.append(row(**own, metric="step_time", value=middle, low=low, high=high, n=15,
+                        samples=json.dumps(list(samples))))
+        rows.append(row(**own, metric="roofline_share", value=0.2))
+    return prepared(pd.DataFrame(rows))
+
+
+def outcome(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> Outcome:
+    return PARALLEL.outcome(rows_of(attention, bilstm, device, noise), Asked(device=device))
+
+
+def verdicts(found: Outcome) -> list[Verdict]:
+    return [one.verdict for one in found.findings]
+
+
+def work(n: float) -> float:
+    """The paper's: n·d² and n²·d at d = 64, equal at n = d."""
+    return 1e-5 * (n + n * n / 64) / 2
+
+
+def linear(n: float) -> float:
+    return 1e-5 * n
+
+
+def test_cells_differ_in_family_and_length_alone() -> None:
+    cells = PARALLEL.cells(Asked())
+    assert {cell.but(family="", seq_len=None) for cell in cells} == {cells[0].but(family="", seq_len=None)}
+    assert len(set(cells)) == 2 * len(parallel.LENGTHS)
+
+
+def test_time_that_follows_the_work() -> None:
+    found = outcome(work, linear)
+    assert verdicts(found) == [Verdict.REPRODUCED] * 3 + [Verdict.NOT_TESTABLE]
+    assert "no GPU" in found.findings[3].measured
+    assert "slower one from n ≈ 6" in found.findings[2].measured
+    (table,), (picture,) = found.tables, found.pictures
+    assert len(table.entries) == len(parallel.LENGTHS)
+    assert picture.title.startswith("From n = 128 attention's step grows as n to the 1.")
+
+
+def test_times_the_other_way_round_contradict() -> None:
+    found = outcome(lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5)
+    assert verdicts(found)[:3] == [Verdict.CONTRADICTED] * 3
+    assert "attention is the faster one at n = 512" in found.findings[2].measured
+
+
+def test_noise_decides_nothing() -> None:
+    found = outcome(linear, linear, noise=0.5)
+    assert verdicts(found) == [Verdict.NOT_TESTABLE] * 4
+
+
+@pytest.mark.parametrize(("attention", "verdict"), [
+    (lambda n: 1e-4 + 1e-9 * n * n, Verdict.REPRODUCED), (work, Verdict.CONTRADICTED)])
+def test_on_a_gpu_a_flat_step_is_the_claim(attention: Law, verdict: Verdict) -> None:
+    assert verdicts(outcome(attention, linear, device="cuda"))[3] == verdict
+
+
+def test_the_crossing() -> None:
+    def table(attention: Law, bilstm: Law) -> pd.DataFrame:
+        return parallel.times(rows_of(attention, bilstm, noise=1e-6))
+
+    cross = parallel.crossing(table(work, linear))
+    assert cross is not None
+    assert abs(cross - 64) < 1
+    assert parallel.crossing(table(lambda n: linear(n) / 2, linear)) is None
+    assert parallel.crossing(table(lambda n: linear(n) * 2, linear)) == 0.0
+
+
+def test_lengths_that_failed_are_left_out() -> None:
+    rows = rows_of(work, linear)
+    rows.loc[(rows["family"] == "attention") & (rows["seq_len"] == 16), ["status", "value"]] = ["oom", float("nan")]
+    found = PARALLEL.outcome(rows, Asked())
+    assert verdicts(found)[:3] == [Verdict.REPRODUCED] * 3
+    assert PARALLEL.outcome(rows[:0], Asked()).findings == []

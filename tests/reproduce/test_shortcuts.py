@@ -1,0 +1,70 @@
+"""Shortcuts: the cases as published, and the verdicts that given losses must get."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from highway_bench.blocks import blocks
+from highway_bench.families import make_family
+from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.shortcuts import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY, cells_of
+from highway_bench.tasks._network import cell_network, count_parameters
+
+SHORTCUTS = reproductions.get("shortcuts")
+# Losses in the published order of errors
+PUBLISHED = {IDENTITY.name: 0.1, NORMED_GATE.name: 0.1, SHORTCUT_ONLY[-6.0].name: 0.11, EXCLUSIVE[-6.0].name: 0.2}
+
+
+def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[str, float]]:
+    return {cell: {"final_loss": losses.get(case.name, 1.0) * (1 + spread * (cell.seed % 2)), "test_accuracy": 0.9}
+            for case in CASES for cell in cells_of(case, Asked())}
+
+
+def verdicts(frame: Any) -> list[Verdict]:
+    return [one.verdict for one in SHORTCUTS.outcome(frame, Asked()).findings]
+
+
+def test_the_published_order_is_reproduced(rows_of: Any) -> None:
+    outcome = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Asked())
+    assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
+    assert outcome.pictures[0].title.startswith("Lowest training loss: identity; highest: ")
+    assert sum("arXiv:1603.05027" in one.source for one in outcome.findings) == 7
+    assert sum("counter-result" in one.published for one in outcome.findings) == 1
+
+
+def test_equal_losses_decide_little(rows_of: Any) -> None:
+    found = verdicts(rows_of(values(dict.fromkeys((case.name for case in CASES), 0.3))))
+    assert found == [Verdict.NOT_TESTABLE] * 6 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
+
+
+def test_the_other_order_contradicts(rows_of: Any) -> None:
+    found = verdicts(rows_of(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
+    assert found.count(Verdict.CONTRADICTED) == 6
+
+
+def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
+    lost = values(PUBLISHED | {HALVES.name: math.inf})
+    outcome = SHORTCUTS.outcome(rows_of(lost), Asked())
+    assert outcome.findings[2].verdict == Verdict.REPRODUCED
+    assert outcome.findings[2].measured.startswith("diverged at 4 of 4 seeds")
+
+
+def test_one_seed_has_no_interval(rows_of: Any) -> None:
+    one = {cell: found for cell, found in values(PUBLISHED).items() if cell.seed == 0}
+    assert set(verdicts(rows_of(one))) == {Verdict.NOT_TESTABLE}
+
+
+def test_the_cases() -> None:
+    cells = SHORTCUTS.cells(Asked(seeds=1, steps=3))
+    assert len(set(cells)) == len(CASES) == 10
+    for cell in cells:
+        network = cell_network(cell)
+        layers = sum(type(part).__name__ == "Conv2d" for part in network.modules())
+        assert layers >= 33
+        assert cell.recipe["steps"] == 3
+    plain, identity = (count_parameters(cell_network(cells[place])) for place in (1, 0))
+    assert plain == identity
+    family = make_family("conv-pair", **NORMED_GATE.family_options)
+    assert blocks.get("highway").layer_parameters(family, 14) / blocks.get("residual").layer_parameters(
+        make_family("conv-pair", branch_norm=True), 16) > 1.5  # as published: 1.53 times the parameters

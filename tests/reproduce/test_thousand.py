@@ -1,0 +1,96 @@
+"""More than a thousand layers: the cells, and the verdicts that given losses must get."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.results.schema import row
+
+STUDY = reproductions.get("thousand")
+DESK = Asked()
+POINTS = 50
+CHANCE = math.log(10)
+FALLS = np.geomspace(CHANCE, 0.05, POINTS)  # trains
+SLOWLY = np.linspace(CHANCE, 0.9, POINTS)  # under way
+HALTS = np.concatenate([np.linspace(CHANCE, 0.9, 30), np.full(POINTS - 30, 0.9)])  # left chance, then stood still
+STAYS = np.full(POINTS, 2.3)
+Curve = Callable[[Cell], Any]
+
+
+def outcome(curve: Curve, asked: Asked = DESK, status: str = "ok") -> Outcome:
+    """What is said of these losses by step; a curve of ``None`` diverged, or failed if ``status`` says so."""
+    rows = []
+    for number, cell in enumerate(STUDY.cells(asked)):
+        losses = curve(cell)
+        common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
+        common["status"] = status if losses is not None else ("diverged" if status == "ok" else status)
+        final = None if losses is None else float(losses[-1])
+        success = None if status != "ok" else float(final is not None and final <= 0.1 * CHANCE)
+        rows += [row(**common, metric="final_loss", value=final), row(**common, metric="success", value=success)]
+        for step, loss in enumerate(losses if losses is not None else (), start=1):
+            rows.append(row(**common, metric="loss", value=loss, axis="step") | {"index": 4.0 * step})
+    return STUDY.outcome(prepared(pd.DataFrame(rows)), asked)
+
+
+def verdicts(highway: Any, plain: Any) -> list[Verdict]:
+    return [one.verdict for one in outcome(lambda cell: highway if cell.block == "highway" else plain).findings]
+
+
+def test_the_cells() -> None:
+    cells = STUDY.cells(Asked())
+    assert {(cell.block, cell.depth, cell.width) for cell in cells} == {("highway", 1_100, 50), ("plain", 1_100, 71)}
+    assert len(cells) == 2 * 3
+    assert all("gate_bias" not in cell.block_options for cell in cells)
+    assert {cell.depth for cell in STUDY.cells(Asked(depths=(2, 31)))} == {1, 30}
+    with pytest.raises(BadInput, match=r"^the depth counts the plain first layer, so it is 2 at least$"):
+        STUDY.cells(Asked(depths=(1,)))
+
+
+@pytest.mark.parametrize(("highway", "verdict"), [
+    (FALLS, Verdict.REPRODUCED), (SLOWLY, Verdict.REPRODUCED), (HALTS, Verdict.NOT_TESTABLE),
+    (STAYS, Verdict.CONTRADICTED), (None, Verdict.CONTRADICTED),
+])
+def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
+    assert verdicts(highway, STAYS)[0] == verdict
+
+
+@pytest.mark.parametrize(("plain", "verdict"), [
+    (STAYS, Verdict.REPRODUCED), (None, Verdict.REPRODUCED), (SLOWLY, Verdict.NOT_TESTABLE),
+    (FALLS, Verdict.CONTRADICTED),
+])
+def test_the_verdict_on_the_control(plain: Any, verdict: Verdict) -> None:
+    assert verdicts(FALLS, plain)[1] == verdict
+
+
+def test_one_seed_that_stalls_among_three_decides_nothing() -> None:
+    found = outcome(lambda cell: STAYS if cell.seed == 0 else FALLS).findings[0]
+    assert found.verdict == Verdict.NOT_TESTABLE
+    assert "1,101 layers: 1 of 3 seeds stalls, 2 of 3 seeds train; final loss" in found.measured
+
+
+def test_runs_that_failed_are_no_stalls() -> None:
+    (found,) = outcome(lambda cell: None, status="oom").findings
+    assert found.verdict == Verdict.NOT_TESTABLE
+
+
+def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
+    shallow = outcome(lambda cell: FALLS, Asked(depths=(31,)))
+    assert [one.verdict for one in shallow.findings] == [Verdict.NOT_TESTABLE]
+    assert [picture.name for picture in shallow.pictures] == ["thousand-31"]
+
+
+def test_table_and_picture() -> None:
+    found = outcome(lambda cell: FALLS if cell.block == "highway" else STAYS)
+    assert len(found.tables[0].entries) == 6
+    assert [picture.name for picture in found.pictures] == ["thousand-1101"]
+    assert "highway at a loss of 0.0500, plain at a loss of 2.30" in found.pictures[0].title

@@ -1,0 +1,185 @@
+"""Population: every member is as it would be alone, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.data import Split
+from highway_bench.search import population
+from highway_bench.search.population import NotStackable, Population, why_not_stacked
+from highway_bench.search.recipe import Recipe
+from highway_bench.search.training import Training
+
+MakeTraining = Callable[..., Training]
+TRIALS: tuple[dict[str, Any], ...] = (
+    {"seed": 0, "rate": 0.1, "momentum": 0.9, "decay": 0.1},
+    {"seed": 1, "rate": 0.02, "momentum": 0.5, "decay": 1.0, "weight_decay": 0.01},
+    {"seed": 2, "rate": 0.3, "momentum": 0.0, "decay": 0.01, "weight_decay": 0.1},
+)
+
+
+def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
+    """Two trainings that went the same way: losses, weights, rate, and what was seen after epochs."""
+    assert list(one.losses) == pytest.approx(list(other.losses), rel=rtol, nan_ok=True)
+    assert one.rate == other.rate
+    assert len(one.times) == len(other.times)
+    if math.isfinite(one.losses[-1]):
+        for mine, yours in zip(one.network.parameters(), other.network.parameters(), strict=True):
+            torch.testing.assert_close(mine, yours, rtol=1e-6, atol=1e-9)
+    assert [tuple(answers) for answers in one.epochs] == [
+        (pytest.approx(answers.loss, rel=1e-7), answers.accuracy) for answers in other.epochs]
+
+
+def trained(members: Sequence[Training], together: bool) -> list[Training]:
+    if together:
+        Population(members).run()
+    else:
+        for member in members:
+            member.run()
+    return list(members)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+@pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm"])
+def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, optimiser: str) -> None:
+    shrink = 0.1 if optimiser == "adam" else 1.0
+    made = [[training(block, optimiser=optimiser, **{**trial, "rate": shrink * trial["rate"]}) for trial in TRIALS]
+            for _ in range(2)]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert len(one.losses) == 40
+        assert one.losses[-1] < one.losses[0]
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_member_that_diverges_is_taken_out_and_touches_nobody(training: MakeTraining, optimiser: str) -> None:
+    wild = {"seed": 5, "rate": 1e200, "momentum": 0.9, "decay": 1.0}
+    calm = [{**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS]
+    trials = [calm[0], wild, *calm[1:]]
+    made = [[training("residual", optimiser=optimiser, steps=70, **trial) for trial in trials] for _ in range(2)]
+    members = trained(made[0], together=True)
+    for one, other in zip(members, trained(made[1], together=False), strict=True):
+        assert_same(one, other)
+    assert [len(member.losses) for member in members] == [70, 25, 70, 70]
+    assert not math.isfinite(members[1].losses[-1])
+    assert members[1].history() == pytest.approx(made[1][1].history(), nan_ok=True)
+
+
+def test_all_may_diverge(training: MakeTraining) -> None:
+    members = trained([training("residual", seed=seed, rate=1e200, steps=200) for seed in range(2)], together=True)
+    assert [len(member.losses) for member in members] == [25, 25]
+
+
+def test_gate_biases_are_each_members_own(training: MakeTraining) -> None:
+    made = [[training(seed=seed, block_options={"gate_bias": bias}) for seed, bias in enumerate((-1.0, -4.0, "auto"))]
+            for _ in range(2)]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert_same(one, other)
+
+
+def test_clipping_is_by_member(training: MakeTraining) -> None:
+    made = [[training(clip=0.05, **trial) for trial in TRIALS] for _ in range(2)]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert_same(one, other)
+    assert list(made[0][0].losses) != list(trained([training(**TRIALS[0])], together=False)[0].losses)
+
+
+def test_epochs_are_watched_and_last_batches_kept(training: MakeTraining) -> None:
+    made = [[training(batch_size=400, last_batch="keep", watched=True, steps=11, **trial) for trial in TRIALS]
+            for _ in range(2)]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert len(one.epochs) == 11 // one.steps_per_epoch > 1
+        assert_same(one, other)
+        assert one.epoch_losses() == pytest.approx(other.epoch_losses())
+
+
+# A CPU's attention kernel has no batching rule: vmap runs it member by member, and says so.
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize(("family", "dataset", "data"), [
+    ("dense-pair", "digits", {}), ("conv", "digits", {}), ("mlp", "digits", {}), ("attention", "adding", {"length": 6}),
+    ("transformer", "copy", {"length": 4}),
+])
+def test_other_families_and_data(training: MakeTraining, family: str, dataset: str, data: dict[str, Any]) -> None:
+    """Made data differ from member to member, for they come from the seed."""
+    made = [[training("pre-norm", family, dataset=dataset, data=data, depth=2, batch_size=4, optimiser="adam",
+                      seed=seed, rate=0.003, steps=6) for seed in range(2)] for _ in range(2)]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert_same(one, other)
+
+
+def test_members_go_on_from_where_they_are(training: MakeTraining) -> None:
+    """Optimisers' states, rates and batch orders are taken over from the members."""
+    made = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
+    for member in made[0]:
+        for _ in range(10):
+            member.step()
+            member.times.append(0.0)
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert_same(one, other)
+
+
+def test_members_must_agree(training: MakeTraining) -> None:
+    with pytest.raises(ValueError, match="members of a population share"):
+        Population([training(steps=3), training(steps=4)])
+
+
+def test_a_members_time_is_its_share(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(0, 1000, 100))  # each stretch of 20 steps lasts 100 s
+    monkeypatch.setattr(population.time, "perf_counter", lambda: float(next(ticks)))
+    members = trained([training(seed=seed, steps=20) for seed in range(5)], together=True)
+    assert list(members[0].times) == pytest.approx([1.0 * (step + 1) for step in range(20)])
+
+
+class Draws(nn.Module):
+    """Draws numbers by itself, as no list of modules could tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.map(x) + torch.rand_like(x[..., :1])
+        return y
+
+
+@pytest.mark.parametrize(("network", "says"), [
+    (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1)), "draws random numbers"),
+    (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), "holds batch statistics"),
+    (nn.LSTM(3, 3), r"no batching rule for nn\.LSTM"),
+    (nn.Linear(3, 3).to(torch.bfloat16), "half precision"),
+    (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.0), nn.LayerNorm(3)), None),
+])
+def test_what_is_not_stacked(network: nn.Module, says: str | None) -> None:
+    reason = why_not_stacked(network)
+    if says is None:
+        assert reason is None
+    else:
+        with pytest.raises(NotStackable, match=says):
+            Population([plainly(network)])
+
+
+def plainly(network: nn.Module) -> Training:
+    split = Split(torch.randn(8, 3), torch.randint(0, 2, (8,)))
+    return Training(network, split, "class", Recipe(), 4, 0)
+
+
+def test_what_vmap_refuses_is_not_stacked() -> None:
+    with pytest.raises(NotStackable, match="random"):
+        Population([plainly(Draws()) for _ in range(2)])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_recorded_step_is_the_eager_one(training: MakeTraining, optimiser: str) -> None:
+    """On a CUDA device the step is recorded; a member that diverges makes it be recorded again."""
+    trials = [*({**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS), {"seed": 5, "rate": 1e200}]
+    made = [[training("residual", optimiser=optimiser, steps=70, batch_size=400, last_batch="keep", device=device,
+                      **trial) for trial in trials] for device in ("cuda", "cpu")]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)

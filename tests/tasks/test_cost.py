@@ -1,0 +1,50 @@
+"""Cost: counts without computing, and the same as of the network that is really built."""
+
+from __future__ import annotations
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.families import families
+from highway_bench.run.digest import modules_of
+from highway_bench.tasks import tasks
+from highway_bench.tasks._network import cell_network, count_parameters
+
+COST = tasks.get("cost")
+
+
+def counted(**cell: object) -> dict[str, float]:
+    one = Cell(**{"task": "cost", "block": "highway", "family": "dense", "depth": 1, "width": 50,  # type: ignore[arg-type]
+                  "nominal_width": 50, **cell})
+    (outcome,) = COST.measure_group([one])
+    assert outcome.error is None
+    found = {measurement.metric: measurement.value for measurement in outcome.measurements}
+    assert (outcome.params, outcome.flops_per_item) == (found["parameters"], 2 * (found["multiply_adds"] or 0))
+    return found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("cell", "parameters", "multiply_adds"), [
+    ({}, 5_100, 5_000),
+    ({"block": "plain", "width": 71}, 5_112, 5_041),
+    ({"depth": 9, "dataset": "mnist-5k"}, 85_660, 84_700),
+    ({"depth": 20, "width": 784, "dataset": "mnist-5k", "recipe": {"layout": "stemless"}}, 24_625_450, 24_594_080),
+    ({"block": "plain", "family": "conv", "depth": 12, "width": 64, "recipe": {"layout": "vgg"}}, 143_667_240,
+     19_632_062_464),
+])
+def test_known_counts(cell: dict[str, object], parameters: int, multiply_adds: int) -> None:
+    assert counted(**cell) == {"parameters": parameters, "multiply_adds": multiply_adds}
+
+
+@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("dataset", [None, "digits"])
+def test_the_network_that_is_built_has_as_many(family: str, dataset: str | None) -> None:
+    cell = Cell(task="cost", block="highway", family=family, depth=2, width=8, nominal_width=8, dataset=dataset)
+    assert counted(family=family, depth=2, width=8, dataset=dataset)["parameters"] == count_parameters(
+        cell_network(cell))
+
+
+def test_what_its_digest_covers() -> None:
+    cell = Cell(task="cost", block="plain", family="conv", depth=9, width=64, nominal_width=64,
+                recipe={"layout": "vgg"})
+    assert {"highway_bench.tasks.cost", "highway_bench.layouts.vgg"} <= set(modules_of(cell)[0])
+    assert not COST.meter

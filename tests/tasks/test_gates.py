@@ -1,0 +1,184 @@
+"""Gates: what is seen of hand-set gates, and the lesion's exactness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.families._parts import FusedMaps
+from highway_bench.measure.activity import ExampleSparsity
+from highway_bench.network import build
+from highway_bench.results.schema import OUTCOMES, Status
+from highway_bench.tasks import Measurement, tasks
+from highway_bench.tasks._training import evaluate
+from highway_bench.tasks.gates import Look, gate_biases, gates_of, joins_of, lesions
+from highway_bench.tasks.trainability import SEARCH_SEED
+
+MakeCell = Callable[..., Cell]
+TASK = tasks.get("gates")
+CARRYING = ("highway", "highway-free", "residual", "pre-norm", "post-norm")
+
+
+@pytest.fixture
+def digits(cell: MakeCell) -> Callable[..., Cell]:
+    def make(block: str = "highway", **changes: Any) -> Cell:
+        defaults: dict[str, Any] = {"width": 16, "depth": 3, "batch_size": 50, "dataset": "digits", "steps": 20,
+                                    "optimiser": "adam", "rate": 0.01, "decay": 1.0, "phase": None}
+        return cell("gates", block, **{**defaults, **changes})
+
+    return make
+
+
+def run(one: Cell) -> list[Measurement]:
+    work = TASK.prepare(one)
+    return list(TASK.measure(work, one))
+
+
+def by_layer(found: list[Measurement], metric: str) -> dict[float, float | None]:
+    return {one.index: one.value for one in found if one.metric == metric and one.axis == "layer"}
+
+
+def set_gates(network: nn.Module, biases: list[float]) -> None:
+    """Give every unit of layer ``i`` a gate that does not hang on x."""
+    for maps, bias in zip(gates_of(network).values(), biases, strict=True):
+        assert isinstance(maps, FusedMaps)
+        (_, weight), (_, value) = (part.data.chunk(1 + maps.gates)[:2] for part in maps.product.parameters())
+        weight.zero_()
+        value.fill_(bias)
+
+
+def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing(digits: MakeCell) -> None:
+    work = TASK.prepare(digits())
+    network, split = work.training.network, work.data.train
+    set_gates(network, [-1.0, -200.0, -1.0])  # σ(−200) is zero in single precision
+    intact = evaluate(network, split, "class")
+    found = lesions(network, split, "class")
+    assert found["lesion_loss"][2] == intact.loss
+    assert found["lesion_loss"][1] != intact.loss != found["lesion_loss"][3]
+    assert evaluate(network, split, "class") == intact
+
+
+@pytest.mark.parametrize("block", ["residual", "pre-norm"])
+def test_cutting_out_is_a_branch_of_zero(digits: MakeCell, block: str) -> None:
+    work = TASK.prepare(digits(block))
+    network, split = work.training.network, work.data.train
+    cut = lesions(network, split, "class")["lesion_loss"]
+    joins, place = joins_of(network)[1]
+    for parameter in joins[place].transform.parameters():  # type: ignore[union-attr]
+        parameter.data.zero_()
+    assert evaluate(network, split, "class").loss == cut[2]
+
+
+def test_what_is_seen_of_gates_set_by_hand(digits: MakeCell) -> None:
+    work = TASK.prepare(digits())
+    network, split = work.training.network, work.data.train
+    set_gates(network, [math.log(0.04 / 0.96), math.log(0.06 / 0.94), 5.0])  # T = 0.04, 0.06 and 0.993
+    assert gate_biases(network) == pytest.approx({1: -3.178, 2: -2.752, 3: 5.0}, abs=1e-3)
+    seen = Look.at(network, split, "class").by_layer()
+    assert seen["gate_activity"] == pytest.approx({1: 0.04, 2: 0.06, 3: 0.9933}, abs=1e-4)
+    assert seen["gates_shut"] == {1: 1, 2: 0, 3: 0}
+    assert seen["gates_full"] == {1: 0, 2: 0, 3: 1}
+    assert seen["gates_open_one"] == seen["gates_open_average"] == seen["gates_open_some"] == {1: 0, 2: 0, 3: 1}
+    assert seen["gate_class_spread"] == pytest.approx(dict.fromkeys((1, 2, 3), 0.0), abs=1e-6)
+
+
+def test_an_item_is_sparse_where_its_gates_choose() -> None:
+    """One unit open for each item, another one for every item: sparse for one, even on average."""
+    look = Look(ExampleSparsity(4), None)
+    look.add_gate(1, torch.eye(4))
+    whole = look.whole()
+    assert (whole["sparsity_one"], whole["sparsity_average"]) == (pytest.approx(1), pytest.approx(0))
+
+
+def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digits: MakeCell) -> None:
+    work = TASK.prepare(digits("residual", depth=1))
+    network, split = work.training.network, work.data.train
+    join = joins_of(network)[0][0][0]
+    with torch.no_grad():
+        x = network.stem(split.inputs)
+        branch = join.transform(x)  # type: ignore[operator]
+    seen = Look.at(network, split, "class").by_layer()["stream_change"]
+    assert seen == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
+
+
+@pytest.mark.parametrize("block", blocks.names())
+def test_every_block_ends_in_rows_that_the_store_can_tell_apart(digits: MakeCell, block: str) -> None:
+    found = run(digits(block))
+    places = [(one.metric, one.axis, one.index) for one in found]
+    assert len(places) == len(set(places))
+    assert {one.metric for one in found} <= {metric.name for metric in TASK.metrics}
+    assert all(one.value is None or math.isfinite(one.value) for one in found)
+    assert all(one.status in OUTCOMES for one in found)
+    assert len(by_layer(found, "stream_change")) == 3
+    assert len(by_layer(found, "gates_shut")) == (3 if blocks.get(block).gates else 0)
+
+
+@pytest.mark.parametrize("block", CARRYING)
+def test_a_block_that_carries_has_a_lesion_curve(digits: MakeCell, block: str) -> None:
+    assert list(by_layer(run(digits(block)), "lesion_loss")) == [1, 2, 3]
+
+
+def test_plain_has_no_lesion(digits: MakeCell) -> None:
+    found = run(digits("plain"))
+    assert not by_layer(found, "lesion_loss")
+    assert not by_layer(found, "lesion_error")
+    assert not by_layer(found, "gate_activity")
+
+
+def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
+    one = digits()
+    training = tasks.get("trainability")
+    told = training.measure(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
+    expected = {(m.metric, m.axis, m.index): m.value for m in told if "seconds" not in m.metric}
+    found = {(m.metric, m.axis, m.index): m.value for m in run(one)}
+    assert expected
+    assert {place: found[place] for place in expected} == expected
+    work = TASK.prepare(one)
+    list(TASK.measure(work, one))
+    intact = evaluate(work.training.network, work.data.train, "class")
+    assert found["intact_loss", "", 0.0] == intact.loss
+
+
+def test_the_rate_is_tuned_by_trainabilitys_own_trials(digits: MakeCell) -> None:
+    one = digits(rate="tuned", rates=[0.1, 0.01], seed=4)
+    trials = TASK.needs(one)
+    assert [(trial.task, trial.recipe["rate"], trial.seed) for trial in trials] == [
+        ("trainability", 0.1, SEARCH_SEED), ("trainability", 0.01, SEARCH_SEED)]
+    ended = {trial: {"success": 0.0, "final_loss": loss} for trial, loss in zip(trials, (2.0, 1.0), strict=True)}
+    ran = TASK.resolve(one, ended)
+    assert (ran.task, ran.recipe["rate"], ran.seed) == ("gates", 0.01, 4)
+
+
+def test_a_run_that_diverges_is_not_looked_into(digits: MakeCell) -> None:
+    found = run(digits("residual", depth=60, optimiser="sgd", rate=1e6))
+    assert {one.status for one in found if one.metric == "final_loss"} == {Status.DIVERGED}
+    assert not any(one.axis == "layer" for one in found)
+
+
+@pytest.mark.parametrize(("family", "dataset"), [("conv", "digits"), ("transformer", "digits"), ("bilstm", "adding")])
+def test_other_families(digits: MakeCell, family: str, dataset: str) -> None:
+    small: dict[str, Any] = {"width": 8, "depth": 2, "steps": 2, "batch_size": 20}
+    if dataset == "adding":
+        small |= {"seq_len": 6, "recipe": {"dataset": {"size": 40, "test_size": 20}}}
+    found = run(digits(family=family, dataset=dataset, **small))
+    joins = 4 if family == "transformer" else 2
+    for metric in ("gate_bias_end", "gate_activity", "stream_change", "lesion_loss"):
+        assert list(by_layer(found, metric)) == list(range(1, joins + 1))
+    classes = dataset == "digits"
+    assert len(by_layer(found, "gate_class_spread")) == (joins if classes else 0)
+    assert len(by_layer(found, "lesion_error")) == (joins if classes else 0)
+
+
+def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:
+    options = {"gate": "pair", "branch_norm": True}
+    for block, options_ in (("highway", {"gate_bias": -4.0}), ("highway-free", {"gate_bias": -4.0})):
+        network = build(block, "conv-pair", width=4, depth=2, dataset="digits", block_options=options_,
+                        family_options=options)
+        assert gate_biases(network) == {1: -4.0, 2: -4.0}

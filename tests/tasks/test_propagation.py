@@ -1,0 +1,300 @@
+"""Signal and gradient at the start against closed forms, verdicts of each kind, and every block in every family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import Block, blocks, register_block
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.families import families
+from highway_bench.results.schema import Status
+from highway_bench.tasks import Measurement, Skip, tasks
+from highway_bench.tasks.propagation import Probe, places
+
+MakeCell = Callable[..., Cell]
+TASK = tasks.get("propagation")
+WIDTH = 32
+
+
+@pytest.fixture
+def start(cell: MakeCell) -> MakeCell:
+    """A cell of the task: float64, no phase."""
+    def make(block: str = "plain", family: str = "dense", **changes: Any) -> Cell:
+        return cell("propagation", block, family, **{"width": WIDTH, "phase": None, "dtype": "float64", "batch_size": 8,
+                                                     "match": "width", **changes})
+    return make
+
+
+def seen(one: Cell, work: Probe | None = None) -> list[Measurement]:
+    return list(TASK.measure(work or TASK.prepare(one), one))
+
+
+def scalars(found: list[Measurement]) -> dict[str, float | None]:
+    return {one.metric: one.value for one in found if not one.axis}
+
+
+def by_layer(found: list[Measurement], metric: str) -> dict[int, float | None]:
+    return {int(one.index): one.value for one in found if one.metric == metric and one.axis == "layer"}
+
+
+def verdict(one: Cell, way: str) -> tuple[str, float | None]:
+    found = scalars(seen(one))
+    for word in ("vanishes", "explodes"):
+        if found[f"{way}_{word}_at"] is not None:
+            return word, found[f"{way}_{word}_at"]
+    return "healthy", None
+
+
+# ------------------------------------------------------------------------------------------------------ closed forms
+
+@pytest.mark.parametrize("bias", [-1.0, -3.0])
+@pytest.mark.parametrize("depth", [10, 50])
+def test_a_highway_that_only_carries_multiplies_by_one_minus_t(start: MakeCell, bias: float, depth: int) -> None:
+    """H = 0 and W_T = 0: dx_L/dx₀ = (1 − σ(b))ᴸ, forwards and backwards."""
+    one = start("highway", depth=depth, block_options={"gate_bias": bias})
+    work = TASK.prepare(one)
+    with torch.no_grad():
+        for name, parameter in work.network.named_parameters():
+            if name.endswith("weight"):
+                parameter.zero_()
+            else:
+                parameter[:WIDTH] = 0.0
+    found = seen(one, work)
+    carried = (1 - 1 / (1 + math.exp(-bias))) ** depth
+    told = scalars(found)
+    assert told["gradient_ratio"] == pytest.approx(carried, rel=1e-5)
+    assert told["activation_ratio"] == pytest.approx(carried, rel=1e-5)
+    assert told["jacobian_largest"] == pytest.approx(carried, rel=1e-5)
+    assert told["jacobian_spread"] == pytest.approx(0.0, abs=1e-9)
+    assert told["gate_mean"] == pytest.approx(1 / (1 + math.exp(-bias)), rel=1e-12)
+    assert told["gate_saturation"] == (1.0 if bias == -3.0 else 0.0)  # σ(−3) = 0.0474
+    assert told["gradient_correlation"] == pytest.approx(1.0)
+    assert list(by_layer(found, "gate_mean").values()) == pytest.approx([told["gate_mean"]] * len(places(depth, 1)))
+
+
+def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> None:
+    one = start("residual", "dense-pair", depth=20)
+    work = TASK.prepare(one)
+    with torch.no_grad():
+        for parameter in work.network.parameters():
+            parameter.zero_()
+    found = seen(one, work)
+    told = scalars(found)
+    assert (told["gradient_ratio"], told["activation_ratio"], told["jacobian_spread"]) == (1.0, 1.0, 0.0)
+    assert len(set(by_layer(found, "activation").values())) == len(set(by_layer(found, "correlation").values())) == 1
+    assert told["depth_scale"] is None
+
+
+def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> None:
+    """E‖x_l‖²/d has slope 1 where the branches are independent, of mean zero and unit variance."""
+    one = start("pre-norm", "dense", depth=40, width=128, batch_size=64, family_options={
+        "activation": "identity", "init": "orthogonal"})
+    found = by_layer(seen(one), "activation")
+    squares = {layer: float(size or 0) ** 2 for layer, size in found.items()}
+    layers = torch.tensor(list(squares), dtype=torch.float64)
+    values = torch.tensor(list(squares.values()), dtype=torch.float64)
+    slope = float(((layers - layers.mean()) * (values - values.mean())).sum() / (layers - layers.mean()).square().sum())
+    assert slope == pytest.approx(1.0, rel=0.1)
+    assert squares[40] == pytest.approx(squares[0] + 40, rel=0.1)
+
+
+@pytest.mark.parametrize("gain", [0.5, 1.0, 2.0])
+def test_a_linear_orthogonal_stack_multiplies_by_its_gain(start: MakeCell, gain: float) -> None:
+    one = start("plain", depth=10, gain=gain, family_options={"activation": "identity", "init": "orthogonal"})
+    told = scalars(seen(one))
+    for metric in ("activation_ratio", "gradient_ratio", "jacobian_largest", "jacobian_smallest"):
+        assert told[metric] == pytest.approx(gain**10, rel=1e-5)  # weights are drawn in float32
+    assert told["jacobian_gain"] == pytest.approx(gain**20, rel=1e-5)
+
+
+def test_plain_relu_keeps_its_signal_and_two_inputs_become_one(start: MakeCell) -> None:
+    found = seen(start("plain", depth=30, width=256, batch_size=32))
+    told = scalars(found)
+    assert 1 / 3 < float(told["activation_ratio"] or 0) < 3
+    assert float(by_layer(found, "correlation")[30] or 0) > 0.9
+    assert 1 < float(told["depth_scale"] or 0) < 10
+    assert told["jacobian_gain"] == pytest.approx(float(told["gradient_ratio"] or 0) ** 2, rel=0.5)
+
+
+# ---------------------------------------------------------------------------------------------------------- verdicts
+
+def test_sigmoid_layers_lose_their_gradient_and_not_their_signal(start: MakeCell) -> None:
+    one = start("plain", depth=50, family_options={"activation": "sigmoid"})
+    word, layer = verdict(one, "gradient")
+    assert word == "vanishes"
+    assert 40 <= float(layer or 0) < 50
+    assert verdict(one, "signal") == ("healthy", None)
+
+
+def test_twice_the_weights_explode(start: MakeCell) -> None:
+    one = start("plain", depth=50, gain=2.0)
+    for way, low, high in (("signal", 5, 10), ("gradient", 40, 45)):
+        word, layer = verdict(one, way)
+        assert word == "explodes"
+        assert low <= float(layer or 0) <= high
+
+
+def test_half_the_weights_vanish_both_ways(start: MakeCell) -> None:
+    one = start("plain", depth=50, gain=0.5)
+    assert verdict(one, "signal")[0] == verdict(one, "gradient")[0] == "vanishes"
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+def test_highway_is_healthy(start: MakeCell, activation: str) -> None:
+    one = start("highway", depth=50, family_options={"activation": activation})
+    assert verdict(one, "signal") == verdict(one, "gradient") == ("healthy", None)
+
+
+def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:
+    found = seen(start("residual", depth=100, gain=1e4))
+    assert verdict(start("residual", depth=100, gain=1e4), "signal") == ("explodes", 1)
+    ratio = next(one for one in found if one.metric == "activation_ratio")
+    assert (ratio.value, ratio.status) == (None, Status.OK)
+    assert "activation_ratio is" in str(ratio.message)
+    assert all(one.value is None or math.isfinite(one.value) for one in found)
+    told = scalars(found)
+    assert told["jacobian_largest"] is told["jacobian_rank"] is None
+
+
+# -------------------------------------------------------------------------------------------------------- the whole
+
+@pytest.mark.parametrize("family", families.names())
+def test_every_combination(start: MakeCell, family: str) -> None:
+    declared = {metric.name for metric in TASK.metrics}
+    for block in blocks.names():
+        one = start(block, family, width=8, depth=3, batch_size=3, seq_len=5, dtype="float32")
+        found = seen(one)
+        assert len({(m.metric, m.axis, m.index) for m in found}) == len(found)
+        assert {m.metric for m in found} <= declared
+        assert {m.status for m in found} == {Status.OK}
+        assert set(by_layer(found, "gradient")) == {0, 1, 2, 3}
+        assert set(by_layer(found, "weight_gradient")) == {1, 2, 3}
+        gates = blocks.get(block).gates
+        assert ("gate_mean" in scalars(found)) == ("gate_saturation" in scalars(found)) == (gates > 0)
+        assert ("gate_sum" in scalars(found)) == (gates > 1)
+        assert scalars(found)["jacobian_gain"] is not None
+
+
+def test_the_same_twice_and_apart_by_seed(start: MakeCell) -> None:
+    first, again, other = (scalars(seen(start("highway", depth=5, seed=seed))) for seed in (0, 0, 1))
+    assert first == again
+    assert first["gradient_ratio"] != other["gradient_ratio"]
+
+
+def test_weights_and_random_numbers_stay_as_they_were(start: MakeCell) -> None:
+    one = start("highway", depth=3)
+    work = TASK.prepare(one)
+    before = [parameter.detach().clone() for parameter in work.network.parameters()]
+    state = torch.random.get_rng_state()
+    seen(one, work)
+    assert all(a.equal(b) for a, b in zip(before, work.network.parameters(), strict=True))
+    assert state.equal(torch.random.get_rng_state())
+    assert all(not part._forward_hooks and not part._forward_pre_hooks for part in work.network.modules())
+
+
+def test_a_transformer_layer_is_one_layer(start: MakeCell) -> None:
+    found = by_layer(seen(start("highway", "transformer", width=8, depth=4, seq_len=5)), "gate_mean")
+    assert set(found) == {1, 2, 3, 4}
+
+
+class Streams(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([x, x])
+
+
+class Sum(nn.Module):
+    def forward(self, streams: Tensor) -> Tensor:
+        return streams.sum(0)
+
+
+def test_a_state_of_several_streams(start: MakeCell) -> None:
+    @register_block("two-streams", equation="X′ = X + 1·H(ΣX)", source="this test", summary="two streams")
+    class TwoStreams(Block):
+        def __init__(self, site: Any) -> None:
+            super().__init__()
+            self.transform = site.family.transform(site)
+
+        def forward(self, streams: Tensor) -> Tensor:
+            return streams + self.transform(streams.sum(0) / 20)
+
+        @classmethod
+        def build_enter(cls, site: Any, **options: Any) -> nn.Module:
+            return Streams()
+
+        @classmethod
+        def build_leave(cls, site: Any, **options: Any) -> nn.Module:
+            return Sum()
+
+    try:
+        told = scalars(seen(start("two-streams", depth=8)))
+    finally:
+        blocks.unregister("two-streams")
+    assert told["jacobian_rank"] == WIDTH
+    assert float(told["jacobian_largest"] or 0) > 2  # the end sums two streams that are x at least
+    assert told["gradient_correlation"] is not None
+
+
+def test_one_input_has_no_neighbour(start: MakeCell) -> None:
+    found = seen(start(batch_size=1, depth=6))
+    assert set(by_layer(found, "correlation").values()) == {None}
+    assert "gradient_correlation" not in scalars(found)
+
+
+def test_places() -> None:
+    assert places(3) == [0, 1, 2, 3]
+    assert places(50, 1) == [1, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
+    assert places(1) == [0, 1]
+    assert places(1, 1) == [1]
+    assert all(len(places(depth)) <= 11 for depth in range(1, 300))
+
+
+@pytest.mark.parametrize("gain", [0, -1.0, "much", True, math.inf])
+def test_a_gain_is_a_positive_number(start: MakeCell, gain: Any) -> None:
+    with pytest.raises(BadInput, match="a gain is a number above 0"):
+        TASK.prepare(start().but(recipe={"gain": gain}))
+
+
+# -------------------------------------------------------------------------------------------------------- first steps
+
+def steps(start: MakeCell, block: str, **changes: Any) -> list[Measurement]:
+    return seen(start(block, dataset="digits", steps=3, rate=0.01, momentum=0.0, decay=1.0, batch_size=32, **changes))
+
+
+def test_the_lower_layers_of_a_deep_sigmoid_net_stand_still(start: MakeCell) -> None:
+    found = steps(start, "plain", depth=20, family_options={"activation": "sigmoid"})
+    told, moved = scalars(found), by_layer(found, "update")
+    assert told["still_first"] == 1
+    assert told["still_layers"] == told["still_last"]
+    assert 10 < float(told["still_layers"] or 0) < 20
+    assert float(moved[1] or 0) < 1e-6 * float(moved[20] or 0)
+
+
+def test_one_step_moves_a_layer_by_rate_times_gradient(start: MakeCell) -> None:
+    """‖ΔW‖/‖W‖ of plain SGD, computed apart."""
+    one = start("plain", depth=2, dataset="digits", steps=1, rate=0.01, momentum=0.0, decay=1.0, batch_size=32)
+    work = TASK.prepare(one)
+    assert work.training is not None
+    weight = work.layers[1][0].transform[0].weight  # type: ignore[union-attr, index]
+    before = weight.detach().clone()
+    found = by_layer(seen(one, work), "update")
+    assert found[2] == pytest.approx(float((weight.detach() - before).norm() / before.norm()), rel=1e-12)
+    assert weight.grad is not None
+    assert found[2] == pytest.approx(0.01 * float(weight.grad.norm() / before.norm()), rel=1e-9)
+
+
+def test_first_steps_that_diverge(start: MakeCell) -> None:
+    found = [one for one in steps(start, "residual", depth=50, gain=2.0) if one.metric in ("update", "still_layers")]
+    assert {one.status for one in found} == {Status.DIVERGED}
+    assert all("not finite at step" in str(one.message) for one in found)
+
+
+def test_a_family_and_a_data_set_that_make_no_network(start: MakeCell) -> None:
+    with pytest.raises(Skip):
+        TASK.prepare(start("plain", "dense", dataset="adding", seq_len=10))

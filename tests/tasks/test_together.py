@@ -1,0 +1,183 @@
+"""Runs that train as one: which ones do, and that each has the rows it would have alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.search.checkpoint import Kept
+from highway_bench.tasks import Outcome, Skip, tasks
+from highway_bench.tasks import _together as together
+
+MakeCell = Callable[..., Cell]
+TASK = tasks.get("trainability")
+SECONDS = {"seconds_to_threshold", "step_seconds", "together"}
+
+
+@pytest.fixture
+def digits(cell: MakeCell) -> Callable[..., Cell]:
+    def make(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
+        defaults: dict[str, Any] = {"width": 8, "batch_size": 50, "dataset": "digits", "steps": 30, "rate": 0.05,
+                                    "dtype": "float64", "together": 8}
+        return cell("trainability", block, family, **{**defaults, **changes})
+
+    return make
+
+
+def values(outcome: Outcome) -> dict[tuple[str, float], Any]:
+    """What was measured, seconds aside; sums are taken in another order."""
+    assert outcome.error is None
+    return {(one.metric, one.index): one.value if one.value is None else pytest.approx(one.value, rel=1e-7)
+            for one in outcome.measurements if one.metric not in SECONDS}
+
+
+def count(outcome: Outcome) -> float | None:
+    return next(one.value for one in outcome.measurements if one.metric == "together")
+
+
+def test_members_have_the_rows_they_would_have_alone(digits: MakeCell) -> None:
+    cells = [digits("residual", seed=seed, rate=rate, evaluate="epoch", batch_size=300)
+             for seed, rate in enumerate((0.01, 1e200, 0.03))]
+    assert len({TASK.group(cell) for cell in cells}) == 1
+    as_one = list(TASK.measure_group(cells))
+    assert [outcome.cell for outcome in as_one] == cells
+    for outcome in as_one:
+        (alone,) = TASK.measure_group([outcome.cell])
+        assert (count(outcome), count(alone)) == (3.0, 1.0)
+        assert values(outcome) == values(alone)
+        assert outcome.params == alone.params
+        assert [one.status for one in outcome.measurements] == [one.status for one in alone.measurements]
+
+
+def test_what_goes_together(digits: MakeCell) -> None:
+    one = digits(trial=0, seed=1000)
+    same = [digits(trial=7, seed=1007), digits(trial=1, rate=0.2, momentum=0.5, decay=1.0, weight_decay=0.1),
+            digits(trial=1, block_options={"gate_bias": -3.0})]
+    other = [digits(trial=8), digits(seed=1000), digits(trial=0, steps=31), digits("plain", trial=0),
+             digits(trial=0, depth=3), digits(trial=0, family_options={"activation": "tanh"}),
+             digits(trial=0, optimiser="adam"), digits(trial=0, together=9), digits(trial=0, dtype="float32")]
+    assert {TASK.group(cell) for cell in same} == {TASK.group(one)}
+    assert TASK.group(one) not in {TASK.group(cell) for cell in other}
+    assert TASK.group(digits(seed=0)) == TASK.group(digits(seed=7)) != TASK.group(digits(seed=8))
+
+
+@pytest.mark.parametrize("changes", [
+    {"together": 1}, {"family": "conv"}, {"family": "attention"}, {"family": "bilstm"}, {"family": "transformer"},
+    {"family": "bilstm", "device": "cuda"}, {"width": 256, "batch_size": 100},
+])
+def test_what_trains_by_itself(digits: MakeCell, changes: dict[str, Any]) -> None:
+    assert TASK.group(digits(seed=0, **changes)) != TASK.group(digits(seed=1, **changes))
+
+
+def test_a_gpu_takes_all_that_vmap_runs(digits: MakeCell) -> None:
+    for family in ("conv", "attention", "mlp"):
+        one, other = (digits(family=family, device="cuda", seed=seed) for seed in range(2))
+        assert TASK.group(one) == TASK.group(other)
+
+
+def test_stacks_are_of_a_size_that_the_device_is_quick_with(digits: MakeCell, tmp_path: Path) -> None:
+    cells = [digits(trial=trial) for trial in range(40)]
+    assert [len(stack) for stack in together.stacks(cells, None)] == [14, 14, 12]
+    kept = Kept(tmp_path, {cell: str(cell.trial) for cell in cells})
+    assert [len(stack) for stack in together.stacks(cells, kept)] == [14, 14, 12]
+    assert [len(stack) for stack in together.stacks([cell.but(device="cuda") for cell in cells], None)] == [40]
+
+
+def test_an_error_is_its_cells_own(digits: MakeCell) -> None:
+    cells = [digits(seed=0), digits(seed=1, batch_size=5_000), digits(seed=2)]
+    outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure_group(cells)}
+    assert isinstance(outcomes[1].error, BadInput)
+    assert (count(outcomes[0]), count(outcomes[2])) == (2.0, 2.0)
+    (skipped,) = TASK.measure_group([digits(dataset="adding")])
+    assert isinstance(skipped.error, Skip)
+
+
+def test_networks_that_cannot_be_stacked_train_by_themselves(digits: MakeCell) -> None:
+    """The registry says that images run under vmap; batch statistics do not."""
+    outcomes = list(TASK.measure_group([digits("pre-norm", "conv", family_options={"norm_kind": "batch"}, seed=seed,
+                                               steps=2) for seed in range(2)]))
+    assert [count(outcome) for outcome in outcomes] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("number", [0, 2.5, "all", True])
+def test_a_number_that_is_none(digits: MakeCell, number: Any) -> None:
+    with pytest.raises(BadInput, match=r"^a recipe's together must be a whole number, 1 or more"):
+        TASK.group(digits(together=number))
+
+
+SEARCH = {"search": {"space": "figure-1", "trials": 6, "seed": 0}}
+
+
+@pytest.fixture
+def searched(cell: MakeCell) -> Callable[..., Cell]:
+    def make(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
+        return cell("trainability", block, family, dataset="digits", batch_size=50,
+                    recipe={"optimiser": "sgd", "steps": 20, "together": 6, **SEARCH, **changes.pop("recipe", {})},
+                    **changes)
+
+    return make
+
+
+def test_every_arm_gets_the_same_trials(searched: MakeCell) -> None:
+    plain, highway = (TASK.needs(searched(block, seed=3)) for block in ("plain", "highway"))
+    assert [trial.trial for trial in highway] == list(range(6))
+    assert [trial.seed for trial in highway] == [1000 + trial for trial in range(6)]
+    assert [trial.but(block="highway", block_options=other.block_options)
+            for trial, other in zip(plain, highway, strict=True)] == list(highway)
+    assert all(trial.block_options == {} for trial in plain)
+    biases = [trial.block_options["gate_bias"] for trial in highway]
+    assert all(-10 <= bias <= -1 for bias in biases)
+    assert len(set(biases)) == 6
+    assert {trial.family_options.get("activation", "relu") for trial in highway} == {"relu", "tanh"}
+    assert all({"rate", "momentum", "decay"} <= trial.recipe.keys() and "search" not in trial.recipe
+               for trial in highway)
+    assert TASK.needs(searched(seed=0)) == highway  # the seeds share one search
+    assert all(TASK.needs(trial) == () for trial in highway)
+    assert len({TASK.group(trial) for trial in highway}) == 2  # one of each activation
+
+
+def test_more_trials_do_not_change_the_first(searched: MakeCell) -> None:
+    few = TASK.needs(searched())
+    many = TASK.needs(searched(recipe={"search": {"space": "figure-1", "trials": 9}}))
+    assert many[:6] == few
+
+
+def test_what_a_family_or_block_lacks_is_not_searched(searched: MakeCell) -> None:
+    attention = TASK.needs(searched("residual", "attention"))
+    assert all(trial.family_options == {} and trial.block_options == {} for trial in attention)
+
+
+def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:
+    one = searched(seed=4)
+    trials = TASK.needs(one)
+
+    def winner(*losses: float | None) -> Cell:
+        found = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
+        return TASK.resolve(one, found)
+
+    best = winner(None, 0.4, 0.3, 0.2, 0.5, None)
+    assert best == trials[3].but(trial=None, seed=4)
+    slowest = min(trials, key=lambda trial: trial.recipe["rate"])
+    assert winner(*[None] * 6) == slowest.but(trial=None, seed=4)
+    with pytest.raises(BadInput, match=r"^the search's trial at rate .* did not finish$"):
+        TASK.resolve(one, {})
+    assert TASK.needs(best) == ()
+
+
+@pytest.mark.parametrize(("recipe", "says"), [
+    ({"search": {"space": "figure-2", "trials": 6}}, "^unknown search space 'figure-2'; did you mean figure-1"),
+    ({"search": {"space": "figure-1"}}, "^a recipe's search has a space, a number of trials and a seed, not"),
+    ({"search": {"space": "figure-1", "trials": 6, "sampler": "grid"}}, "^a recipe's search has a space"),
+    ({"search": "figure-1"}, "^a recipe's search has a space"),
+    ({"search": {"space": "figure-1", "trials": 0}}, "^a search's trials must be a whole number, 1 or more, not 0$"),
+    ({"search": {"space": "figure-1", "trials": 6, "seed": -1}}, "^a search's seed must be a whole number"),
+    ({"rate": "tuned", "rates": [0.1]}, "^a recipe has a search or a rate to be tuned, not both$"),
+])
+def test_searches_that_cannot_be(searched: MakeCell, recipe: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        TASK.needs(searched(recipe=recipe))
