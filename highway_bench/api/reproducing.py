@@ -14,6 +14,7 @@ import torch
 
 from highway_bench.api.checks import check_data
 from highway_bench.api.running import AnyPath, opened
+from highway_bench.api.studies import open_studies, tell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.report.figures import svg_text
 from highway_bench.report.frame import prepared
@@ -80,13 +81,16 @@ def reproduce(name: str, asked: Asked, *, store: AnyPath | None = None, out: Any
               command: Sequence[str] | None = None) -> Reproduced:
     """Measure what the store lacks of a reproduction, and write findings, tables and figures into ``out``/``name``.
 
-    Raises ``BadInput`` for data that are missing, before anything is measured.
+    A search's trials are kept as optuna's studies beside the store. Raises ``BadInput`` for data that are missing, and
+    for a store whose searches were made with other priors, before anything is measured.
     """
     reproduction = reproductions.get(name)
     cells = planned(name, asked)
     check_data(cells)
+    studies = open_studies(cells, Path(store) if store is not None else None)
     with opened(store) as kept:
         summary = run_cells(cells, kept, workers=workers, resume=resume, on_event=on_event, command=command)
+        tell(studies, kept, summary)
         rows = kept.frame(digest=sorted(set(summary.digests.values())))
         runs = kept.runs()
     outcome = reproduction.outcome(prepared(rows, runs), asked)

@@ -32,7 +32,8 @@ class Unexpected(HighwayBenchError):
 
 def run(
     task: Annotated[Many, typer.Argument(help="Tasks, wildcards too; by default, all of the profile's.")] = None,
-    profile: Annotated[str, typer.Option(help="The cells to start from: smoke, standard or full.")] = "standard",
+    profile: Annotated[str, typer.Option(help="The cells to start from: smoke, standard, full or frontier.")]
+        = "standard",
     block: Annotated[Many, typer.Option(help="Blocks, wildcards too ('highway*').")] = None,
     family: Annotated[Many, typer.Option(help="Families, wildcards too, or your own layer as module:factory.")] = None,
     depth: Annotated[Numbers, typer.Option(help="Layers that the block joins.")] = None,

@@ -191,10 +191,12 @@ def _newest(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]]) -> pd.Dat
     pairs = zip(rows["time_utc"].fillna(""), rows["digest"], strict=True)
     times = [max(str(time), asked.get(digest, "")) for time, digest in pairs]
     ordered = rows.assign(_time=times).sort_values("_time", kind="stable")
-    # Nulls compare unequal to themselves, so the key is text.
-    key = ordered[list(CELL)].astype("string").fillna("").agg("\x1f".join, axis=1)
-    last = ordered.groupby(key)["digest"].transform("last")
-    kept = ordered[ordered["digest"].isna() | (ordered["digest"] == last)]
+    # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
+    cells = ordered.drop_duplicates(["digest", "machine"], keep="last")
+    key = cells[list(CELL)].astype("string").fillna("").agg("\x1f".join, axis=1)
+    newest = cells.loc[~key.duplicated(keep="last"), ["digest", "machine"]]
+    places = pd.MultiIndex.from_frame(ordered[["digest", "machine"]].fillna(""))
+    kept = ordered[ordered["digest"].isna() | places.isin(pd.MultiIndex.from_frame(newest.fillna("")))]
     return rows.loc[kept.index.sort_values()]
 
 

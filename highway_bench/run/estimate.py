@@ -56,8 +56,8 @@ def cell_bytes(cell: Cell) -> int:
     backward = cell.phase != "forward"
     layers = cell.depth if backward else 1
     copies = 4 if backward else 1  # weights, gradients, momentum, and the start that timing goes back to
-    together = int(cell.recipe.get("together", 1))
-    return together * round(item * (copies * weights + layers * sum(joins) * cell.batch_size * positions_of(family, cell)))
+    numbers = copies * weights + layers * sum(joins) * cell.batch_size * positions_of(family, cell)
+    return round(item * numbers) * int(cell.recipe.get("together", 1))
 
 
 def kept_features(part: Transform, width: int) -> float:

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from highway_bench.cell import Match, Mode, Phase
 from highway_bench.errors import UnknownName
 from highway_bench.families import Kind
-from highway_bench.results.schema import OUTCOMES
+from highway_bench.results.schema import OUTCOMES, Status
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image
 GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # of the weights at the start, times those of the init
 
 SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks like the upper end, deep plain ones the lower
+STEEP_RATES = (3.0, *SGD_RATES)  # a gated stack of hundreds of layers wants more than one of tens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +99,26 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
                 statuses=OUTCOMES, **grid)
 
 
+def climb(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
+    """A ladder on which no rung is tried whose shallower neighbour trained at no seed, so that it may reach far; the
+    seeds of a rung train together where that is faster."""
+    rungs = ladder(steps=steps, seeds=seeds, rates=STEEP_RATES, depths=depths, **grid)
+    recipe = {"ladder": {"depths": list(depths), "seeds": seeds, "rates": list(STEEP_RATES)}, "together": seeds}
+    return replace(rungs, recipe={**rungs.recipe, **recipe}, statuses=OUTCOMES | {Status.SKIPPED})
+
+
 def short_curve(*, steps: int, **grid: Any) -> Grid:
     """One short loss curve a combination: shows that it learns, and is too short for a verdict."""
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1, "verdict": False}
     return Grid(**{"task": "trainability", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses":
     OUTCOMES,
+                   **grid})
+
+
+def look(*, steps: int, **grid: Any) -> Grid:
+    """Gates and lesions of networks that were trained for a while, at one rate for all."""
+    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1}
+    return Grid(**{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES,
                    **grid})
 
 
@@ -134,6 +150,8 @@ SMOKE = Profile("smoke", "every combination once, under a minute: does it all st
     ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
     short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
     short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
+    Grid(task="cost", depths=(2,), on_cpu=SMALL),
+    look(steps=5, families=("dense",), depths=(2,)),
     start(depths=(2,), on_cpu=SMALL),
     first_steps(steps=2, families=("dense",), depths=(2,), on_cpu=SMALL),
 ))
@@ -182,7 +200,22 @@ FULL = Profile("full", "everything, ten seeds: for a GPU or a night", (
     first_steps(steps=10, families=OTHER_FAMILIES, depths=(10,), seeds=range(5)),
 ))
 
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FULL)}
+THOUSAND = (10, 20, 50, 100, 200, 500, 1000)
+TWO_HUNDRED = THOUSAND[:5]
+
+# Every verdict on depth may be one of the start, of the branch or of the budget: each of these has a grid of its own.
+FRONTIER = Profile("frontier", "how deep can each block go? ladders to 1,000 layers, ten seeds: for a night", (
+    climb(families=("dense",), depths=THOUSAND),
+    climb(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
+    climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "scaled-branch"},
+          blocks=("residual", "pre-norm", "post-norm")),
+    climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)),
+    climb(families=("dense-pair",), depths=TWO_HUNDRED),
+    climb(families=("dense-pair",), depths=TWO_HUNDRED, family_options={"init": "scaled-branch"},
+          blocks=("residual", "pre-norm", "post-norm")),
+))
+
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FULL, FRONTIER)}
 
 
 def get_profile(name: str) -> Profile:

@@ -43,7 +43,7 @@ def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
     assert combinations(plan(name, CPU), task) == COMBINATIONS
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_training_of_every_combination(name: str) -> None:
     assert combinations(plan(name, CPU), "trainability") == COMBINATIONS - (
         {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set())
@@ -71,6 +71,22 @@ def test_the_standard_ladder() -> None:
     assert {item.cell.width for item in ladder if item.cell.block == "highway"} == {50}
     assert all(item.statuses == OUTCOMES for item in ladder)
     assert len(ladder) == 4 * 5 * len(BLOCKS)
+
+
+def test_the_frontier_climbs_from_rung_to_rung() -> None:
+    planned = plan("frontier", CPU)
+    assert {item.cell.task for item in planned} == {"trainability"}
+    assert max(item.cell.depth for item in planned) == 1000
+    assert {item.cell.recipe["steps"] for item in planned} == {300, 1_200}
+    assert {item.cell.family_options.get("init", "default") for item in planned} == {
+        "default", "scaled-branch", "orthogonal"}
+    for item in planned:
+        ladder = item.cell.recipe["ladder"]
+        assert item.cell.depth in ladder["depths"]
+        assert item.cell.seed < ladder["seeds"] == 10
+        assert ladder["rates"] == item.cell.recipe["rates"]
+    waiting = [item for item in planned if item.cell.depth > 10]
+    assert all(set(tasks.get("trainability").needs(item.cell)) & {one.cell for one in planned} for item in waiting)
 
 
 def test_residual_stands_beside_itself_with_a_start_that_bounds_its_stream() -> None:
@@ -113,7 +129,7 @@ def test_a_gpu_gets_wider_layers() -> None:
 
 
 def test_profiles_by_name() -> None:
-    assert list(PROFILES) == ["smoke", "standard", "full"]
+    assert list(PROFILES) == ["smoke", "standard", "full", "frontier"]
     assert all(profile.summary and profile.name == name for name, profile in PROFILES.items())
     with pytest.raises(UnknownName, match="unknown profile 'standart'; did you mean standard"):
         get_profile("standart")

@@ -1,0 +1,54 @@
+"""Studies: a run's searches as optuna keeps them, in a folder beside the store, for optuna's own tools to read.
+
+What is run and resumed hangs on the store alone; the studies are told what came of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from highway_bench.cell import Cell
+from highway_bench.results.store import Store
+from highway_bench.run.runner import Summary
+from highway_bench.search.space import get_space
+from highway_bench.search.study import Search
+from highway_bench.tasks._search import trial_cell
+
+Studies = Mapping[Cell, Search]
+"""The search of each arm, by a cell that asks for it."""
+
+
+def folder_of(store: Path) -> Path:
+    """Where the studies of ``store`` are kept."""
+    return store.with_name(f"{store.name}.searches")
+
+
+def open_studies(cells: Iterable[Cell], store: Path | None) -> Studies:
+    """The studies of all arms that ``cells`` search; none without a store.
+
+    Raises ``BadInput`` where the folder has a search of the same arm that was made with other priors or another seed.
+    """
+    arms = {cell.but(seed=0): cell for cell in cells if "search" in cell.recipe}
+    if store is None:
+        return {}
+    return {cell: Search(*get_space(cell.recipe["search"]["space"]), seed=cell.recipe["search"].get("seed", 0),
+                         name=arm_name(cell), folder=folder_of(store)) for cell in arms.values()}
+
+
+def arm_name(cell: Cell) -> str:
+    """An arm's name in a folder: block and depth for people, and a digest of all else but the search and the seed."""
+    rest = {name: value for name, value in cell.recipe.items() if name != "search"}
+    digest = hashlib.sha256(cell.but(seed=0, recipe=rest).key.encode()).hexdigest()[:8]
+    return f"{cell.block} in {cell.family}, depth {cell.depth}, {digest}"
+
+
+def tell(studies: Studies, store: Store, summary: Summary) -> None:
+    """Tell every study the final losses of its trials; a trial that has not ended is left open."""
+    for cell, study in studies.items():
+        for trial in study.ask(cell.recipe["search"]["trials"]):
+            digest = summary.digests.get(trial_cell(cell, trial))
+            ended = store.scalars(digest) if digest else {}
+            if ended.get("success") is not None:
+                study.tell(trial.number, ended.get("final_loss"))
