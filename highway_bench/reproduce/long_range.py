@@ -33,6 +33,7 @@ from highway_bench.reproduce._cells import trained
 from highway_bench.results.schema import OUTCOMES
 
 WIDTH, DEPTH, BATCH = 32, 2, 16
+HEADS = 2  # of attention: with four, scores of 200 × 200 steps would take most of the time
 STEPS, SEEDS = 1_000, 3
 RATES = (0.01, 0.003)  # Adam's; LSTMs like the first here and attention the second
 ITEMS = STEPS * BATCH  # training items: none is met twice within the steps by default
@@ -97,7 +98,8 @@ class LongRange(Reproduction):
     def cells(self, asked: Asked) -> list[Cell]:
         return [
             trained(block, family, depth=DEPTH, nominal_width=WIDTH, batch_size=BATCH, dataset=name, seq_len=length,
-                    recipe=recipe(problem, asked.steps or STEPS), device=asked.device, seed=seed)
+                    family_options={"heads": HEADS} if family == "attention" else {}, device=asked.device, seed=seed,
+                    recipe=recipe(problem, asked.steps or STEPS))
             for name, problem in PROBLEMS.items()
             for length in problem.lengths
             for family, blocks in FAMILIES.items()
@@ -142,7 +144,7 @@ Hits = Mapping[int, Mapping[int, float]]
 
 def hits_of(arm: Arm, problem: str, found: pd.DataFrame) -> Hits:
     """One arm's hits on one problem."""
-    own = found[(found["dataset"] == problem) & (found["family_label"] == arm.family) & (found["block"] == arm.block)]
+    own = found[(found["dataset"] == problem) & (found["family"] == arm.family) & (found["block"] == arm.block)]
     by_length: dict[int, dict[int, float]] = {}
     for length, seed, hit in zip(own["seq_len"], own["seed"], own["hit"], strict=True):
         by_length.setdefault(int(length), {})[int(seed)] = float(hit)
@@ -235,7 +237,7 @@ def table_of(found: pd.DataFrame) -> pd.DataFrame:
     """A row a problem, length and arm."""
     records = []
     order = {"dataset": list(PROBLEMS).index, "block": block_order(found["block"]).index}
-    place = ["dataset", "seq_len", "family_label", "block"]
+    place = ["dataset", "seq_len", "family", "block"]
     ordered = found.sort_values(place, kind="stable",
                                 key=lambda column: column.map(order[column.name]) if column.name in order else column)
     for _, part in ordered.groupby(place, sort=False):
@@ -243,7 +245,7 @@ def table_of(found: pd.DataFrame) -> pd.DataFrame:
         low, high = wilson(reached, len(part))
         loss = log10_interval(part["relative"]) if (part["relative"] > 0).all() else None
         records.append({
-            "problem": first["dataset"], "length": first["seq_len"], "family": first["family_label"],
+            "problem": first["dataset"], "length": first["seq_len"], "family": first["family"],
             "block": first["block"], "width": part["width"].max(), "params": part["params"].max(),
             "rate": part["rate"].median(), "hits": f"{reached} of {len(part)} {between(low, high)}",
             "median": median(part["hit"]), "steps": _told(list(part["hit"])),
@@ -270,8 +272,8 @@ def _shown(table: pd.DataFrame, found: pd.DataFrame) -> present.Shown:
         present.number("step_seconds", "step", "s"),
     ]
     note = (f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(steps)} steps in "
-            f"batches of {BATCH}. {DEPTH} layers, plain's width {WIDTH}. Adding is read at the last step. In copy the "
-            "backward direction can count the steps from the end.")
+            f"batches of {BATCH}. {DEPTH} layers, plain's width {WIDTH}, {HEADS} heads. Adding is read at the last "
+            "step. In copy the backward direction can count the steps from the end.")
     return present.shown("long-range", "Steps to learn by sequence length", table, columns, note=note)
 
 
