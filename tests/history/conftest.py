@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import json5
 import pytest
 
 pytest.importorskip("asv", reason="the history needs asv: pip install --group history")
@@ -64,8 +65,10 @@ class Throwaway:
             (root / folder).mkdir(parents=True)
         shutil.copytree(PROJECT / "benches/history", root / "benches/history",
                         ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("asv.conf.json", ".gitignore"):
-            shutil.copyfile(PROJECT / name, root / name)
+        shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
+        conf = json5.loads((PROJECT / "asv.conf.json").read_text())
+        conf["regressions_first_commits"] = {}  # of this project's commits, which are not here
+        self.write("asv.conf.json", json.dumps(conf))
         self.write("highway_bench/__init__.py", '__version__ = "0"\n')
         self.write("highway_bench/door.py", DOOR)
         self.write("highway_bench/families/dense.py", '@register_family("dense")\nclass Dense: pass\n')
