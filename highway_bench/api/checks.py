@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from highway_bench.cell import Cell
@@ -12,9 +12,10 @@ from highway_bench.run.profiles import PROFILES, Profile
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import dataset_options
 from highway_bench.tasks._training import Recipe, recipe_from
+from highway_bench.tasks.propagation import gain_of
 
 
-def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Iterable[Cell]) -> None:
+def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Sequence[Cell]) -> None:
     """Raise ``BadInput`` for a word of ``recipe`` that no grid and no training knows, or an impossible value."""
     known = {"dataset", *Recipe.__dataclass_fields__}
     for one in (profile, *PROFILES.values()):
@@ -23,7 +24,7 @@ def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Iterable[Ce
         if word not in known:
             raise UnknownName("recipe word", word, sorted(known))
     if recipe:
-        waiting = [cell for cell in cells if cell.task == "trainability"]
+        waiting = [cell for cell in cells if cell.task in ("trainability", "gates")]
         seen = set(waiting)
         for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
             needed = tasks.get(cell.task).needs(cell)
@@ -31,6 +32,11 @@ def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Iterable[Ce
                 check_training(cell.recipe)
             waiting.extend(one for one in needed if one not in seen)
             seen.update(needed)
+        for cell in cells:
+            if cell.task == "propagation":
+                gain_of(cell)
+                if cell.dataset is not None:
+                    check_training({word: value for word, value in cell.recipe.items() if word != "gain"})
 
 
 def check_training(recipe: Mapping[str, Any]) -> None:

@@ -15,12 +15,14 @@ import torch
 from highway_bench.api.checks import check_data
 from highway_bench.api.running import AnyPath, opened
 from highway_bench.api.studies import open_studies, tell
+from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.report.figures import svg_text
 from highway_bench.report.frame import prepared
 from highway_bench.report.present import Shown
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
-from highway_bench.run.estimate import Estimate, estimate
+from highway_bench.reproduce._base import with_needs
+from highway_bench.run.estimate import Estimate, cell_bytes, estimate
 from highway_bench.run.progress import Event
 from highway_bench.run.runner import Summary, run_cells
 from highway_bench.tasks._network import cell_device, default_device
@@ -87,18 +89,19 @@ def reproduce(name: str, asked: Asked, *, store: AnyPath | None = None, out: Any
     reproduction = reproductions.get(name)
     cells = planned(name, asked)
     check_data(cells)
-    studies = open_studies(cells, Path(store) if store is not None else None)
+    check_memory(name, asked, max(map(cell_bytes, with_needs(cells))))
     with opened(store) as kept:
+        studies = open_studies(cells, Path(store) if store is not None else None)  # once the store is ours to write
         summary = run_cells(cells, kept, workers=workers, resume=resume, on_event=on_event, command=command)
         tell(studies, kept, summary)
         rows = kept.frame(digest=sorted(set(summary.digests.values())))
         runs = kept.runs()
-    outcome = reproduction.outcome(prepared(rows, runs), asked)
+    outcome = reproduction.conclude(prepared(rows, runs), asked)
     files = written(reproduction, outcome, rows, Path(out)) if out is not None else []
     return Reproduced(reproduction, outcome, summary, files)
 
 
-def planned(name: str, asked: Asked) -> list[Any]:
+def planned(name: str, asked: Asked) -> list[Cell]:
     """The reproduction's cells; raises ``BadInput`` for a device that is not there."""
     cells = reproductions.get(name).cells(asked)
     for device in {cell.device for cell in cells}:
@@ -125,8 +128,9 @@ def written(reproduction: Reproduction, outcome: Outcome, rows: pd.DataFrame, ou
 def markdown(reproduction: Reproduction, outcome: Outcome) -> str:
     """Findings, tables, figures and what was not attempted, as a Markdown page."""
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", ""]
-    lines += _table(["published", "measured", "verdict", "rule", "source"],
-                    [[one.published, one.measured, str(one.verdict), one.rule, one.source] for one in outcome.findings])
+    lines += _table(["published", "evidence", "measured", "verdict", "rule", "source"],
+                    [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
+                     for one in outcome.findings])
     for shown in outcome.tables:
         lines += ["", f"## {shown.title}", "", *_shown(shown)]
     for picture in outcome.pictures:

@@ -91,7 +91,8 @@ def print_done(done: Reproduced, *, as_json: bool) -> None:
         print_json({
             "name": done.reproduction.name,
             "findings": [{"published": one.published, "source": one.source, "measured": one.measured,
-                          "rule": one.rule, "verdict": str(one.verdict)} for one in done.outcome.findings],
+                          "evidence": str(one.evidence), "rule": one.rule, "verdict": str(one.verdict)}
+                         for one in done.outcome.findings],
             "files": done.files, "counts": {str(key): value for key, value in done.summary.counts.items()},
         })
         return
@@ -101,8 +102,9 @@ def print_done(done: Reproduced, *, as_json: bool) -> None:
         typer.echo()
         print_shown(shown, console())
     typer.echo()
-    print_table(done.reproduction.title, ["published", "measured", "verdict", "rule"],
-                [[one.published, one.measured, str(one.verdict), one.rule] for one in done.outcome.findings],
+    print_table(done.reproduction.title, ["published", "evidence", "measured", "verdict", "rule"],
+                [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule]
+                 for one in done.outcome.findings],
                 note=f"source: {done.reproduction.source}")
     for left in done.reproduction.not_attempted:
         typer.echo(f"not attempted: {left.published} ({left.source}): {left.why}")

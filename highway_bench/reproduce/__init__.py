@@ -2,6 +2,7 @@
 
 from highway_bench.reproduce._base import (
     Asked,
+    Evidence,
     Finding,
     NotAttempted,
     Outcome,
@@ -13,6 +14,7 @@ from highway_bench.reproduce._base import (
 
 __all__ = [
     "Asked",
+    "Evidence",
     "Finding",
     "NotAttempted",
     "Outcome",

@@ -7,18 +7,21 @@ anything is run. A reproduction gives the cells to measure, and reads the findin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import ClassVar, TypeVar
 
 import pandas as pd
 
-from highway_bench.cell import Cell
+from highway_bench.cell import Cell, canonical
 from highway_bench.errors import BadInput
 from highway_bench.registry import Registry
 from highway_bench.report.figures import Picture
+from highway_bench.report.frame import groups
 from highway_bench.report.present import Shown
+from highway_bench.results.schema import OUTCOMES
+from highway_bench.tasks import tasks
 
 
 class Verdict(StrEnum):
@@ -29,18 +32,28 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "not testable"  # with this budget, this hardware or this data; the finding says which
 
 
+class Evidence(StrEnum):
+    """Where a claim comes from, and so what a measurement can be held against."""
+
+    PAPER = "the paper"  # its text, its authors' code or their logs
+    SECONDARY = "second-hand"  # a review, a blog, a reading of a plot: a direction, and no number to be held to
+    COMPUTED = "arithmetic"  # follows from the published layers; agreeing checks this project, and reproduces nothing
+    OURS = "our reading"  # what the published statement would mean here, which its authors did not say
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One row of *published | measured | verdict*.
 
-    ``published`` is the claim in few words with its number, ``source`` where it stands, and ``rule`` what was agreed
-    beforehand to decide; ``measured`` is what was found, with its interval and count.
+    ``published`` is the claim in few words with its number, ``source`` where it stands, ``evidence`` of what kind it
+    is, and ``rule`` what was agreed beforehand to decide; ``measured`` is what was found, with its interval and count.
     """
 
     published: str
     source: str
     measured: str
     verdict: Verdict
+    evidence: Evidence = Evidence.PAPER
     rule: str = ""
 
 
@@ -88,6 +101,7 @@ class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
     ``takes`` names the fields of ``Asked`` that mean something here, besides the device; others are refused.
+    ``least_seeds`` are those without which no verdict is given.
     """
 
     name: ClassVar[str]
@@ -95,7 +109,24 @@ class Reproduction(ABC):
     source: ClassVar[str]
     takes: ClassVar[frozenset[str]] = frozenset()
     scales: ClassVar[tuple[str, ...]] = ("desk",)
+    least_seeds: ClassVar[int] = 3
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
+
+    def conclude(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+        """``outcome``, with no verdict where a run that it rests on did not end, or where fewer seeds were asked for
+        than a verdict takes: what is left out might have said otherwise."""
+        outcome = self.outcome(rows, asked)
+        runs = list(with_needs(self.cells(asked)))
+        ended = ended_cells(rows)
+        left = sum(cell.key not in ended for cell in runs)
+        why = f"{left} of {len(runs)} runs did not end" if left else ""
+        if not why and asked.seeds is not None and asked.seeds < self.least_seeds:
+            why = f"{asked.seeds} of at least {self.least_seeds} seeds"
+        if not why:
+            return outcome
+        findings = [replace(one, verdict=Verdict.NOT_TESTABLE, measured=f"{one.measured} ({why})")
+                    for one in outcome.findings]
+        return replace(outcome, findings=findings)
 
     @abstractmethod
     def cells(self, asked: Asked) -> list[Cell]:
@@ -105,6 +136,24 @@ class Reproduction(ABC):
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         """Findings, tables and figures from ``rows``: the store's rows of all these cells and of what they needed,
         prepared as for a report. A cell that failed has rows that say so, and none of its metrics."""
+
+
+def with_needs(cells: Iterable[Cell]) -> Iterator[Cell]:
+    """``cells`` and all that they need, each once: the trials of their searches."""
+    waiting = list(dict.fromkeys(cells))
+    seen = set(waiting)
+    for cell in waiting:  # grows
+        yield cell
+        new = [need for need in tasks.get(cell.task).needs(cell) if need not in seen]
+        seen.update(new)
+        waiting.extend(new)
+
+
+def ended_cells(rows: pd.DataFrame) -> set[str]:
+    """Keys of the cells in ``rows`` that ended in a result, be it that they diverged or stalled."""
+    ended = rows[rows["status"].isin([str(status) for status in OUTCOMES])]
+    named = groups(ended, [item.name for item in fields(Cell)])
+    return {canonical(cell) for cell, _ in named}
 
 
 reproductions: Registry[Reproduction] = Registry("reproduction", package="highway_bench.reproduce")

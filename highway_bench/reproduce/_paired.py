@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.measure.statistics import Estimate, t_interval
+from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
 from highway_bench.report.number import between, times
 from highway_bench.reproduce._base import Verdict
+from highway_bench.results.schema import OUTCOMES
 
 WHO = ("task", "block", "block_options", "family", "family_options", "width", "depth", "batch_size", "dataset",
        "recipe", "seed")
@@ -19,11 +22,17 @@ Said = tuple[str, Verdict]
 
 
 def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, float]]:
-    """Every cell's scalar metrics in prepared ``rows``; none for a cell that has no result. A missing value is NaN."""
+    """Every cell's scalar metrics in prepared ``rows``; none for a cell that has no result. A missing value is NaN.
+
+    ``params``, the network's size, stands beside them where it is known."""
     found: dict[tuple[object, ...], dict[str, float]] = {}
-    frame = rows[(rows["axis"].fillna("") == "") & rows["trial"].isna()]
-    for *who, metric, value in frame[[*WHO, "metric", "value"]].itertuples(index=False, name=None):
-        found.setdefault(tuple(who), {})[metric] = value
+    # A cell that failed has rows too, whose nulls must not pass for a loss that diverged
+    frame = rows[(rows["axis"].fillna("") == "") & rows["trial"].isna() & rows["status"].isin(OUTCOMES)]
+    for *who, params, metric, value in frame[[*WHO, "params", "metric", "value"]].itertuples(index=False, name=None):
+        metrics = found.setdefault(tuple(who), {})
+        metrics[metric] = value
+        if not pd.isna(params):
+            metrics["params"] = float(params)
     return {cell: found.get(tuple(cell.columns()[name] for name in WHO), {}) for cell in cells}
 
 
@@ -39,6 +48,20 @@ def log_ratio(a: Arm, b: Arm, confidence: float) -> Estimate | None:
     pairs = [(a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())]
     logs = [math.log10(one / other) for one, other in pairs if math.isfinite(one) and math.isfinite(other)]
     return t_interval(logs, confidence) if len(logs) > 1 else None
+
+
+def loss_record(losses: Arm, values: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """An arm as a row of a table: ``n`` runs, ``diverged`` of them; geometric mean ``loss`` of the others with the ends
+    ``low`` and ``high`` of its 95 % t interval; mean ``accuracy``; medians of ``rate``, ``params`` and
+    ``step_seconds``. NaN where there is none. ``values`` are its cells' metrics."""
+    finite = [loss for loss in losses.values() if math.isfinite(loss)]
+    loss = log10_interval(finite) if finite else None
+    names = ("test_accuracy", "rate", "params", "step_seconds")
+    known = {name: [found[name] for found in values if not math.isnan(found.get(name, math.nan))] for name in names}
+    medians = {name: float(np.median(known[name])) if known[name] else math.nan for name in names[1:]}
+    return {"n": len(losses), "diverged": len(losses) - len(finite), "loss": loss.value if loss else math.nan,
+            "low": loss.low if loss else math.nan, "high": loss.high if loss else math.nan,
+            "accuracy": float(np.mean(known["test_accuracy"])) if known["test_accuracy"] else math.nan} | medians
 
 
 def worse(a: Arm, b: Arm, confidence: float) -> Said:

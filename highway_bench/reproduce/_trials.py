@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from highway_bench.measure.statistics import RESAMPLES, log10_interval
+from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interval
 from highway_bench.report.frame import groups, recipe_of
 from highway_bench.report.number import between, three
 
 COLUMNS = ["block", "depth", "trials", "best", "diverged", "median", "seeds", "won", "winner", "winner_low",
-           "winner_high", "steps"]
+           "winner_high", "steps", "params"]
 
 Trials = dict[tuple[str, int], NDArray[np.float64]]
 """(block, depth as the papers count) → final losses by trial; infinite where a trial diverged."""
@@ -42,7 +42,8 @@ def table_of(rows: pd.DataFrame, trials: Trials) -> pd.DataFrame:
             "diverged": int(np.isinf(losses).sum()), "median": float(np.median(losses)), "seeds": len(fresh),
             "won": _settings(best), "winner": winner.value if winner else math.inf if len(fresh) else math.nan,
             "winner_low": winner.low if winner else math.nan, "winner_high": winner.high if winner else math.nan,
-            "steps": again.loc[again["metric"] == "steps_to_threshold", "value"].median(),
+            "steps": sorted(again.loc[again["metric"] == "steps_to_threshold", "value"].fillna(math.inf)),
+            "params": here["params"].max(),
         })
     return pd.DataFrame(records, columns=COLUMNS)
 
@@ -67,14 +68,16 @@ class Ratio(NamedTuple):
         return f"{three(self.value)} {between(self.low, self.high)}".strip()
 
 
-def best_ratio(over: NDArray[np.float64], under: NDArray[np.float64], *, seed: int = 0) -> Ratio:
+def best_ratio(over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *,
+               seed: int = 0) -> Ratio:
     """min ``over`` / min ``under`` with a percentile bootstrap over trials, drawn in pairs where there are as many."""
     generator = np.random.default_rng(seed)
     drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
     others = drawn if len(over) == len(under) else generator.integers(len(under), size=(RESAMPLES, len(under)))
-    with np.errstate(invalid="ignore"):  # a resample of trials that diverged in both arms says nothing
+    with np.errstate(invalid="ignore", divide="ignore"):  # a resample of trials that diverged in both arms says nothing
         ratios = over[drawn].min(axis=1) / under[others].min(axis=1)
-    low, high = np.nanpercentile(ratios, [2.5, 97.5], method="nearest")
+    tail = 50 * (1 - confidence)
+    low, high = np.nanpercentile(ratios, [tail, 100 - tail], method="nearest")
     return Ratio(float(over.min() / under.min()), float(low), float(high))
 
 

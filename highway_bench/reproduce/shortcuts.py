@@ -11,28 +11,27 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.measure.statistics import log10_interval
 from highway_bench.report import present
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.number import three
-from highway_bench.report.style import KNOWN
+from highway_bench.report.number import three, times
 from highway_bench.reproduce._base import (
     Asked,
+    Evidence,
     Finding,
     NotAttempted,
     Outcome,
     Reproduction,
     register_reproduction,
 )
-from highway_bench.reproduce._paired import Arm, Said, arm, level, measured, worse
+from highway_bench.reproduce._bias import signed
+from highway_bench.reproduce._paired import Arm, Said, arm, level, loss_record, measured, worse
+from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 joined pairs of convolutions: 34 layers
 STEPS, SEEDS = 200, 4
-MAPPINGS, COMPARISON = "arXiv:1603.05027, table 1", "R. Srivastava, 2025"
-
-NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
-GATE_PAIR: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
+MAPPINGS = "arXiv:1603.05027, table 1"
+SEED, MEAN = "#999999", "#222222"  # greys: colours are blocks', and some blocks stand here several times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +45,6 @@ class Case:
     family_options: Mapping[str, Any] = field(default_factory=lambda: NORMED)
     layout: str = "imagenet-resnet"
     width: int = WIDTH
-
-
-def signed(bias: float) -> str:
-    """A bias as it is read, with a minus sign and no hyphen."""
-    return f"{bias:g}".replace("-", "−")
 
 
 IDENTITY = Case(name="identity", block="residual", published="6.61 %")
@@ -100,6 +94,7 @@ CLAIMS: Sequence[Claim] = (
     is_worse("a shortcut scaled by 0.5 fails", HALF_ONE, IDENTITY),
     is_worse("shortcut and branch scaled by 0.5: 12.35 %", HALVES, IDENTITY),
     is_worse("exclusive gating fails at bias 0, and has 8.70 % at −6", EXCLUSIVE[0.0], EXCLUSIVE[-6.0]),
+    is_worse("exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0], EXCLUSIVE[-6.0]),
     is_worse("exclusive gating at its best bias, −6: 8.70 %", EXCLUSIVE[-6.0], IDENTITY),
     is_worse("shortcut-only gating at bias 0: 12.86 %", SHORTCUT_ONLY[0.0], IDENTITY),
     is_level("shortcut-only gating at bias −6: 6.91 %, about as good", MAPPINGS, SHORTCUT_ONLY[-6.0], IDENTITY),
@@ -123,6 +118,8 @@ class Shortcuts(Reproduction):
     takes = frozenset({"seeds", "steps"})
     not_attempted = (
         NotAttempted("test errors of the ten cases on CIFAR-10", MAPPINGS, "the data are not here"),
+        NotAttempted("top-1 errors on ImageNet: plain-34 28.54 %, ResNet-34 25.03 %", "arXiv:1512.03385, table 2",
+                     "the data are not here"),
         NotAttempted("ResNet-110 93.75 % and Highway-110 93.96 % on CIFAR-10", COMPARISON, "the data are not here"),
         NotAttempted("1×1 convolutions (12.22 %) and dropout (fail) on every shortcut", MAPPINGS,
                      "neither is a block here"),
@@ -134,8 +131,10 @@ class Shortcuts(Reproduction):
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         values = measured(rows, self.cells(asked))
         arms = {case.name: arm(values, cells_of(case, asked)) for case in CASES}
-        table = pd.DataFrame([_record(case, arms[case.name], [values[cell] for cell in cells_of(case, asked)])
-                              for case in CASES])
+        table = pd.DataFrame([
+            {"case": case.name, "published": case.published}
+            | loss_record(arms[case.name], [values[cell] for cell in cells_of(case, asked)]) for case in CASES
+        ])
         findings = [_finding(claim, arms) for claim in CLAIMS]
         pictures = [_picture(table, arms)] if any(arms.values()) else []
         return Outcome(findings=findings, tables=[_shown(table)], pictures=pictures)
@@ -153,16 +152,8 @@ def cells_of(case: Case, asked: Asked) -> list[Cell]:
 
 def _finding(claim: Claim, arms: Mapping[str, Arm]) -> Finding:
     told, verdict = claim.judge(arms[claim.case.name], arms[claim.reference.name], CONFIDENCE)
-    return Finding(published=claim.text, source=claim.source, measured=told, rule=claim.rule, verdict=verdict)
-
-
-def _record(case: Case, losses: Arm, values: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    finite = [loss for loss in losses.values() if math.isfinite(loss)]
-    loss = log10_interval(finite) if finite else None
-    accuracies = pd.Series([found.get("test_accuracy", math.nan) for found in values], dtype=float)
-    return {"case": case.name, "published": case.published, "n": len(losses), "diverged": len(losses) - len(finite),
-            "loss": loss.value if loss else math.nan, "low": loss.low if loss else math.nan,
-            "high": loss.high if loss else math.nan, "accuracy": accuracies.mean()}
+    return Finding(published=claim.text, source=claim.source, measured=told, rule=claim.rule, verdict=verdict,
+                   evidence=Evidence.PAPER)
 
 
 def _shown(table: pd.DataFrame) -> present.Shown:
@@ -171,11 +162,24 @@ def _shown(table: pd.DataFrame) -> present.Shown:
         present.words("published", "published error", "110 layers, CIFAR-10; fail is above 20 %"),
         present.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
         present.percent("accuracy", "test accuracy"),
+        present.whole("params", "parameters"),
+        present.number("step_seconds", "step", "s", "median over seeds"),
         present.whole("n", "seeds"),
         present.whole("diverged", "diverged"),
     ]
-    return present.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns,
-                         note="Seeds that diverged are in no mean.")
+    note = f"Seeds that diverged are in no mean. {_price(table)}".strip()
+    return present.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
+
+
+def _price(table: pd.DataFrame) -> str:
+    """What the counter-result's network costs, of one with identity shortcuts."""
+    costs = table.set_index("case")[["params", "step_seconds"]].to_dict("index")
+    gated, identity = costs[NORMED_GATE.name], costs[IDENTITY.name]
+    size, time = (float(gated[name]) / float(identity[name]) for name in ("params", "step_seconds"))
+    if math.isnan(size) or math.isnan(time):
+        return ""
+    return (f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts, and a "
+            f"step takes {times(time)} the time (at 110 layers 1.53× and 2.2× are published).")
 
 
 def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
@@ -185,26 +189,25 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
     title = (f"Lowest training loss: {known['case'].iloc[0]}; highest: {known['case'].iloc[-1]}" if len(known)
              else "No case has a training loss")
     title += "; some diverged" if order["diverged"].any() else ""
-    colour = KNOWN["highway"].colour
     with settings():
         figure, (axes,) = panels(1, 1, 0.28 * len(order) + 0.5)
         for place, record in enumerate(order.to_dict("records")):
             finite = [loss for loss in arms[record["case"]].values() if math.isfinite(loss)]
-            axes.scatter(finite, [place] * len(finite), s=12, color="#999999", zorder=2)
+            axes.scatter(finite, [place] * len(finite), s=12, color=SEED, zorder=2)
             if len(finite) < len(arms[record["case"]]):
                 axes.text(0.02, place, f"{record['diverged']} diverged", va="center", fontsize=7.5,
                           transform=axes.get_yaxis_transform())
             if finite:
                 ends = [] if math.isnan(record["low"]) else [record["low"], record["high"]]
-                axes.plot(ends, [place] * len(ends), color=colour, linewidth=1.6, zorder=3)
-                axes.scatter([record["loss"]], [place], s=34, color=colour, zorder=4)
+                axes.plot(ends, [place] * len(ends), color=MEAN, linewidth=1.6, zorder=3)
+                axes.scatter([record["loss"]], [place], s=34, color=MEAN, zorder=4)
         axes.set_yticks(range(len(order)), [f"{record['case']}  ({record['published']})"
                                             for record in order.to_dict("records")])
         axes.set_ylim(len(order) - 0.5, -0.5)
         log_axis(axes, "x")
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)
-        figure.legend(handles=[mark("o", "mean and 95 %", colour), mark(".", "a seed", "#999999")], ncols=2,
+        figure.legend(handles=[mark("o", "mean and 95 %", MEAN), mark(".", "a seed", SEED)], ncols=2,
                       loc="outside lower left")
     alt = joined([f"{record['case']} {three(record['loss'])}" for record in order.to_dict("records")])
     return Picture("shortcuts", title, f"Final training loss by shortcut. {alt}",

@@ -169,8 +169,10 @@ class Store:
             if name not in COLUMNS:
                 raise UnknownName("column", name, COLUMNS)
             several = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-            where.append("(" + (" OR ".join([f'"{name}" IS ?'] * len(several)) or "0") + ")")
-            values += several
+            known = [value for value in several if value is not None]
+            null = f' OR "{name}" IS NULL' if len(known) < len(several) else ""
+            where.append(f'("{name}" IN ({", ".join("?" * len(known))}){null})')
+            values += known
         columns = ", ".join(f'"{name}"' for name in COLUMNS)
         return self._db.execute(f'SELECT {columns} FROM "rows" WHERE {" AND ".join(where)} ORDER BY rowid', values)
 

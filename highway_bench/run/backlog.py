@@ -41,7 +41,8 @@ class Item:
 class Backlog:
     """The cells of a run and all that they need, each once, in the order they were asked for.
 
-    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again. Of a group that is timed
+    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again. One that cannot be run, for
+    what the cells that it needs came to, is done for as long as the reason is the same. Of a group that is timed
     together all are measured again if one is, so that ratios come from one run. Without ``resume`` nothing is done.
     """
 
@@ -110,7 +111,8 @@ class Backlog:
         return item.status is None and not item.chosen and all(self.items[need].status for need in item.needs)
 
     def _identify(self, item: Item) -> None:
-        found = {need: self.store.scalars(self.items[need].digest) for need in item.needs}
+        ended = [self.items[need] for need in item.needs if self.items[need].status not in FAILURES]
+        found = {other.cell: self.store.scalars(other.digest) for other in ended}
         try:
             item.ran = item.task.resolve(item.cell, found)
         except Exception as error:
@@ -118,8 +120,8 @@ class Backlog:
         meter = item.task.meter
         item.digest = cell_digest(
             item.cell, ran=item.ran if item.ran != item.cell else None, sources=self._sources(item.cell),
-            task_version=item.task.version, machine=machine_identity(item.cell.device)[0] if meter else None,
-            torch=torch_version() if meter else None)
+            task_version=item.task.version, refused=item.refused, torch=torch_version() if meter else None,
+            machine=machine_identity(item.cell.device)[0] if meter else None)
 
     def _sources(self, cell: Cell) -> str:
         modules, variant = modules_of(cell)

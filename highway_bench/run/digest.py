@@ -33,14 +33,15 @@ LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib"
 
 
 def cell_digest(cell: Cell, *, sources: str, task_version: str, ran: Cell | None = None, machine: str | None = None,
-                torch: str | None = None) -> str:
+                torch: str | None = None, refused: tuple[str, str] | None = None) -> str:
     """The digest of ``cell``: 32 hexadecimal digits.
 
     ``sources`` is a ``SourceTree.digest``. ``ran`` is the cell that is run for it, where another's results decide
-    that (a search's winner): a new winner is a new digest. ``machine`` and ``torch`` are for meters only.
+    that (a search's winner): a new winner is a new digest. ``refused`` is the status and the reason of a cell that
+    cannot be run: once it can be, it is another. ``machine`` and ``torch`` are for meters only.
     """
     parts = [cell.key, ran.key if ran is not None else None, task_version, sources, machine, torch]
-    return _hash(json.dumps(parts))
+    return _hash(json.dumps([*parts, *([refused] if refused is not None else [])]))
 
 
 def modules_of(cell: Cell) -> tuple[list[str], str]:

@@ -11,6 +11,7 @@ from highway_bench.families import Transform, make_family
 from highway_bench.results.store import Store
 from highway_bench.run.backlog import Backlog
 from highway_bench.run.progress import TimeLeft
+from highway_bench.tasks import tasks
 from highway_bench.tasks._network import DTYPES, positions_of
 
 KEPT_A_JOIN = 2  # maps of a join kept for the backward pass besides those of its transform and gates: input, product
@@ -46,7 +47,7 @@ def cell_bytes(cell: Cell) -> int:
 
     Weights, and with a backward pass gradients and an optimiser's state; then, at every position and for every item of
     the batch, the maps that are kept until the backward pass. A forward pass keeps one layer's at a time. Networks that
-    are trained together count as many times.
+    train as one count as many times as a stack has of them.
     """
     family, spec = make_family(cell.family, **cell.family_options), blocks.get(cell.block)
     item = DTYPES[cell.dtype].itemsize
@@ -57,7 +58,7 @@ def cell_bytes(cell: Cell) -> int:
     layers = cell.depth if backward else 1
     copies = 4 if backward else 1  # weights, gradients, momentum, and the start that timing goes back to
     numbers = copies * weights + layers * sum(joins) * cell.batch_size * positions_of(family, cell)
-    return round(item * numbers) * int(cell.recipe.get("together", 1))
+    return round(item * numbers) * tasks.get(cell.task).at_once(cell)
 
 
 def kept_features(part: Transform, width: int) -> float:

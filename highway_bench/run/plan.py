@@ -16,11 +16,9 @@ from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import Family, Site, families, make_family
 from highway_bench.network import check_depth
-from highway_bench.run.profiles import Grid, Profile, get_profile
+from highway_bench.run.profiles import Grid, Profile, climbing, get_profile
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import cell_device, cell_dtype, dataset_options, default_device, positions_of
-
-SEEDED = ("trainability", "propagation")  # tasks of which a cell has a seed and may have a data set, but no phase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,21 +139,22 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Planned]:
 
 
 def overridden(grid: Grid, selection: Selection) -> Grid:
-    """``grid`` with the selection's values in place of its own."""
-    seeded = grid.task in SEEDED
-    dataset = (selection.dataset if seeded else None) or grid.dataset
+    """``grid`` with the selection's values in place of its own, as far as its task's cells have such."""
+    having = tasks.get(grid.task).coordinates
+    dataset = (selection.dataset if "dataset" in having else None) or grid.dataset
     has_length = dataset is None or "length" in datasets.get(dataset).options
     changes: dict[str, Any] = {
         "depths": selection.depths or None,
         "seq_lens": (selection.seq_lens or None) if has_length else (None,),
-        "phases": (selection.phases or None) if not seeded else None,
-        "modes": (selection.modes or None) if not seeded else None,
-        "seeds": (selection.seeds or None) if seeded else None,
-        "dataset": selection.dataset if seeded else None,
+        "phases": (selection.phases or None) if "phase" in having else None,
+        "modes": (selection.modes or None) if "mode" in having else None,
+        "seeds": (selection.seeds or None) if "seed" in having else None,
+        "dataset": selection.dataset if "dataset" in having else None,
         "match": selection.match,
         "recipe": {**grid.recipe, **selection.recipe} if selection.recipe else None,
     }
-    return replace(grid, **{name: value for name, value in changes.items() if value is not None})
+    changed = replace(grid, **{name: value for name, value in changes.items() if value is not None})
+    return climbing(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
 
 
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:

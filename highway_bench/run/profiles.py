@@ -103,8 +103,16 @@ def climb(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: A
     """A ladder on which no rung is tried whose shallower neighbour trained at no seed, so that it may reach far; the
     seeds of a rung train together where that is faster."""
     rungs = ladder(steps=steps, seeds=seeds, rates=STEEP_RATES, depths=depths, **grid)
-    recipe = {"ladder": {"depths": list(depths), "seeds": seeds, "rates": list(STEEP_RATES)}, "together": seeds}
-    return replace(rungs, recipe={**rungs.recipe, **recipe}, statuses=OUTCOMES | {Status.SKIPPED})
+    together = replace(rungs, recipe={**rungs.recipe, "together": seeds}, statuses=OUTCOMES | {Status.SKIPPED})
+    return climbing(together)
+
+
+def climbing(grid: Grid) -> Grid:
+    """``grid`` with a ladder in its recipe: of the grid's own depths and seeds, and the rates that it is tuned over."""
+    seeds, rate = list(grid.seeds), grid.recipe.get("rate")
+    rungs = {"depths": list(grid.depths), "seeds": len(seeds) if seeds == list(range(len(seeds))) else seeds}
+    rates = {"rates": grid.recipe["rates"]} if rate == "tuned" and "rates" in grid.recipe else {}
+    return replace(grid, recipe={**grid.recipe, "ladder": {**rungs, **rates}})
 
 
 def short_curve(*, steps: int, **grid: Any) -> Grid:
@@ -120,6 +128,11 @@ def look(*, steps: int, **grid: Any) -> Grid:
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1}
     return Grid(**{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES,
                    **grid})
+
+
+def counting(**grid: Any) -> Grid:
+    """Parameters and multiply-adds of the networks that are timed."""
+    return Grid(**{"task": "cost", "on_gpu": TIMED_GPU, **grid})
 
 
 def start(*, gain: float = 1.0, **grid: Any) -> Grid:
@@ -168,6 +181,8 @@ STANDARD = Profile("standard", "the answer on two CPU cores within ten minutes",
     ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), blocks=("residual",),
            family_options={"init": "scaled-branch"}, depths=(10, 20, 50, 100)),
     short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
+    counting(),
+    look(steps=100, families=("dense",), depths=(10,)),
     start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
     start(families=("dense-pair", *OTHER_FAMILIES), depths=(10,), seeds=range(3), seq_lens=(16,)),
     *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
@@ -191,6 +206,8 @@ FULL = Profile("full", "everything, ten seeds: for a GPU or a night", (
     short_curve(steps=500, families=OTHER_FAMILIES, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
     short_curve(steps=2_000, families=("bilstm", "attention", "transformer"), depths=(2, 4), dataset="adding",
                 seq_lens=(50, 100), seeds=range(3)),
+    counting(depths=(4, 16)),
+    look(steps=100, families=("dense",), depths=(10,)),
     start(families=("dense", "dense-pair", "mlp"), depths=(10, 50, 100, 200), seeds=range(10)),
     start(families=("conv", "conv-pair", "bilstm", "attention", "transformer"), depths=(10, 50), seeds=range(5)),
     *sweep(depths=(10, 50), seeds=range(10)),

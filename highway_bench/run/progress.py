@@ -53,7 +53,7 @@ class TimeLeft:
         self._taken: defaultdict[str, float] = defaultdict(float)
         cells: Counter[str] = Counter()
         for item in items:
-            self._lanes[item.task.name] = 1 if item.task.alone else workers
+            self._lanes[item.task.name] = 1 if item.task.alone or item.ran.device != "cpu" else workers  # as engines do
             self._left[item.task.name] += item.task.estimate(item.ran)
             cells[item.task.name] += 1
         self._average = {name: self._left[name] / count for name, count in cells.items()}

@@ -24,7 +24,8 @@ from highway_bench.cell import Cell
 if TYPE_CHECKING:
     from highway_bench.search.training import Training
 
-EVERY = 60.0  # seconds between two writings
+EVERY = 60.0  # seconds between two writings, at least
+SHARE = 20.0  # and so many times what the last one took
 SUFFIX, UNFINISHED = ".checkpoint", ".unfinished"
 
 
@@ -55,6 +56,8 @@ class Checkpoint:
         self.keys = list(keys)
         self.path = folder / f"{hashlib.sha256(' '.join(sorted(keys)).encode()).hexdigest()[:32]}{SUFFIX}"
         self._written = time.monotonic()
+        self._every = EVERY
+        self._warned = False
 
     def restore(self, members: Sequence[Training]) -> bool:
         """Put ``members``, one a key, where a file that has them all left off; whether there was one.
@@ -71,10 +74,22 @@ class Checkpoint:
         return False
 
     def offer(self, members: Sequence[Training]) -> None:
-        """Keep the state of ``members``, if the last one is a minute old."""
-        if time.monotonic() - self._written >= EVERY:
+        """Keep the state of ``members``, if the last is old enough: a minute, and twenty times what it took to write.
+
+        A state that cannot be written (a full disk) is none: the run goes on, with a warning the first time.
+        """
+        began = time.monotonic()
+        if began - self._written < self._every:
+            return
+        try:
             self.keep(members)
-            self._written = time.monotonic()
+        except OSError as error:
+            if not self._warned:
+                warnings.warn(f"no checkpoint can be kept ({error.strerror or error}): a kill loses this run",
+                              stacklevel=2)
+            self._warned = True
+        self._written = time.monotonic()
+        self._every = max(EVERY, SHARE * (self._written - began))
 
     def keep(self, members: Sequence[Training]) -> None:
         """Write the state of ``members``; a kill amid it leaves the file as it was."""
@@ -86,18 +101,21 @@ class Checkpoint:
         about = {"keys": self.keys, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_suffix(UNFINISHED)
-        with unfinished.open("wb") as out:
-            out.write(json.dumps(about).encode() + b"\n")
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        unfinished.replace(self.path)
+        try:
+            with unfinished.open("wb") as out:
+                out.write(json.dumps(about).encode() + b"\n")
+                out.write(content)
+                out.flush()
+                os.fsync(out.fileno())
+            unfinished.replace(self.path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)  # a full disk has no room for half a state
+            raise
 
     def forget(self) -> None:
-        """Remove the file: its cells have ended."""
+        """Remove the file: its cells have ended. The folder stays, for another worker may be about to write there."""
         self.path.unlink(missing_ok=True)
-        with suppress(OSError):  # other runs keep theirs there, or nothing was ever kept
-            self.path.parent.rmdir()
 
 
 def headers_in(folder: Path) -> Iterator[tuple[Path, frozenset[str]]]:

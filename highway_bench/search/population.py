@@ -35,8 +35,8 @@ class Population:
     batch size, clipping and ε; everything else is each one's own.
 
     Raises ``NotStackable`` for networks that draw random numbers, that hold batch statistics, or that ``vmap`` cannot
-    run. A member's ``times`` are its equal share of the stack's: seconds divided by the networks then in it, taken
-    every 25 steps.
+    run; the members are then as they were. A member's ``times`` are its equal share of the stack's: seconds divided by
+    the networks then in it, taken every 25 steps.
     """
 
     def __init__(self, members: Sequence[Training]) -> None:
@@ -50,7 +50,6 @@ class Population:
         self.device = first.device
         self.shell = copy.deepcopy(first.network).to("meta")
         self._stack()
-        self._try()
 
     def run(self, at_look: Callable[[], None] = lambda: None) -> None:
         """Train until every member has ended; ``at_look`` is called every 25 steps, outside the clock."""
@@ -123,7 +122,10 @@ class Population:
         return placed(inputs, self.device, self.live[0].dtype), placed(targets, self.device, self.live[0].dtype)
 
     def _stack(self) -> None:
-        """Stack what is alive, and make the members' networks and optimisers views of it."""
+        """Stack what is alive, try it, and make the members' networks and optimisers views of it.
+
+        Only then, for members that cannot be stacked go on by themselves and must have nothing in common.
+        """
         self.recorded: dict[int, Recorded] = {}  # by batch size; graphs of a stack before are freed first
         if not self.live:
             return
@@ -133,8 +135,9 @@ class Population:
         self.buffers, self.buffer_dims = common_buffers(dict(buffers))
         self.step_count = torch.tensor(float(len(self.live[0].losses)), device=self.device)
         self.optimiser = self._stacked_optimiser()
-        self._link()
         self.splits = self._placed_splits()
+        self._try()
+        self._link()
 
     def _stacked_optimiser(self) -> StackedOptimiser:
         make = stacked_optimiser(self.live[0].recipe.optimiser)
@@ -172,11 +175,11 @@ class Population:
     @torch.no_grad()
     def _try(self) -> None:
         """One forward pass, so that what ``vmap`` cannot run is known before anything is trained."""
-        if not self.live:
-            return
         rows = torch.arange(self.live[0].batch_size, device=self.splits[0].inputs.device)
         try:
             self._losses(*self._batch(rows.expand(len(self.live), -1)))
+        except torch.OutOfMemoryError:  # says nothing of vmap
+            raise
         except (RuntimeError, NotImplementedError, ValueError) as error:
             raise NotStackable(f"{type(error).__name__}: {error}") from error
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import nn
 
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, UnknownName
+
+OPTIMISERS = ("sgd", "adam")
+BOUNDS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
+    "momentum": ("of at least 0 and below 1", lambda value: 0 <= value < 1),
+    "weight_decay": ("of at least 0", lambda value: 0 <= value < math.inf),
+    "epsilon": ("above 0", lambda value: 0 < value < math.inf),
+    "clip": ("above 0, or none", lambda value: value > 0),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +38,13 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.steps < 1 or not self.rate > 0 or not 0 < self.decay <= 1:
             raise BadInput("a recipe needs steps of at least 1, a rate above 0 and a decay above 0 and at most 1")
+        if self.optimiser not in OPTIMISERS:
+            raise UnknownName("optimiser", str(self.optimiser), OPTIMISERS)
+        for name, (says, holds) in BOUNDS.items():
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and holds(value)) and not (name == "clip" and value is None):
+                raise BadInput(f"a recipe's {name} must be a number {says}, not {value!r}")
         if self.last_batch not in ("drop", "keep"):
             raise BadInput(f"a recipe's last_batch is drop or keep, not {self.last_batch!r}")
 
@@ -50,6 +66,4 @@ class Recipe:
         groups = [group for group in groups if group["params"]]
         if self.optimiser == "sgd":
             return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=True)
-        if self.optimiser == "adam":
-            return torch.optim.Adam(groups, lr=self.rate, eps=self.epsilon, fused=True)
-        raise BadInput(f"unknown optimiser {self.optimiser!r}; known: sgd, adam")
+        return torch.optim.Adam(groups, lr=self.rate, eps=self.epsilon, fused=True)

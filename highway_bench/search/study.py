@@ -71,6 +71,11 @@ class Search:
         for stream in self._streams:
             stream.tell(number, loss)
 
+    def renew(self) -> None:
+        """Forget every trial, and what was told of it."""
+        for stream in self._streams:
+            stream.renew()
+
     def told(self) -> dict[int, float]:
         """The loss of every trial that has ended, by number: infinite for one that diverged."""
         return self._streams[0].told()
@@ -96,7 +101,7 @@ class _Stream:
                 self._study = optuna.create_study(storage=storage, study_name=name, load_if_exists=True)
         except (ValueError, KeyError) as error:
             raise BadInput(f"{JOURNAL} is no journal of a search: {error}") from error
-        self._seed, self._stream = seed, stream
+        self._seed, self._stream, self._storage = seed, stream, storage
         self._distributions = {key: _distribution(prior) for key, prior in space.priors.items()}
         made = canonical({"priors": space.key, "seed": seed})
         before = self._study.user_attrs.get(ABOUT)
@@ -104,6 +109,16 @@ class _Stream:
             self._study.set_user_attr(ABOUT, made)
         elif before != made:
             raise BadInput(f"search {name!r} was made with other priors or another seed: name another store")
+
+    def renew(self) -> None:
+        import optuna
+
+        about, name = self._study.user_attrs[ABOUT], self._study.study_name
+        with _quiet():
+            if self._storage is not None:
+                optuna.delete_study(study_name=name, storage=self._storage)
+            self._study = optuna.create_study(storage=self._storage, study_name=name)
+        self._study.set_user_attr(ABOUT, about)
 
     def ask(self, count: int) -> list[dict[str, Any]]:
         import optuna

@@ -97,6 +97,7 @@ class Task(ABC, Generic[W]):
     metrics: tuple[Metric, ...]
     alone: bool = False  # True: nothing else may run beside it (timing)
     meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest
+    coordinates: tuple[str, ...] = ("phase", "mode")  # of phase, mode, seed and dataset those that its cells have
 
     def metric(self, name: str) -> Metric:
         """The declared metric called ``name``; a measurement of any other is a bug."""
@@ -111,8 +112,16 @@ class Task(ABC, Generic[W]):
         return ()
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        """The cell to run, given the scalar metrics of what it needs; rows keep the identity of ``cell`` itself."""
+        """The cell to run, given the scalar metrics of what it needs; rows keep the identity of ``cell`` itself.
+
+        A needed cell that failed (crashed, out of time or memory) is not in ``found``; one that was skipped is, without
+        metrics.
+        """
         return cell
+
+    def at_once(self, cell: Cell) -> int:
+        """Networks that a worker holds at once, at most, while it measures ``cell``'s group."""
+        return 1
 
     def timeout(self, cell: Cell) -> float:
         """Seconds after which a worker measuring ``cell`` is stopped."""

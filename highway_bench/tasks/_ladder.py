@@ -10,25 +10,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
 from highway_bench.tasks._base import Skip
 
 
 def rung_below(cell: Cell) -> tuple[Cell, ...]:
     """The cells that count, one a seed, of the next shallower depth of ``cell``'s ladder; none on the lowest rung.
 
-    A ladder is ``{"depths": […], "seeds": n, "rates": […]}``: the rates are those that every rung is tuned over.
+    A ladder is ``{"depths": […], "seeds": n or […], "rates": […]}``: the rates are those that every rung is tuned over.
+    Without them all rungs have the rate that the cell has.
     """
     ladder: Mapping[str, Any] = cell.recipe.get("ladder", {})
     shallower = [depth for depth in ladder.get("depths", ()) if depth < cell.depth]
     if not shallower:
         return ()
-    recipe = {**cell.recipe, "rate": "tuned", "rates": ladder["rates"]}
-    return tuple(cell.but(depth=max(shallower), recipe=recipe, trial=None, seed=seed)
-                 for seed in range(ladder["seeds"]))
+    tuned = {"rate": "tuned", "rates": ladder["rates"]} if "rates" in ladder else {}
+    seeds = range(ladder["seeds"]) if isinstance(ladder["seeds"], int) else ladder["seeds"]
+    return tuple(cell.but(depth=max(shallower), recipe={**cell.recipe, **tuned}, trial=None, seed=seed)
+                 for seed in seeds)
 
 
 def check_rung(cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> None:
-    """Raise ``Skip`` where the rung below ``cell`` trained at no seed, or was skipped itself."""
+    """Raise ``Skip`` where the rung below ``cell`` trained at no seed, or was skipped itself; ``BadInput`` where it
+    trained at none that finished, and some did not."""
     below = rung_below(cell)
     if below and not any(found.get(one, {}).get("success") for one in below):
+        if any(one not in found for one in below):
+            raise BadInput(f"depth {below[0].depth} did not finish, so whether {cell.block} trains there is not known")
         raise Skip(f"{cell.block} trained at no seed of depth {below[0].depth}, so no deeper was tried")

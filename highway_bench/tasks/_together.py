@@ -40,6 +40,14 @@ def one_by_one(cell: Cell) -> str | None:
     return None
 
 
+def at_once(cell: Cell) -> int:
+    """How many networks a worker that measures ``cell`` holds at once, at most."""
+    most = most_together(cell)
+    if most == 1 or one_by_one(cell) is not None:
+        return 1
+    return most if cell.device != "cpu" else min(most, ON_CPU)
+
+
 def shape(cell: Cell) -> Cell:
     """What is the same in all runs that may train as one: ``cell`` without what is each one's own."""
     recipe = {name: value for name, value in cell.recipe.items() if name not in OWN}

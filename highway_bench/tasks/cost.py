@@ -57,6 +57,7 @@ class Cost(Task[Blueprint]):
 
     name = "cost"
     version = "1"
+    coordinates = ()
     metrics = (Metric("parameters", "1", "lower"), Metric("multiply_adds", "1", "lower"))
 
     def estimate(self, cell: Cell) -> float:

@@ -40,6 +40,7 @@ class Gates(Task[TrainingWork]):
 
     name = "gates"
     version = "1"
+    coordinates = ("seed", "dataset")
     meter = True
     metrics = (
         *Trainability.metrics,

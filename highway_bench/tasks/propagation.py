@@ -113,6 +113,7 @@ class Propagation(Task[Probe]):
 
     name = "propagation"
     version = "1"
+    coordinates = ("seed", "dataset")
     metrics = (
         Metric("activation", "1"),  # by layer
         Metric("gradient", "1"),

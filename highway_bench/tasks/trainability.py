@@ -35,7 +35,7 @@ from highway_bench.tasks._network import (
     dataset_options,
 )
 from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
-from highway_bench.tasks._together import most_together, one_by_one, shape, stacks
+from highway_bench.tasks._together import at_once, most_together, shape, stacks
 from highway_bench.tasks._training import EVALUATE_AT_MOST, Training, evaluate, mistakes, recipe_from
 
 TAIL = 0.05  # share of the run whose mean loss is its final loss
@@ -53,6 +53,7 @@ class TrainingWork:
     params: int
     flops_per_item: float | None = None
     together: int = 1
+    why_alone: str | None = None  # where it was to train with others and could not
     checkpoint: Checkpoint | None = None
 
     @property
@@ -83,6 +84,7 @@ class Trainability(Task[TrainingWork]):
     name = "trainability"
     version = "1"
     meter = True  # the seconds are this machine's, and rounding differs between machines
+    coordinates = ("seed", "dataset")
     metrics = (
         Metric("final_loss", "nat", "lower"),
         Metric("success", "1", "higher"),
@@ -104,10 +106,13 @@ class Trainability(Task[TrainingWork]):
 
     def group(self, cell: Cell) -> Hashable:
         """Cells of one shape that may train as one, at most as many as their recipe says."""
-        most = most_together(cell)
-        if most < 2 or one_by_one(cell) is not None:
+        if at_once(cell) == 1:
             return cell.key
+        most = most_together(cell)
         return shape(cell).key, cell.trial is None, (cell.seed if cell.trial is None else cell.trial) // most
+
+    def at_once(self, cell: Cell) -> int:
+        return at_once(cell)
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of a search, and the rung below on a ladder."""
@@ -130,7 +135,7 @@ class Trainability(Task[TrainingWork]):
         """The cell with the hyper-parameters of the lowest final loss; of the smallest rate where every trial diverged.
 
         Raises ``BadInput`` where a trial did not finish: its block would be tuned on fewer trials than others. Raises
-        ``Skip`` on a ladder whose rung below trained at no seed.
+        ``Skip`` on a ladder whose rung below trained at no seed, ``BadInput`` where that is not known.
         """
         check_rung(cell, found)
         trials = self.trials(cell)
@@ -219,7 +224,7 @@ class Trainability(Task[TrainingWork]):
         yield one("seconds_to_threshold", times[reached - 1] if reached else None)
         yield one("step_seconds", median(after - before for before, after in zip([0.0, *times], times, strict=False)))
         yield one("rate", work.training.recipe.rate)
-        yield one("together", float(work.together))
+        yield replace(one("together", float(work.together)), message=work.why_alone or message)
         yield replace(budget_mismatch(cell), status=status, message=message)
         if finite:
             kind, network = work.dataset.target_kind, work.training.network
@@ -246,14 +251,16 @@ def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
     checkpoint = None if kept is None or not works else kept.checkpoint(works)
     if checkpoint is not None:
         checkpoint.restore(members)
+    population, why_alone = None, None
     try:
         population = Population(members) if len(members) > 1 else None
-    except NotStackable:  # what its modules do, no registry can tell
-        population = None
+    except NotStackable as error:  # what its modules do, no registry can tell
+        why_alone = f"trained by itself: {error}".partition("\n")[0]
     if population is not None:
         population.run((lambda: None) if checkpoint is None else lambda: checkpoint.offer(members))
     for cell, work in works.items():
         work.together = 1 if population is None else len(works)
+        work.why_alone = why_alone
         work.checkpoint = kept.checkpoint([cell]) if kept is not None and population is None else None
 
 

@@ -29,6 +29,7 @@ class Tiny(Reproduction):
     name, title, source = "test-tiny", "Tiny nets", "nowhere | §1"
     takes = frozenset({"seeds", "steps"})
     scales = ("desk", "paper")
+    least_seeds = 2
     not_attempted = (NotAttempted("a larger one", "nowhere", "it is larger"),)
 
     def cells(self, asked: Asked) -> list[Cell]:
@@ -72,7 +73,7 @@ def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., 
     folder = tmp_path / "reports/reproduce/test-tiny"
     assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
     page = (folder / "findings.md").read_text()
-    assert "| a loss | 2 losses | reproduced | any | nowhere \\| §1 |" in page
+    assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
     again = call("test-tiny", "--device", "cpu", "--json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import optuna
@@ -11,9 +12,11 @@ from optuna.storages.journal import JournalFileBackend
 from highway_bench.api.studies import arm_name, folder_of, open_studies, tell
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.results.schema import row
 from highway_bench.results.store import Store
-from highway_bench.run.runner import run_cells
+from highway_bench.run.runner import Summary, run_cells
 from highway_bench.search.study import JOURNAL
+from highway_bench.tasks import tasks
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -55,6 +58,29 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"made with other priors or another seed.*name another store"):
         open_studies([searched().but(recipe={**searched().recipe, "search": {
             "space": "figure-1", "trials": 3, "seed": 7}})], tmp_path / "store.sqlite")
+
+
+def test_studies_say_what_the_store_has_now(tmp_path: Path) -> None:
+    """A trial that diverged trains after an edit, and one that had ended is to be measured again."""
+    path, cell = tmp_path / "store.sqlite", searched()
+    trials = tasks.get("trainability").needs(cell)
+
+    def told(losses: dict[int, float | None]) -> dict[int, float]:
+        digests = {trial: f"digest {trial.trial}" for trial in trials}
+        with Store(path) as store:
+            for trial in trials:
+                known = trial.trial in losses
+                values = {"success": 1.0 if known else None, "final_loss": losses.get(trial.trial or 0)}
+                store.put(digests[trial], [row(digest=digests[trial], status="ok", metric=metric, value=value)
+                                           for metric, value in values.items()])
+            studies = open_studies([cell, searched(trials=2)], path)
+            tell(studies, store, Summary("run", {}, 0, 0, 0.0, digests))
+        (study,) = open_studies([cell], path).values()
+        return study.told()
+
+    assert told({0: 0.5, 1: None, 2: 0.3}) == {0: 0.5, 1: math.inf, 2: 0.3}
+    assert told({0: 0.5, 1: 0.4}) == {0: 0.5, 1: 0.4}
+    assert told({0: 0.5, 1: 0.4}) == {0: 0.5, 1: 0.4}
 
 
 def test_without_a_store_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

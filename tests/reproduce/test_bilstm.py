@@ -11,11 +11,12 @@ import pytest
 from highway_bench.data import make_dataset
 from highway_bench.report.frame import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, bilstm, reproductions
+from highway_bench.reproduce._base import Evidence, with_needs
 from highway_bench.results.schema import row
 
 BILSTM = reproductions.get("bilstm")
 CHANCE = 0.5
-NOISE = (0.0, 0.004, -0.004)
+NOISE = (0.0, 0.004, -0.004)  # the same for every depth, so that it is in no difference between depths
 Accuracies = Mapping[str, Sequence[float]]
 
 
@@ -26,16 +27,16 @@ def chance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool = False) -> pd.DataFrame:
-    """Rows of film reviews: accuracies by block at each of the depths, give or take a little by seed."""
+    """Rows of both corpora and of the rates' trials: accuracies by block at each of the depths, give or take a little
+    by seed."""
     rows = []
-    for number, cell in enumerate(BILSTM.cells(Asked(seeds=seeds))):
-        if cell.recipe["dataset"]["corpus"] != "movie-reviews":
-            continue
+    for number, cell in enumerate(with_needs(BILSTM.cells(Asked(seeds=seeds)))):
         own = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number), "params": 1_000,
                                 "status": "diverged" if diverged else "ok"}
         value = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[cell.seed % 3]
-        scalars = {} if diverged else {"test_accuracy": value, "train_accuracy": 0.9}
-        rows += [row(**own, metric=metric, value=one) for metric, one in (scalars | {"step_seconds": 0.1}).items()]
+        scalars = {"rate": 0.003, "step_seconds": 0.1}
+        scalars |= {} if diverged else {"test_accuracy": value, "train_accuracy": 0.9}
+        rows += [row(**own, metric=metric, value=one) for metric, one in scalars.items()]
         rows += [row(**own, metric="epoch_test_accuracy", axis="epoch", value=value - 0.01 * (3 - epoch))
                  | {"index": epoch} for epoch in (1, 2, 3)]
     return prepared(pd.DataFrame(rows))
@@ -46,12 +47,16 @@ def outcome(accuracies: Accuracies, *, seeds: int | None = None) -> Outcome:
 
 
 def verdicts(found: Outcome) -> list[Verdict]:
-    return [one.verdict for one in found.findings]
+    """Of one corpus; both have the same rows."""
+    half = len(found.findings) // 2
+    first, second = found.findings[:half], found.findings[half:]
+    assert [one.verdict for one in first] == [one.verdict for one in second]
+    return [one.verdict for one in first]
 
 
-LIKE_THE_BLOG = {"plain": [0.76, 0.76, 0.74, 0.60, 0.50], "highway": [0.76, 0.76, 0.75, 0.74, 0.72],
-                 "residual": [0.76, 0.76, 0.76, 0.76, 0.75]}
-FLAT = {block: [0.76] * 5 for block in bilstm.BLOCKS}
+LIKE_THE_BLOG = {"plain": [0.76, 0.76, 0.74, 0.50], "highway": [0.76, 0.76, 0.75, 0.72],
+                 "residual": [0.76, 0.76, 0.76, 0.75]}
+FLAT = {block: [0.76] * 4 for block in bilstm.BLOCKS}
 
 
 def test_every_block_gets_the_same_training_and_nearly_the_same_parameters() -> None:
@@ -60,7 +65,8 @@ def test_every_block_gets_the_same_training_and_nearly_the_same_parameters() -> 
     for corpus in bilstm.CORPORA:
         own = [cell for cell in cells if cell.recipe["dataset"]["corpus"] == corpus]
         assert len({str(cell.recipe) for cell in own}) == 1
-        assert len(own) == 3 * 5 * 3
+        assert len(own) == 3 * 4 * 3
+    assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
     assert {cell.depth for cell in BILSTM.cells(Asked(depths=(10,), epochs=1))} == {10}
 
 
@@ -73,10 +79,11 @@ def test_steps_are_whole_epochs(data_folder: Path) -> None:
 def test_like_the_blog() -> None:
     found = outcome(LIKE_THE_BLOG)
     assert verdicts(found) == [Verdict.REPRODUCED] * 4
-    assert "16 layers: a fall of 4.0" in found.findings[2].measured
+    assert "10 layers: a fall of 4.0" in found.findings[2].measured
     (table,), (picture,) = found.tables, found.pictures
-    assert len(table.entries) == 15
+    assert len(table.entries) == 2 * 12
     assert "plain 76 → 50 %, highway 76 → 72 %" in picture.title
+    assert {one.evidence for one in found.findings} == {Evidence.SECONDARY}
 
 
 def test_a_single_seed_gives_no_interval_and_no_verdict() -> None:
@@ -89,12 +96,24 @@ def test_a_single_seed_gives_no_interval_and_no_verdict() -> None:
 
 def test_depth_that_costs_nothing_contradicts() -> None:
     assert verdicts(outcome(FLAT)) == [Verdict.REPRODUCED, Verdict.CONTRADICTED, Verdict.CONTRADICTED,
-                                                Verdict.NOT_TESTABLE]
+                                       Verdict.NOT_TESTABLE]
 
 
 def test_depth_that_helps_contradicts() -> None:
-    better = FLAT | {"plain": [0.70, 0.76, 0.76, 0.76, 0.76]}
+    better = FLAT | {"plain": [0.70, 0.76, 0.76, 0.76]}
     assert verdicts(outcome(better))[0] == Verdict.CONTRADICTED
+
+
+def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
+    """``rows`` with the seeds of one depth set apart, their mean as it was."""
+    own = (rows["depth"] == depth) & (rows["metric"] == "test_accuracy")
+    return rows.assign(value=rows["value"] + own * by * rows["seed"].map({0: 0.0, 1: 1.0, 2: -1.0}).fillna(0.0))
+
+
+def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
+    wide = BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.2), Asked())
+    assert set(verdicts(wide)) == {Verdict.NOT_TESTABLE}
+    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 2, 0.05), Asked()))[:1]) == {Verdict.NOT_TESTABLE}
 
 
 def test_a_gate_that_falls_more_contradicts() -> None:
@@ -103,7 +122,7 @@ def test_a_gate_that_falls_more_contradicts() -> None:
 
 
 def test_nothing_is_said_where_one_layer_has_not_learnt_or_seeds_are_few() -> None:
-    nothing = {block: [CHANCE] * 5 for block in bilstm.BLOCKS}
+    nothing = {block: [CHANCE] * 4 for block in bilstm.BLOCKS}
     for found in (outcome(nothing), outcome(LIKE_THE_BLOG, seeds=2)):
         assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
 
@@ -118,5 +137,23 @@ def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
 def test_runs_that_failed_are_no_accuracies() -> None:
     rows = rows_of(FLAT).assign(status="timeout", value=float("nan"))
     found = BILSTM.outcome(rows, Asked())
-    assert found.findings == []
+    assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
     assert list(found.pictures) == []
+
+
+def test_the_claims_are_the_same_whatever_is_missing() -> None:
+    rows, claims = rows_of(LIKE_THE_BLOG), [one.published for one in outcome(LIKE_THE_BLOG).findings]
+    assert Verdict.REPRODUCED in {one.verdict for one in BILSTM.conclude(rows, Asked()).findings}
+    digests = sorted(set(rows["digest"]), key=int)
+    parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
+    for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *parts):
+        found = BILSTM.conclude(part, Asked())
+        assert [one.published for one in found.findings] == claims
+        assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
+
+
+def test_without_ten_layers_the_guess_is_not_judged() -> None:
+    rows = rows_of(LIKE_THE_BLOG)
+    found = BILSTM.outcome(rows[rows["depth"] < 10], Asked(depths=(1, 2, 4)))
+    assert verdicts(found)[1] == Verdict.NOT_TESTABLE
+    assert "no run of 10 layers" in found.findings[1].measured

@@ -19,7 +19,7 @@ FIGURE1 = reproductions.get("figure1")
 Losses = Mapping[tuple[str, int], Sequence[float]]
 
 
-def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float] | None = None) -> Outcome:
+def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | None] | None = None) -> Outcome:
     """What is said of trials with these final losses; the winner is run again at the lowest of them."""
     asked, rows = Asked(scale=scale), []
     for (block, depth), values in losses.items():
@@ -79,7 +79,7 @@ def test_a_smaller_gap_is_a_direction_and_no_two_orders() -> None:
 def test_highway_that_degrades_contradicts() -> None:
     found = verdicts(outcome(LIKE_THE_PAPER | {("highway", 100): spread(1.0)}))
     assert found["100 layers: highway ends at a lower loss than plain"] == Verdict.CONTRADICTED
-    assert found["highway nets of 100 layers do about as well as those of 10"] == Verdict.CONTRADICTED
+    assert found["highway nets of 50 and 100 layers do about as well as those of 10 and 20"] == Verdict.CONTRADICTED
 
 
 def test_a_gap_within_the_trials_spread_is_not_decided() -> None:
@@ -97,7 +97,25 @@ def test_an_arm_that_always_diverged_ranks_last() -> None:
 
 def test_two_arms_that_always_diverged_say_nothing() -> None:
     found = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 20 for arm in ("plain", "highway")})
-    assert not any("100 layers: highway" in one.published for one in found.findings)
+    assert verdicts(found)["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
+
+
+@pytest.mark.parametrize(("plain", "highway", "verdict"), [
+    (math.inf, 90.0, Verdict.REPRODUCED),
+    (math.inf, math.inf, Verdict.NOT_TESTABLE),
+    (90.0, 200.0, Verdict.CONTRADICTED),
+])
+def test_convergence_is_judged_by_who_gets_there_first(plain: float, highway: float, verdict: Verdict) -> None:
+    steps = {arm: None if math.isinf(value) else value for arm, value in (("plain", plain), ("highway", highway))}
+    assert verdicts(outcome(LIKE_THE_PAPER, steps=steps))["highway nets converge faster than plain ones"] == verdict
+
+
+def test_a_depth_that_was_not_run_says_nothing_of_the_papers_depths() -> None:
+    some = {key: losses for key, losses in LIKE_THE_PAPER.items() if key[1] in (10, 20)}
+    found = verdicts(outcome(some))
+    assert found.keys() == verdicts(outcome(LIKE_THE_PAPER)).keys()
+    deep = [verdict for claim, verdict in found.items() if "100" in claim or "grows" in claim]
+    assert set(deep) == {Verdict.NOT_TESTABLE}
 
 
 def test_a_ratio_of_bests_is_paired_and_covers_itself() -> None:

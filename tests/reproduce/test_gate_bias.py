@@ -31,7 +31,7 @@ def verdicts(frame: Any, asked: Asked = ASKED) -> list[Verdict]:
 def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> None:
     outcome = GATE_BIAS.outcome(rows_of(values(dict.fromkeys(GUIDELINE.items(), 0.1))), Asked())
     assert [one.verdict for one in outcome.findings[:3]] == [Verdict.REPRODUCED] * 3
-    assert "30 layers at bias −3" in outcome.pictures[0].title
+    assert "30 layers −3" in outcome.pictures[0].title
     assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
 
 
@@ -44,12 +44,32 @@ def test_another_best_bias_contradicts(rows_of: Any) -> None:
     assert verdicts(rows_of(values({(10, -4.0): 0.1})))[0] == Verdict.CONTRADICTED
 
 
-def test_a_guideline_that_diverges_contradicts(rows_of: Any) -> None:
-    assert verdicts(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})))[0] == Verdict.CONTRADICTED
+def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> None:
+    (found, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), ASKED).findings
+    assert found.verdict == Verdict.CONTRADICTED
+    assert found.measured.startswith("worse than 0, −2, −3 and −4; ")
+    assert found.measured.endswith("; 4 of 4 seeds diverged at −1; not worse than any: −2")
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_one_seed_that_diverged_decides_nothing(rows_of: Any, bias: float) -> None:
+    found = values({})
+    found[crossed_cells(10, bias, ASKED)[1]]["final_loss"] = math.inf
+    assert verdicts(rows_of(found))[0] == Verdict.NOT_TESTABLE
+
+
+def test_a_neighbour_must_be_worse(rows_of: Any) -> None:
+    """That a bias far off is worse is no guideline."""
+    (found, *_) = GATE_BIAS.outcome(rows_of(values({(10, -4.0): 9.0})), ASKED).findings
+    assert found.verdict == Verdict.NOT_TESTABLE
+    assert found.measured.endswith("not worse than any: 0, −1, −2 and −3")
+    assert verdicts(rows_of(values({(10, -2.0): 9.0})))[0] == Verdict.REPRODUCED
 
 
 def test_biases_that_are_not_told_apart_decide_nothing(rows_of: Any) -> None:
-    assert verdicts(rows_of(values({})))[:3] == [Verdict.NOT_TESTABLE] * 3
+    outcome = GATE_BIAS.outcome(rows_of(values({})), ASKED)
+    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.NOT_TESTABLE] * 3
+    assert outcome.pictures[0].title.endswith("10 layers all; 20 layers all; 30 layers all")
 
 
 def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from highway_bench.report.frame import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, long_range, reproductions
+from highway_bench.reproduce._base import Evidence, with_needs
 from highway_bench.results.schema import row
 
 LONG_RANGE = reproductions.get("long-range")
@@ -21,14 +22,14 @@ LIKE_THE_CLAIM: Steps = {
     ("adding", "attention"): {25: 150, 50: 180, 100: 220, 200: 300},
     ("adding", "bilstm"): {25: 150, 50: 500, 100: MISS, 200: MISS},
     ("copy", "attention"): {50: 300, 100: 350},
-    ("copy", "bilstm"): {50: MISS, 100: MISS},
+    ("copy", "bilstm"): {50: 400, 100: MISS},
 }
 
 
 def rows_of(steps: Steps, seeds: int | None = None) -> pd.DataFrame:
-    """Rows in which every block of a family hits at these steps, give or take a few by seed."""
+    """Rows of all runs and of the rates' trials: every block of a family hits at these steps, give or take a few."""
     rows = []
-    for number, cell in enumerate(LONG_RANGE.cells(Asked(seeds=seeds))):
+    for number, cell in enumerate(with_needs(LONG_RANGE.cells(Asked(seeds=seeds)))):
         hit = steps[str(cell.dataset), cell.family][int(cell.seq_len or 0)] + 3 * cell.seed
         own = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number), "params": 1_000,
                                 "status": "ok" if hit < MISS else "stalled"}
@@ -63,10 +64,21 @@ def test_steps_like_the_claims() -> None:
     assert verdicts(found, "adding", "easier") == [Verdict.REPRODUCED] * 2
     assert verdicts(found, "adding", "path length") == [Verdict.REPRODUCED] * 2
     assert verdicts(found, "copy", "easier") == [Verdict.REPRODUCED] * 2
-    assert verdicts(found, "copy", "path length") == [Verdict.NOT_TESTABLE] * 2
+    assert verdicts(found, "copy", "path length") == [Verdict.REPRODUCED] * 2
+    assert {one.evidence for one in found.findings if "path length" in one.published} == {Evidence.OURS}
+    assert "with 1,000 against 1,000 parameters" in found.findings[0].measured
     (table,), (picture,) = found.tables, found.pictures
     assert len(table.entries) == (4 + 2) * 4
     assert picture.title == "Adding at T = 200: highway attention takes 303 steps, highway bilstm misses"
+
+
+@pytest.mark.parametrize(("slower", "faster"), [("bilstm", "attention"), ("attention", "bilstm")])
+def test_what_never_learns_the_shortest_says_nothing_of_range(slower: str, faster: str) -> None:
+    never = {("copy", slower): {50: MISS, 100: MISS}, ("copy", faster): {50: 300, 100: 350}}
+    found = outcome(LIKE_THE_CLAIM | never)
+    assert verdicts(found, "copy", "easier") == [Verdict.NOT_TESTABLE] * 2
+    assert verdicts(found, "copy", "path length") == [Verdict.NOT_TESTABLE] * 2
+    assert any("misses at T = 50 too" in one.measured for one in found.findings)
 
 
 @pytest.mark.parametrize("family", ["attention", "both"])
@@ -98,3 +110,22 @@ def test_runs_that_failed_are_no_misses() -> None:
     failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Asked())
     assert {one.verdict for one in failed.findings} == {Verdict.NOT_TESTABLE}
     assert list(failed.pictures) == []
+
+
+def test_the_claims_are_the_same_whatever_is_missing() -> None:
+    rows, claims = rows_of(LIKE_THE_CLAIM), [one.published for one in outcome(LIKE_THE_CLAIM).findings]
+    assert Verdict.REPRODUCED in {one.verdict for one in LONG_RANGE.conclude(rows, Asked()).findings}
+    digests = sorted(set(rows["digest"]), key=int)
+    parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
+    families = [rows[rows["family"] != family] for family in long_range.FAMILIES]
+    for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
+        found = LONG_RANGE.conclude(part, Asked())
+        assert [one.published for one in found.findings] == claims
+        assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
+
+
+def test_the_title_compares_both_at_one_length() -> None:
+    rows = rows_of(LIKE_THE_CLAIM)
+    left = rows[~((rows["family"] == "bilstm") & (rows["seq_len"] == 200))]
+    (picture,) = LONG_RANGE.outcome(left, Asked()).pictures
+    assert picture.title == "Adding at T = 100: highway attention takes 223 steps, highway bilstm misses"

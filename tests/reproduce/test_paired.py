@@ -5,7 +5,7 @@ import math
 import pytest
 
 from highway_bench.reproduce import Verdict
-from highway_bench.reproduce._paired import level, log_ratio, worse
+from highway_bench.reproduce._paired import level, log_ratio, loss_record, worse
 
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
 GONE = dict.fromkeys(BASE, math.inf)
@@ -45,3 +45,12 @@ def test_what_is_said_has_an_interval_and_a_count() -> None:
     assert worse(times(2.0), BASE, 0.95)[0].startswith("loss 2.00× [1.9")
     assert worse(times(2.0), BASE, 0.95)[0].endswith("(n = 4)")
     assert worse(GONE, BASE, 0.95)[0].startswith("diverged at 4 of 4 seeds")
+
+
+def test_a_record_of_losses() -> None:
+    found = loss_record({0: 0.1, 1: 0.4, 2: math.inf}, [{"test_accuracy": 0.8, "params": 7.0}, {"test_accuracy": 0.9},
+                                                        {"test_accuracy": math.nan}])
+    assert (found["n"], found["diverged"], found["params"]) == (3, 1, 7.0)
+    assert (found["loss"], found["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
+    assert math.isnan(found["rate"])
+    assert math.isnan(loss_record({}, [])["loss"])

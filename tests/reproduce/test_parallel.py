@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from highway_bench.report.frame import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, parallel, reproductions
+from highway_bench.reproduce._base import Evidence
 from highway_bench.results.schema import row
 
 PARALLEL = reproductions.get("parallel")
@@ -57,7 +59,8 @@ def test_cells_differ_in_family_and_length_alone() -> None:
 def test_time_that_follows_the_work() -> None:
     found = outcome(work, linear)
     assert verdicts(found) == [Verdict.REPRODUCED] * 3 + [Verdict.NOT_TESTABLE]
-    assert "no GPU" in found.findings[3].measured
+    assert "not asked for on a GPU" in found.findings[3].measured
+    assert {one.evidence for one in found.findings} == {Evidence.OURS}
     assert "slower one from n ≈ 6" in found.findings[2].measured
     (table,), (picture,) = found.tables, found.pictures
     assert len(table.entries) == len(parallel.LENGTHS)
@@ -67,7 +70,7 @@ def test_time_that_follows_the_work() -> None:
 def test_times_the_other_way_round_contradict() -> None:
     found = outcome(lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5)
     assert verdicts(found)[:3] == [Verdict.CONTRADICTED] * 3
-    assert "attention is the faster one at n = 512" in found.findings[2].measured
+    assert "attention is the faster one at the longest n" in found.findings[2].measured
 
 
 def test_noise_decides_nothing() -> None:
@@ -90,11 +93,24 @@ def test_the_crossing() -> None:
     assert abs(cross - 64) < 1
     assert parallel.crossing(table(lambda n: linear(n) / 2, linear)) is None
     assert parallel.crossing(table(lambda n: linear(n) * 2, linear)) == 0.0
+    assert math.isnan(parallel.crossing(table(work, linear)[:0]) or 0.0)
 
 
 def test_lengths_that_failed_are_left_out() -> None:
     rows = rows_of(work, linear)
     rows.loc[(rows["family"] == "attention") & (rows["seq_len"] == 16), ["status", "value"]] = ["oom", float("nan")]
     found = PARALLEL.outcome(rows, Asked())
-    assert verdicts(found)[:3] == [Verdict.REPRODUCED] * 3
-    assert PARALLEL.outcome(rows[:0], Asked()).findings == []
+    assert verdicts(found)[:2] == [Verdict.REPRODUCED] * 2
+    assert verdicts(found)[2] == Verdict.NOT_TESTABLE  # not by n = 32 alone
+
+
+def test_the_claims_are_the_same_whatever_is_missing() -> None:
+    rows = rows_of(work, linear)
+    claims = [one.published for one in PARALLEL.conclude(rows, Asked()).findings]
+    parts = [rows[rows["digest"] != digest] for digest in rows["digest"].unique()[::5]]
+    families = [rows[rows["family"] != family] for family in parallel.FAMILIES]
+    for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
+        found = PARALLEL.conclude(part, Asked())
+        assert [one.published for one in found.findings] == claims
+        assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
+    assert "attention is" not in PARALLEL.outcome(rows[:0], Asked()).findings[2].measured

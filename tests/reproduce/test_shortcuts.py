@@ -29,18 +29,18 @@ def test_the_published_order_is_reproduced(rows_of: Any) -> None:
     outcome = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Asked())
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert outcome.pictures[0].title.startswith("Lowest training loss: identity; highest: ")
-    assert sum("arXiv:1603.05027" in one.source for one in outcome.findings) == 7
+    assert sum("arXiv:1603.05027" in one.source for one in outcome.findings) == 8
     assert sum("counter-result" in one.published for one in outcome.findings) == 1
 
 
 def test_equal_losses_decide_little(rows_of: Any) -> None:
     found = verdicts(rows_of(values(dict.fromkeys((case.name for case in CASES), 0.3))))
-    assert found == [Verdict.NOT_TESTABLE] * 6 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
+    assert found == [Verdict.NOT_TESTABLE] * 7 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
 
 
 def test_the_other_order_contradicts(rows_of: Any) -> None:
     found = verdicts(rows_of(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
-    assert found.count(Verdict.CONTRADICTED) == 6
+    assert found.count(Verdict.CONTRADICTED) == 7
 
 
 def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
@@ -53,6 +53,18 @@ def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
 def test_one_seed_has_no_interval(rows_of: Any) -> None:
     one = {cell: found for cell, found in values(PUBLISHED).items() if cell.seed == 0}
     assert set(verdicts(rows_of(one))) == {Verdict.NOT_TESTABLE}
+
+
+def test_what_the_counter_result_costs_is_told(rows_of: Any) -> None:
+    found = values(PUBLISHED)
+    for cell, metrics in found.items():
+        metrics["step_seconds"] = 0.02 if cell.width == NORMED_GATE.width else 0.01
+    rows = rows_of(found)
+    rows["params"] = [1_500.0 if width == NORMED_GATE.width else 1_000.0 for width in rows["width"]]
+    (table,) = SHORTCUTS.outcome(rows, Asked()).tables
+    assert {"parameters", "step"} <= {head.text for head in table.heads}
+    assert "1.50× the parameters" in table.note
+    assert "2.00× the time" in table.note
 
 
 def test_the_cases() -> None:

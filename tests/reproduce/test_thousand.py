@@ -64,23 +64,27 @@ def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
     assert verdicts(highway, STAYS)[0] == verdict
 
 
-@pytest.mark.parametrize(("plain", "verdict"), [
-    (STAYS, Verdict.REPRODUCED), (None, Verdict.REPRODUCED), (SLOWLY, Verdict.NOT_TESTABLE),
-    (FALLS, Verdict.CONTRADICTED),
+@pytest.mark.parametrize(("plain", "told"), [
+    (STAYS, "3 of 3 seeds stall"), (None, "3 of 3 seeds diverge"), (SLOWLY, "3 of 3 seeds are under way"),
+    (FALLS, "3 of 3 seeds train"),
 ])
-def test_the_verdict_on_the_control(plain: Any, verdict: Verdict) -> None:
-    assert verdicts(FALLS, plain)[1] == verdict
+def test_the_control_is_told_and_not_judged(plain: Any, told: str) -> None:
+    (found,) = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
+    assert f"plain: {told}" in found.measured
+    assert found.verdict == Verdict.REPRODUCED
 
 
 def test_one_seed_that_stalls_among_three_decides_nothing() -> None:
     found = outcome(lambda cell: STAYS if cell.seed == 0 else FALLS).findings[0]
     assert found.verdict == Verdict.NOT_TESTABLE
-    assert "1,101 layers: 1 of 3 seeds stalls, 2 of 3 seeds train; final loss" in found.measured
+    assert "1,101 layers, highway: 1 of 3 seeds stalls, 2 of 3 seeds train, final loss" in found.measured
 
 
 def test_runs_that_failed_are_no_stalls() -> None:
     (found,) = outcome(lambda cell: None, status="oom").findings
     assert found.verdict == Verdict.NOT_TESTABLE
+    assert "highway: no run ended" in found.measured
+    assert [found.published] == [one.published for one in outcome(lambda cell: FALLS).findings]
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
@@ -94,3 +98,22 @@ def test_table_and_picture() -> None:
     assert len(found.tables[0].entries) == 6
     assert [picture.name for picture in found.pictures] == ["thousand-1101"]
     assert "highway at a loss of 0.0500, plain at a loss of 2.30" in found.pictures[0].title
+
+
+def test_the_title_says_what_diverged() -> None:
+    """A run that diverged has a curve up to there, whose end is no loss that it reached."""
+    rows = []
+    for number, cell in enumerate(STUDY.cells(DESK)):
+        lost = cell.block == "plain" and cell.seed > 0
+        common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number),
+                                                   "status": "diverged" if lost else "ok"}
+        rows.append(row(**common, metric="final_loss", value=None if lost else 0.5))
+        rows += [row(**common, metric="loss", value=None if lost and step else 2.0, axis="step") | {"index": step}
+                 for step in (0.0, 4.0)]
+    frame = pd.DataFrame(rows)
+    (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
+    assert picture.title.endswith("highway at a loss of 2.00, plain at a loss of 2.00 (2 of 3 seeds diverged)")
+    frame.loc[frame["block"] == "plain", "status"] = "diverged"
+    frame.loc[(frame["block"] == "plain") & (frame["metric"] == "final_loss"), "value"] = None
+    (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
+    assert picture.title.endswith("highway at a loss of 2.00, plain diverged")

@@ -135,6 +135,8 @@ def test_digest_covers_what_it_should() -> None:
         cell_digest(cell, **given, machine="cpu-x-2c", torch="2.14.0"),
         cell_digest(cell, sources="t", task_version="1"),
         cell_digest(cell, sources="s", task_version="2"),
+        cell_digest(cell, **given, refused=("skipped", "one reason")),
+        cell_digest(cell, **given, refused=("skipped", "another")),
     ]
     assert len(set(digests)) == len(digests)
     assert cell_digest(cell.but(), **given) == digests[0]

@@ -6,7 +6,9 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
+from highway_bench.run.backlog import Item
 from highway_bench.run.estimate import cell_bytes
+from highway_bench.run.progress import TimeLeft
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import positions_of
 
@@ -26,6 +28,25 @@ def test_bytes_are_near_the_peak(block: str, family: str) -> None:
 
 def test_forward_keeps_one_layer() -> None:
     assert cell_bytes(CELL.but(phase="forward")) < cell_bytes(CELL) / 2
+
+
+def test_networks_that_train_as_one_count_as_many_times() -> None:
+    trained = CELL.but(task="trainability", phase=None, dataset="digits")
+    alone = cell_bytes(trained)
+    assert cell_bytes(trained.but(recipe={"together": 4})) == 4 * alone
+    assert cell_bytes(trained.but(recipe={"together": 1_000})) == 16 * alone
+    conv = trained.but(family="conv")
+    assert cell_bytes(conv.but(recipe={"together": 4})) == cell_bytes(conv)
+
+
+@pytest.mark.parametrize(("task", "device", "lanes"), [
+    ("trainability", "cpu", 4), ("trainability", "cuda", 1), ("throughput", "cpu", 1),
+])
+def test_a_gpu_is_shared(task: str, device: str, lanes: int) -> None:
+    cell = CELL.but(task=task, device=device, recipe={"steps": 10})
+    one = tasks.get(task)
+    items = [Item(cell.but(seed=seed), one, (), ran=cell.but(seed=seed)) for seed in range(8)]
+    assert TimeLeft(items, workers=4).seconds == pytest.approx(8 * one.estimate(cell) / lanes)
 
 
 def test_positions_are_those_of_the_data() -> None:

@@ -15,7 +15,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import Grid, Profile, Sizes
+from highway_bench.run.profiles import Grid, Profile, Sizes, climb
+from highway_bench.tasks import tasks
+from highway_bench.tasks._search import SEARCH_SEED
 
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
 RECIPE = {"rate": 0.1, "steps": 3}
@@ -105,6 +107,35 @@ def test_seeds_and_data_are_of_training_only() -> None:
     assert values(others, "dataset") == {None}
 
 
+def test_every_task_says_which_words_its_cells_have() -> None:
+    """A word that a cell has is never ignored, and one that it has no use for is never put into it."""
+    asked = {"phase": ("phases", ["train-step"], "train-step"), "mode": ("modes", ["compile"], "compile"),
+             "seed": ("seeds", [5], 5), "dataset": ("dataset", "mnist-5k", "mnist-5k")}
+    assert {name: set(tasks.get(name).coordinates) for name in tasks.names()} == {
+        "throughput": {"phase", "mode"}, "memory": {"phase", "mode"}, "trainability": {"seed", "dataset"},
+        "gates": {"seed", "dataset"}, "propagation": {"seed", "dataset"}, "cost": set()}
+    for name in tasks.names():
+        profile = Profile("one", "", (Grid(task=name, on_cpu=SIZES, families=("dense",), blocks=("plain",)),))
+        for field, (word, value, held) in asked.items():
+            (cell,) = cells(profile, **{word: value})
+            assert (getattr(cell, field) == held) == (field in tasks.get(name).coordinates), (name, word)
+
+
+def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
+    climbs = Profile("climbs", "", (climb(families=("dense",), blocks=("plain",), depths=(10, 20, 50), seeds=3),))
+
+    def needed(**selection: Any) -> set[tuple[int, int, int | None]]:
+        found = cells(climbs, **selection)
+        for cell in found:  # grows
+            found += [one for one in tasks.get(cell.task).needs(cell) if one not in found]
+        return {(cell.depth, cell.seed, cell.trial) for cell in found}
+
+    assert {depth for depth, _, _ in needed()} == {10, 20, 50}
+    narrow = needed(depths=[20], seeds=[1], recipe={"rates": [0.3, 0.1]})
+    assert narrow == {(20, 1, None), (20, SEARCH_SEED, 0), (20, SEARCH_SEED, 1)}
+    assert needed(depths=[10, 20], seeds=[1], recipe={"rate": 0.1}) == {(10, 1, None), (20, 1, None)}
+
+
 def test_a_recipe_is_changed_item_by_item() -> None:
     found = cells(tasks=["trainability"], recipe={"steps": 9})
     assert found[0].recipe == {"rate": 0.1, "steps": 9}
@@ -171,9 +202,8 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(profile: str, kind: 
     (tmp_path / f"{module}.py").write_text(LAYER + KINDS)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = cells(profile, families=[f"{module}:{kind}"])
-    once = {"cost"} | ({"gates"} if kind == "vector" else set())
-    assert values(found, "task") == {"throughput", "memory", "trainability", "propagation"} | (
-        once if profile == "smoke" else set())
+    assert values(found, "task") == {"throughput", "memory", "trainability", "propagation", "cost"} | (
+        {"gates"} if kind == "vector" else set())
     assert values(found, "family") == {f"{module}:{kind}"}
     trained = [cell for cell in found if cell.task == "trainability"]
     assert {cell.block for cell in trained} == UNASKED

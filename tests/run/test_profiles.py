@@ -37,8 +37,17 @@ def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
         assert make_family(item.cell.family, **item.cell.family_options)
 
 
+@pytest.mark.parametrize("name", ["smoke", "standard", "full"])
+def test_every_task_measures_something(name: str) -> None:
+    planned = plan(name, CPU)
+    assert {item.cell.task for item in planned} == set(tasks.names())
+    looks = [item.cell for item in planned if item.cell.task == "gates"]
+    assert {cell.block for cell in looks} == set(BLOCKS)
+    assert len(looks) == len(BLOCKS)
+
+
 @pytest.mark.parametrize("name", ["standard", "full"])
-@pytest.mark.parametrize("task", ["throughput", "memory"])
+@pytest.mark.parametrize("task", ["throughput", "memory", "cost"])
 def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
     assert combinations(plan(name, CPU), task) == COMBINATIONS
 

@@ -31,6 +31,6 @@ def killing(self: checkpoint.Checkpoint, members: Sequence[Training]) -> None:
 
 
 if multiprocessing.parent_process() is not None:
-    checkpoint.EVERY = 0.0
+    checkpoint.EVERY = checkpoint.SHARE = 0.0
     Population.stretch = noting  # type: ignore[method-assign]
     checkpoint.Checkpoint.keep = killing  # type: ignore[method-assign]

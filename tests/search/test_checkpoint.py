@@ -167,6 +167,38 @@ def test_a_state_is_kept_once_a_minute(training: MakeTraining, tmp_path: Path, m
     assert len(written) == 2
 
 
+def test_a_state_that_took_long_to_write_is_kept_less_often(training: MakeTraining, tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    now, written = [0.0], []
+
+    def slow(_: object) -> None:
+        written.append(now[0])
+        now[0] += 10.0
+
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    kept, one = Checkpoint(tmp_path, ["a"]), training()
+    monkeypatch.setattr(kept, "keep", slow)
+    for now[0] in (60.0, 131.0, 269.0, 270.0):
+        kept.offer([one])
+    assert written == [60.0, 270.0]  # 20 times 10 s after the first had been written
+
+
+def test_a_full_disk_costs_the_state_and_not_the_run(training: MakeTraining, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
+    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
+    with pytest.warns(UserWarning, match=r"^no checkpoint can be kept \(No space left on device\)") as caught:
+        one.run(lambda: kept.offer([one]))
+    assert len(caught) == 1
+    assert len(one.losses) == 60
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_has_ended_is_swept(training: MakeTraining, tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     Checkpoint(folder, ["a", "b"]).keep([training(), training()])
@@ -177,6 +209,8 @@ def test_what_has_ended_is_swept(training: MakeTraining, tmp_path: Path) -> None
     sweep(folder, {"a", "b"})
     assert {keys for _, keys in headers_in(folder)} == {frozenset("c")}
     Checkpoint(folder, ["c"]).forget()
+    assert list(folder.iterdir()) == []  # not removed: another worker may be about to write there
+    sweep(folder, set())
     assert not folder.exists()
     sweep(folder, set())
 

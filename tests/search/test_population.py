@@ -174,6 +174,31 @@ def test_what_vmap_refuses_is_not_stacked() -> None:
         Population([plainly(Draws()) for _ in range(2)])
 
 
+def test_members_that_cannot_be_stacked_have_nothing_in_common_afterwards(
+        training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
+
+    def refuses(*_: object) -> None:
+        raise RuntimeError("no batching rule")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Population, "_losses", refuses)
+        with pytest.raises(NotStackable, match=r"^RuntimeError: no batching rule$"):
+            Population(made[0])
+    assert [member.optimiser.state for member in made[0]] == [{}, {}]
+    for one, other in zip(trained(made[0], together=False), trained(made[1], together=False), strict=True):
+        assert list(one.losses) == list(other.losses)
+
+
+def test_a_device_that_is_full_says_nothing_of_vmap(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Population, "_losses", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        Population([training(seed=seed) for seed in range(2)])
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 def test_a_recorded_step_is_the_eager_one(training: MakeTraining, optimiser: str) -> None:

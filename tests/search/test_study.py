@@ -84,6 +84,17 @@ def test_the_best_is_the_lowest_finite_loss() -> None:
     assert search.told() == {0: math.inf, 1: 0.3, 2: 0.2, 3: 0.2}
 
 
+def test_a_renewed_search_draws_the_same_and_knows_nothing(tmp_path: Path) -> None:
+    search = Search(FIGURE_1, FIGURE_1_GATES, folder=tmp_path)
+    first = search.ask(3)
+    search.tell(0, 0.5)
+    search.renew()
+    assert search.told() == {}
+    assert search.ask(3) == first
+    search.tell(0, 0.4)
+    assert search.told() == Search(FIGURE_1, FIGURE_1_GATES, folder=tmp_path).told() == {0: 0.4}
+
+
 @pytest.mark.parametrize("other", [
     lambda folder: Search(Space({"rate": LogUniform(1e-4, 1.0)}), folder=folder),
     lambda folder: Search(Space({"rate": Uniform(1e-3, 1.0)}), folder=folder),

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.results.schema import Status
+from highway_bench.errors import BadInput
+from highway_bench.results.schema import Status, row
 from highway_bench.results.store import Store
+from highway_bench.run.backlog import Backlog
 from highway_bench.run.runner import run_cells
 from highway_bench.tasks import Skip, tasks
 from highway_bench.tasks._ladder import rung_below
@@ -34,15 +36,72 @@ def test_trials_wait_as_well() -> None:
     assert set(TASK.needs(trial)) == {rung(2, seed) for seed in range(2)}
 
 
-@pytest.mark.parametrize(("successes", "skips"), [((0.0, 0.0), True), ((None, None), True), ((0.0, 1.0), False)])
-def test_one_seed_that_trained_is_enough(successes: tuple[float | None, ...], skips: bool) -> None:
+STALLED, TRAINED, SKIPPED = {"success": 0.0}, {"success": 1.0}, {"success": None}
+SAYS = {Skip: "^plain trained at no seed of depth 2, so no deeper was tried$",
+        BadInput: "^depth 2 did not finish, so whether plain trains there is not known$"}
+
+
+@pytest.mark.parametrize(("ends", "raises"), [
+    ([STALLED, STALLED], Skip), ([SKIPPED, SKIPPED], Skip), ([{}, {}], Skip), ([STALLED, TRAINED], None),
+    ([None, TRAINED], None), ([None, STALLED], BadInput), ([None, None], BadInput),
+])
+def test_one_seed_that_trained_is_enough(ends: list[dict[str, float | None] | None],
+                                         raises: type[Exception] | None) -> None:
+    """A seed that failed to finish (``None``) may have trained, so nothing is said of the rungs above."""
     trial = next(cell for cell in TASK.needs(rung(4)) if cell.trial is not None)
-    found = {cell: {"success": value} for cell, value in zip(rung_below(trial), successes, strict=True)}
-    if skips:
-        with pytest.raises(Skip, match="plain trained at no seed of depth 2"):
-            TASK.resolve(trial, found)
-    else:
+    found = {cell: end for cell, end in zip(rung_below(trial), ends, strict=True) if end is not None}
+    if raises is None:
         assert TASK.resolve(trial, found) == trial
+    else:
+        with pytest.raises(raises, match=SAYS[raises]):
+            TASK.resolve(trial, found)
+
+
+def ended(store: Store, cells: list[Cell], statuses: dict[int, Status]) -> dict[int, set[tuple[Status, str | None]]]:
+    """How the cells of each depth end in a run in which those that are measured end by ``statuses``; only they are
+    measured again."""
+    backlog = Backlog(store)
+    backlog.add(cells)
+    while batch := backlog.ready():
+        for item in batch:
+            item.status, message = item.refused or (statuses[item.cell.depth], None)
+            success = {Status.OK: 1.0, Status.STALLED: 0.0}.get(item.status)
+            columns = {"digest": item.digest, "status": item.status, "message": message, "value": success}
+            store.put(item.digest, [row(**columns, metric=metric) for metric in ("success", "final_loss")])
+    return {depth: {(item.status, next(one["message"] for one in store.rows(digest=item.digest)))
+                    for item in backlog.items.values() if item.cell.depth == depth} for depth in (1, 2, 4)}
+
+
+def test_a_rung_whose_lower_one_failed_is_tried_again(tmp_path: Path) -> None:
+    cells = [rung(depth, seed) for depth in (1, 2, 4) for seed in range(2)]
+    with Store(tmp_path / "store.sqlite") as store:
+        found = ended(store, cells, {1: Status.OK, 2: Status.TIMEOUT})
+        assert found[1] == {(Status.OK, None)}
+        assert {status for status, _ in found[2]} == {Status.TIMEOUT, Status.FAILED}  # its trial, so its seeds
+        assert found[4] == {(Status.FAILED, "depth 2 did not finish, so whether plain trains there is not known")}
+        found = ended(store, cells, {2: Status.OK, 4: Status.STALLED})
+        assert found[4] == {(Status.STALLED, None)}
+
+
+def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path: Path) -> None:
+    cells = [rung(depth, seed) for depth in (1, 2, 4) for seed in range(2)]
+    with Store(tmp_path / "store.sqlite") as store:
+        found = ended(store, cells, {1: Status.OK, 2: Status.STALLED})
+        assert {status for status, _ in found[4]} == {Status.SKIPPED}
+        backlog = Backlog(store)
+        backlog.add(cells)
+        assert backlog.ready() == []  # for as long as the reason holds, it is done
+        for item in backlog.items.values():
+            if item.cell.depth == 2:
+                store.put(item.digest, [row(digest=item.digest, status="failed", metric="success")])
+        found = ended(store, cells, {2: Status.OK, 4: Status.OK})
+        assert found[4] == {(Status.OK, None)}
+
+
+def test_a_ladder_of_listed_seeds_at_one_rate() -> None:
+    cell = rung(4, seed=7)
+    cell = cell.but(recipe={**cell.recipe, "rate": 0.1, "ladder": {"depths": [2, 4], "seeds": [5, 7]}})
+    assert rung_below(cell) == (cell.but(depth=2, seed=5), cell.but(depth=2, seed=7))
 
 
 @pytest.mark.slow

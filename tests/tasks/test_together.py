@@ -102,6 +102,45 @@ def test_networks_that_cannot_be_stacked_train_by_themselves(digits: MakeCell) -
     outcomes = list(TASK.measure_group([digits("pre-norm", "conv", family_options={"norm_kind": "batch"}, seed=seed,
                                                steps=2) for seed in range(2)]))
     assert [count(outcome) for outcome in outcomes] == [1.0, 1.0]
+    assert {one.message for outcome in outcomes for one in outcome.measurements if one.metric == "together"} == {
+        "trained by itself: the network holds batch statistics"}
+
+
+REFUSED = '''
+from torch import nn
+class Layer(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) if float(x.detach().sum()) > -1e30 else x
+def make_layer(width):
+    return Layer(width, width)
+'''
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_what_vmap_refuses_trains_as_it_would_alone(digits: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    optimiser: str) -> None:
+    """A layer of the user's own that looks at a number, in a group of two."""
+    (tmp_path / f"refused_by_vmap_{optimiser}.py").write_text(REFUSED, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cells = [digits("residual", f"refused_by_vmap_{optimiser}:make_layer", seed=seed, optimiser=optimiser, rate=rate)
+             for seed, rate in enumerate((0.01, 0.003))]
+    outcomes = list(TASK.measure_group(cells))
+    assert len(outcomes) == 2
+    for outcome in outcomes:
+        (alone,) = TASK.measure_group([outcome.cell])
+        assert count(outcome) == 1.0
+        (told,) = (one for one in outcome.measurements if one.metric == "together")
+        assert told.message is not None
+        assert told.message.startswith("trained by itself: RuntimeError")
+        assert values(outcome) == values(alone)
+
+
+def test_how_many_are_held_at_once(digits: MakeCell) -> None:
+    assert TASK.at_once(digits()) == 8
+    assert TASK.at_once(digits(together=100)) == together.ON_CPU
+    assert TASK.at_once(digits(together=100, device="cuda")) == 100
+    assert TASK.at_once(digits(together=1)) == TASK.at_once(digits(family="conv")) == 1
+    assert tasks.get("gates").at_once(digits().but(task="gates")) == 1
 
 
 @pytest.mark.parametrize("number", [0, 2.5, "all", True])

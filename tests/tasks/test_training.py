@@ -32,6 +32,22 @@ def test_recipes_that_cannot_be(options: dict[str, Any]) -> None:
         Recipe(**options)
 
 
+@pytest.mark.parametrize(("options", "says"), [
+    ({"optimiser": "sgdm"}, "^unknown optimiser 'sgdm'; did you mean sgd"),
+    ({"optimiser": 3}, "^unknown optimiser '3'; known: sgd, adam$"),
+    ({"momentum": 1.0}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.0$"),
+    ({"momentum": "much"}, "^a recipe's momentum must be a number .*, not 'much'$"),
+    ({"weight_decay": -1e-4}, "^a recipe's weight_decay must be a number of at least 0, not -0.0001$"),
+    ({"epsilon": 0.0}, "^a recipe's epsilon must be a number above 0, not 0.0$"),
+    ({"clip": 0.0}, "^a recipe's clip must be a number above 0, or none, not 0.0$"),
+    ({"clip": True}, "^a recipe's clip must be a number above 0, or none, not True$"),
+    ({"momentum": float("nan")}, "^a recipe's momentum must be"),
+])
+def test_what_no_optimiser_can_use(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Recipe(**options)
+
+
 def test_a_cells_recipe_holds_more_than_training() -> None:
     recipe = recipe_from({"rate": 0.5, "steps": 7, "threshold": 0.1, "verdict": False, "dataset": {}})
     assert recipe == Recipe(rate=0.5, steps=7)

@@ -21,27 +21,33 @@ EFFECTS = ("stream_change", "lesion_loss_change", "lesion_error_change")
 BAND = 0.2  # opacity
 
 
-def gates_by_layer(rows: pd.DataFrame) -> list[Picture]:
-    """A picture a contest: gate bias at the start and after training, and mean gate activity, a colour a network."""
-    table = _trained(rows, "gate_bias_end")
+def gates_by_layer(rows: pd.DataFrame, *, first: int = 1) -> list[Picture]:
+    """A picture a contest: gate bias at the start and after training, and mean gate activity, a colour a network.
+
+    ``first`` is the number of the first joined layer, 2 where a plain one before it is counted too."""
+    table = _trained(rows, "gate_bias_end", first)
     if table.empty:
         raise NothingToShow("gates by layer need the gates task and a block with gates that trained")
     return [_gates(f"gates-{number}", contest, part)
             for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)]
 
 
-def lesion_by_layer(rows: pd.DataFrame) -> list[Picture]:
-    """A picture a contest: how much each layer changes the stream, and what cutting it out does to loss and error."""
-    table = _trained(rows, "lesion_loss")
+def lesion_by_layer(rows: pd.DataFrame, *, first: int = 1) -> list[Picture]:
+    """A picture a contest: how much each layer changes the stream, and what cutting it out does to loss and error.
+
+    ``first`` is as in ``gates_by_layer``."""
+    table = _trained(rows, "lesion_loss", first)
     if table.empty:
         raise NothingToShow("the lesion curve needs the gates task and a block that carries its input and trained")
     return [_lesion(f"lesion-{number}", contest, part)
             for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)]
 
 
-def _trained(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The layers that have ``metric``, of the networks that trained: the others' gates tell nothing of depth."""
+def _trained(rows: pd.DataFrame, metric: str, first: int) -> pd.DataFrame:
+    """The layers that have ``metric``, of the networks that trained: the others' gates tell nothing of depth. Both the
+    layers and the depth are counted as ``first`` says."""
     table = layers(prepared(rows))
+    table = table.assign(layer=table["layer"] + first - 1, depth=table["depth"] + first - 1)
     return table[(table["success"] == 1) & table[metric].notna()]
 
 

@@ -1,0 +1,120 @@
+"""The table and the picture of long ranges: steps to the hit by length, problem, family and block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from highway_bench.measure.statistics import log10_interval, wilson
+from highway_bench.report import present
+from highway_bench.report.figures import Picture
+from highway_bench.report.figures._base import dodge, head, joined, legend, log_axis, mark, panels, settings
+from highway_bench.report.frame import block_order
+from highway_bench.report.number import between, count
+from highway_bench.report.style import Look, looks
+
+MISSED = 1.3  # × the budget: where a miss is drawn
+
+Hits = Mapping[int, Mapping[int, float]]
+"""Length → seed → step of the hit, ∞ for a miss."""
+
+
+def told(steps: Sequence[float]) -> str:
+    """Hits as they are read: 310–420 steps, 3 of 3 seeds."""
+    reached = sorted(step for step in steps if math.isfinite(step))
+    which = f"{len(reached)} of {len(steps)} seeds"
+    if not reached:
+        return f"no hit in {len(steps)} seeds"
+    return f"{_range(reached)} steps, {which}"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = count(min(values)), count(max(values))
+    return low if low == high else f"{low}–{high}"
+
+
+def table_of(found: pd.DataFrame) -> pd.DataFrame:
+    """A row a problem, length and arm."""
+    records = []
+    order = {"block": block_order(found["block"]).index}
+    place = ["dataset", "seq_len", "family", "block"]
+    ordered = found.sort_values(place, kind="stable",
+                                key=lambda column: column.map(order[column.name]) if column.name in order else column)
+    for _, part in ordered.groupby(place, sort=False):
+        first, reached = part.iloc[0], int((part["hit"] < math.inf).sum())
+        low, high = wilson(reached, len(part))
+        loss = log10_interval(part["relative"]) if (part["relative"] > 0).all() else None
+        records.append({
+            "problem": first["dataset"], "length": first["seq_len"], "family": first["family"],
+            "block": first["block"], "width": part["width"].max(), "params": part["params"].max(),
+            "rate": part["rate"].median(), "hits": f"{reached} of {len(part)} {between(low, high)}",
+            "median": median(part["hit"]), "steps": told(list(part["hit"])),
+            "relative": loss.value if loss else math.nan, "low": loss.low if loss else math.nan,
+            "high": loss.high if loss else math.nan, "step_seconds": part["step_seconds"].median(),
+        })
+    return pd.DataFrame(records)
+
+
+def shown(table: pd.DataFrame, note: str) -> present.Shown:
+    """The table of ``table_of``."""
+    columns = [
+        present.words("problem", "problem"),
+        present.whole("length", "T"),
+        present.words("family", "family"),
+        present.words("block", "block"),
+        present.whole("width", "width"),
+        present.whole("params", "parameters"),
+        present.number("rate", "rate", hint="the better of two, by one run each on another seed"),
+        present.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
+        present.made("steps to the hit", lambda record: present.Entry(record["steps"], record["median"]),
+                     "range over seeds"),
+        present.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
+        present.number("step_seconds", "step", "s"),
+    ]
+    return present.shown("long-range", "Steps to learn by sequence length", table, columns, note=note)
+
+
+def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, title: str, caption: str) -> Picture:
+    """A panel a problem and family, two in a row: every seed's steps to the hit against length, a line a block."""
+    look, read = looks(dict.fromkeys(block for by_block in steps.values() for block in by_block)), []
+    with settings():
+        figure, axes = panels(len(steps), 2, 2.0, sharey=True)
+        for panel, ((problem, family), by_block) in zip(axes, steps.items(), strict=True):
+            _draw(panel, by_block, budget, look)
+            panel.axhline(budget, color="#555555", linewidth=0.8, linestyle=":")
+            panel.set_title(f"{problem}, {family}", loc="left")
+            panel.set_ylim(budget / 25, budget * 1.7)
+            lengths = sorted({length for hits in by_block.values() for length in hits})
+            if lengths:
+                panel.set_xlim(lengths[0] / 1.4, lengths[-1] * 1.4)
+                log_axis(panel, "x", at=lengths)
+            log_axis(panel, "y")
+            read += [f"{problem}, {block} {family}, T = {length}: {told(list(of_seeds.values()))}"
+                     for block, hits in by_block.items() for length, of_seeds in hits.items()]
+        for panel in axes[-2:]:
+            panel.set_xlabel("length T (log)")
+        figure.supylabel("steps to a tenth of chance (log)", fontsize=9)
+        head(figure, title)
+        legend(figure, look, [mark("x", "missed")], lines=True)
+    caption += (" A mark a seed, lines through medians; crosses above the dots missed within "
+                f"{count(budget)} steps.")
+    return Picture("long-range", title, f"Steps to the threshold by length. {joined(read, 40)}", caption, figure)
+
+
+def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, look: Mapping[str, Look]) -> None:
+    """One family's blocks side by side, misses above the budget."""
+    for turn, (block, hits) in enumerate(by_block.items()):
+        style = look[block]
+        shift = [length * math.exp(dodge(turn, len(by_block), 0.12)) for length in hits]
+        middles = [median(of_seeds.values()) for of_seeds in hits.values()]
+        panel.plot(shift, [step if math.isfinite(step) else math.nan for step in middles], color=style.colour,
+                   linestyle=style.dash, linewidth=1.2)
+        for x, of_seeds in zip(shift, hits.values(), strict=True):
+            for step in of_seeds.values():
+                hit = math.isfinite(step)
+                panel.plot(x, step if hit else MISSED * budget, color=style.colour,
+                           marker=style.marker if hit else "x", linestyle="none", markersize=4.5, alpha=0.8)

@@ -1,0 +1,113 @@
+"""The published networks that are counted: how each is built here, what it must hold, and what is printed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from highway_bench.cell import Cell
+from highway_bench.reproduce._base import Evidence
+
+RESNET, LONG, SHORT, VGG = "arXiv:1512.03385", "arXiv:1507.06228", "arXiv:1505.00387", "arXiv:1409.1556"
+COMPARISON = "R. Srivastava, 2025"
+ARITHMETIC = "arithmetic on the published layers"
+
+# Branches of pairs of convolutions with batch norm; GATE_PAIR is the counter-result's, with a gate of such a pair.
+NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
+GATE_PAIR: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Net:
+    """A published network: how it is built here, what it must hold by arithmetic, and what is printed of it.
+
+    ``parameters`` and ``multiply_adds`` are worked out by hand from the published layers, apart from this code;
+    ``printed`` is (metric, number, as it is printed, where).
+    """
+
+    name: str
+    block: str
+    family: str
+    depth: int
+    width: int
+    layout: str | None = None
+    dataset: str | None = None
+    block_options: Mapping[str, Any] = field(default_factory=dict)
+    family_options: Mapping[str, Any] = field(default_factory=dict)
+    parameters: int
+    multiply_adds: int | None = None
+    printed: tuple[str, float, str, str] | None = None
+    source: str = ARITHMETIC  # of ``parameters`` and ``multiply_adds``
+
+    @property
+    def evidence(self) -> Evidence:
+        """Of ``parameters`` and ``multiply_adds``."""
+        return Evidence.COMPUTED if self.source == ARITHMETIC else Evidence.PAPER
+
+    def cell(self) -> Cell:
+        return Cell(task="cost", block=self.block, block_options=self.block_options, family=self.family,
+                    family_options=self.family_options, depth=self.depth, width=self.width, nominal_width=self.width,
+                    match="width", dataset=self.dataset, recipe={"layout": self.layout} if self.layout else {})
+
+
+def vgg(layers: int, depth: int, parameters: int, multiply_adds: int, billions: float) -> Net:
+    printed = ("multiply_adds", billions * 1e9, f"{billions} billion", f"{RESNET}, §4.1")
+    return Net(name=f"VGG-{layers}", block="plain", family="conv", layout="vgg", depth=depth, width=64,
+               parameters=parameters, multiply_adds=multiply_adds, printed=printed)
+
+
+def imagenet(name: str, block: str, depth: int, option: str, parameters: int, multiply_adds: int,
+             billions: float | None) -> Net:
+    printed = None if billions is None else ("multiply_adds", billions * 1e9, f"{billions} billion",
+                                             f"{RESNET}, table 1")
+    return Net(name=name, block=block, family="conv-pair", family_options=NORMED, depth=depth, width=64,
+               layout="imagenet-resnet" if option == "A" else "imagenet-resnet-b", parameters=parameters,
+               multiply_adds=multiply_adds, printed=printed)
+
+
+def cifar(layers: int, parameters: int, multiply_adds: int, millions: float) -> Net:
+    printed = ("parameters", millions * 1e6, f"{millions} M", f"{RESNET}, table 6")
+    return Net(name=f"ResNet-{layers} (CIFAR)", block="residual", family="conv-pair", family_options=NORMED,
+               layout="cifar-resnet", depth=(layers - 2) // 2, width=16, parameters=parameters,
+               multiply_adds=multiply_adds, printed=printed)
+
+
+def conv_highway(width: int, parameters: int, thousands: int) -> Net:
+    return Net(name=f"conv highway, width {width}", block="highway", family="conv", layout="conv-highway", depth=8,
+               width=width, parameters=parameters,
+               printed=("parameters", 1e3 * thousands, f"{thousands}K", f"{LONG}, table 1"))
+
+
+def figure1(block: str, layers: int, width: int, parameters: int) -> Net:
+    return Net(name=f"Figure 1, {block}, {layers} layers", block=block, family="dense", depth=layers - 1, width=width,
+               dataset="mnist-5k", parameters=parameters)
+
+
+NETS: Sequence[Net] = (
+    vgg(16, 9, 138_357_544, 15_470_264_320, 15.3),
+    vgg(19, 12, 143_667_240, 19_632_062_464, 19.6),
+    imagenet("plain-34", "plain", 16, "A", 21_623_848, 3_644_493_824, 3.6),
+    imagenet("ResNet-34 A", "residual", 16, "A", 21_623_848, 3_644_493_824, 3.6),
+    imagenet("ResNet-34 B", "residual", 16, "B", 21_797_672, 3_663_761_408, None),
+    imagenet("ResNet-18 A", "residual", 8, "A", 11_515_688, 1_794_805_760, 1.8),
+    imagenet("ResNet-18 B", "residual", 8, "B", 11_689_512, 1_814_073_344, 1.8),
+    cifar(20, 269_722, 40_551_040, 0.27),
+    cifar(32, 464_154, 68_862_592, 0.46),
+    cifar(44, 658_586, 97_174_144, 0.66),
+    cifar(56, 853_018, 125_485_696, 0.85),
+    cifar(110, 1_727_962, 252_887_680, 1.7),
+    cifar(1202, 19_421_274, 2_829_238_912, 19.4),
+    Net(name="Highway-110 (CIFAR)", block="highway", family="conv-pair", family_options=GATE_PAIR, depth=54, width=14,
+        layout="cifar-resnet-b", block_options={"gate_bias": -6.0}, parameters=2_649_918, source=f"{COMPARISON}, log"),
+    conv_highway(16, 38_986, 39),
+    conv_highway(32, 151_690, 151),
+    Net(name="a highway layer of 50 units", block="highway", family="dense", depth=1, width=50, parameters=5_100),
+    Net(name="a plain layer of 71 units", block="plain", family="dense", depth=1, width=71, parameters=5_112),
+    *(figure1("highway", layers, 50, total) for layers, total in
+      ((10, 85_660), (20, 136_660), (50, 289_660), (100, 544_660))),
+    *(figure1("plain", layers, 71, total) for layers, total in
+      ((10, 102_463), (20, 153_583), (50, 306_943), (100, 562_543))),
+    Net(name="the lecture's network", block="highway", family="dense", layout="stemless", depth=20, width=784,
+        dataset="mnist-5k", parameters=24_625_450),
+)

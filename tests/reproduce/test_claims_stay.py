@@ -1,0 +1,34 @@
+"""Whatever did not end, the same claims are listed, and failures decide none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.report.frame import prepared
+from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.results.schema import row
+from highway_bench.tasks import tasks
+
+ASKED = {"thousand": Asked(), "gates": Asked(), "gate-bias": Asked(), "shortcuts": Asked(), "flops": Asked()}
+
+
+def failed(cells: Any) -> pd.DataFrame:
+    """As a run writes cells without values: a row for every metric of the task."""
+    return prepared(pd.DataFrame([
+        row(**cell.columns(), metric=metric.name, status="failed", time_utc="2026-01-01", machine="m",
+            digest=f"d{place}")
+        for place, cell in enumerate(cells) for metric in tasks.get(cell.task).metrics]))
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_failures_keep_every_claim_and_decide_none(name: str) -> None:
+    study, asked = reproductions.get(name), ASKED[name]
+    cells = study.cells(asked)
+    every = study.outcome(failed(cells), asked).findings
+    assert {one.verdict for one in every} == {Verdict.NOT_TESTABLE}
+    for left in (cells[0], cells[-1]):
+        rows = failed([cell for cell in cells if cell != left])
+        assert [one.published for one in study.outcome(rows, asked).findings] == [one.published for one in every]
