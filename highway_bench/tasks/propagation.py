@@ -14,98 +14,31 @@ profiles ask for float64: deep stacks reach sizes that float32 does not hold, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from highway_bench.cell import Cell
-from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.families._parts import FusedMaps, Maps
 from highway_bench.measure.decay import depth_scale
 from highway_bench.measure.gates import GateState, gate_state
 from highway_bench.measure.jacobian import gains, jacobian, line_gradients, neighbour_correlation, spectrum
-from highway_bench.measure.signal import FACTOR, Layer, Profile, departure, profile, weights
+from highway_bench.measure.signal import FACTOR, Layer, departure, weights
 from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
 from highway_bench.results.schema import Status
 from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
-from highway_bench.tasks._network import (
-    budget_mismatch,
-    cell_device,
-    cell_dtype,
-    cell_family,
-    cell_network,
-    count_parameters,
-    dataset_options,
-)
-from highway_bench.tasks._training import Training, loss_of, placed, recipe_from
+from highway_bench.tasks._network import budget_mismatch, cell_family, cell_network, count_parameters
+from highway_bench.tasks._probe import Probe, data_batch, example_batch, multiply_weights, training_of
+from highway_bench.tasks._training import Training
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole
 LINE = 32  # points on the line between two inputs
 PROBE_SEED = 500_000  # plus the cell's: inputs must not repeat the numbers that the weights were drawn from
-
-Loss = Callable[[], Tensor]
-
-
-@dataclass
-class Probe:
-    """A network at its start, and one batch to send through it. ``step`` is one recorded pass, both ways."""
-
-    network: nn.Module
-    stack: Stack
-    layers: list[Layer]
-    inputs: Tensor
-    loss: Loss
-    params: int
-    generator: torch.Generator
-    training: Training | None = None
-    flops_per_item: float | None = None
-
-    @property
-    def items(self) -> int:
-        return len(self.inputs)
-
-    def step(self) -> None:
-        self.profile()
-
-    def restore(self) -> None:
-        """Nothing: a pass changes no weight."""
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-    def profile(self) -> Profile:
-        """Sizes by layer of one pass."""
-        return profile(self.layers, self.loss, self.items)
-
-    def stream(self) -> Tensor:
-        """x₀: what enters the stack."""
-        if self.network is self.stack:
-            return self.inputs
-        seen: list[Tensor] = []
-        hook = self.stack.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
-        with hook, torch.no_grad():
-            self.network(self.inputs)
-        return seen[0]
-
-    def through(self, x: Tensor) -> Tensor:
-        """x_L for x₀ = ``x``: what the last layer gives or, where that is not the stream itself, the stack's end."""
-        state = self.stack.enter(x)
-        for join in self.stack.joins:
-            state = join(state)
-        y: Tensor = state if isinstance(state, Tensor) and state.shape == x.shape else self.stack.leave(state)
-        return y
-
-    def gated(self) -> list[list[nn.Module]]:
-        """The gated maps of each layer."""
-        return [[part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
-                for layer in self.layers]
-
 
 @register_task
 class Propagation(Task[Probe]):
@@ -181,37 +114,6 @@ def gain_of(cell: Cell) -> float:
     if not isinstance(gain, int | float) or isinstance(gain, bool) or not 0 < gain < math.inf:
         raise BadInput(f"a gain is a number above 0, not {gain!r}")
     return float(gain)
-
-
-@torch.no_grad()
-def multiply_weights(layers: Iterable[Layer], gain: float) -> None:
-    """Multiply every weight matrix and kernel of ``layers`` in place; biases and norms' gains stay."""
-    for layer in layers:
-        for weight in weights(layer):
-            weight.mul_(gain)
-
-
-def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) -> tuple[Tensor, Loss]:
-    """A standard-normal input of the bare stack, and the sum of its outputs under standard-normal weights."""
-    example = cell_family(cell).example(cell.batch_size, cell.width, seq_len=cell.seq_len, generator=generator)
-    inputs = example.to(cell_device(cell), cell_dtype(cell))
-    cotangent = torch.randn(example.shape, generator=generator).to(inputs)
-    return inputs, lambda: (network(inputs) * cotangent).sum()
-
-
-def training_of(cell: Cell, name: str, network: nn.Module) -> Training:
-    """The training that the recipe asks for on the data set called ``name``, ready to start."""
-    dataset = make_dataset(name, **dataset_options(cell))
-    recipe = recipe_from({word: value for word, value in cell.recipe.items() if word != "gain"})
-    train = dataset.load(seed=cell.seed).train
-    return Training(network, train, dataset.target_kind, recipe, cell.batch_size, cell.seed)
-
-
-def data_batch(training: Training, generator: torch.Generator) -> tuple[Tensor, Loss]:
-    """One batch of the training data, and its loss."""
-    chosen = torch.randperm(len(training.train.inputs), generator=generator)[: training.batch_size]
-    inputs, targets = (placed(part[chosen], training.device, training.dtype) for part in training.train)
-    return inputs, lambda: loss_of(training.network(inputs), targets, training.target_kind)
 
 
 def passing(work: Probe) -> Iterator[Measurement]:

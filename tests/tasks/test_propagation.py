@@ -16,7 +16,8 @@ from highway_bench.errors import BadInput
 from highway_bench.families import families
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks.propagation import Probe, places
+from highway_bench.tasks._probe import Probe
+from highway_bench.tasks.propagation import places
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("propagation")

@@ -1,0 +1,105 @@
+"""Probe: a network at its start, and the one batch that propagation sends through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.families._parts import FusedMaps, Maps
+from highway_bench.measure.signal import Layer, Profile, profile, weights
+from highway_bench.network import Stack
+from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, dataset_options
+from highway_bench.tasks._training import Training, loss_of, placed, recipe_from
+
+Loss = Callable[[], Tensor]
+
+
+@dataclass
+class Probe:
+    """A network at its start, and one batch to send through it. ``step`` is one recorded pass, both ways."""
+
+    network: nn.Module
+    stack: Stack
+    layers: list[Layer]
+    inputs: Tensor
+    loss: Loss
+    params: int
+    generator: torch.Generator
+    training: Training | None = None
+    flops_per_item: float | None = None
+
+    @property
+    def items(self) -> int:
+        return len(self.inputs)
+
+    def step(self) -> None:
+        self.profile()
+
+    def restore(self) -> None:
+        """Nothing: a pass changes no weight."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def profile(self) -> Profile:
+        """Sizes by layer of one pass."""
+        return profile(self.layers, self.loss, self.items)
+
+    def stream(self) -> Tensor:
+        """x₀: what enters the stack."""
+        if self.network is self.stack:
+            return self.inputs
+        seen: list[Tensor] = []
+        hook = self.stack.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+        with hook, torch.no_grad():
+            self.network(self.inputs)
+        return seen[0]
+
+    def through(self, x: Tensor) -> Tensor:
+        """x_L for x₀ = ``x``: what the last layer gives or, where that is not the stream itself, the stack's end."""
+        state = self.stack.enter(x)
+        for join in self.stack.joins:
+            state = join(state)
+        y: Tensor = state if isinstance(state, Tensor) and state.shape == x.shape else self.stack.leave(state)
+        return y
+
+    def gated(self) -> list[list[nn.Module]]:
+        """The gated maps of each layer."""
+        return [[part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
+                for layer in self.layers]
+
+
+@torch.no_grad()
+def multiply_weights(layers: Iterable[Layer], gain: float) -> None:
+    """Multiply every weight matrix and kernel of ``layers`` in place; biases and norms' gains stay."""
+    for layer in layers:
+        for weight in weights(layer):
+            weight.mul_(gain)
+
+
+def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) -> tuple[Tensor, Loss]:
+    """A standard-normal input of the bare stack, and the sum of its outputs under standard-normal weights."""
+    example = cell_family(cell).example(cell.batch_size, cell.width, seq_len=cell.seq_len, generator=generator)
+    inputs = example.to(cell_device(cell), cell_dtype(cell))
+    cotangent = torch.randn(example.shape, generator=generator).to(inputs)
+    return inputs, lambda: (network(inputs) * cotangent).sum()
+
+
+def training_of(cell: Cell, name: str, network: nn.Module) -> Training:
+    """The training that the recipe asks for on the data set called ``name``, ready to start."""
+    dataset = make_dataset(name, **dataset_options(cell))
+    recipe = recipe_from({word: value for word, value in cell.recipe.items() if word != "gain"})
+    train = dataset.load(seed=cell.seed).train
+    return Training(network, train, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+
+
+def data_batch(training: Training, generator: torch.Generator) -> tuple[Tensor, Loss]:
+    """One batch of the training data, and its loss."""
+    chosen = torch.randperm(len(training.train.inputs), generator=generator)[: training.batch_size]
+    inputs, targets = (placed(part[chosen], training.device, training.dtype) for part in training.train)
+    return inputs, lambda: loss_of(training.network(inputs), targets, training.target_kind)
