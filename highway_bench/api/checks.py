@@ -9,9 +9,10 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.run.profiles import PROFILES, Profile
+from highway_bench.search.recipe import Recipe
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import dataset_options
-from highway_bench.tasks._training import Recipe, recipe_from
+from highway_bench.tasks._recipe import recipe_from
 from highway_bench.tasks.propagation import gain_of
 
 

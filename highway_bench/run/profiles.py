@@ -118,9 +118,8 @@ def climbing(grid: Grid) -> Grid:
 def short_curve(*, steps: int, **grid: Any) -> Grid:
     """One short loss curve a combination: shows that it learns, and is too short for a verdict."""
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1, "verdict": False}
-    return Grid(**{"task": "trainability", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses":
-    OUTCOMES,
-                   **grid})
+    return Grid(**{"task": "trainability", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe,
+                   "statuses": OUTCOMES, **grid})
 
 
 def look(*, steps: int, **grid: Any) -> Grid:

@@ -24,8 +24,8 @@ from highway_bench.measure.activity import Activity, ExampleSparsity, sparsity
 from highway_bench.measure.lesion import carried_path, cut_out
 from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
+from highway_bench.search.answers import evaluate
 from highway_bench.tasks._base import Measurement, Metric, Task, register_task
-from highway_bench.tasks._training import evaluate
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 
 TRAINING = Trainability()

@@ -30,10 +30,10 @@ from highway_bench.measure.signal import FACTOR, Layer, departure, weights
 from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
 from highway_bench.results.schema import Status
+from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
 from highway_bench.tasks._network import budget_mismatch, cell_family, cell_network, count_parameters
 from highway_bench.tasks._probe import Probe, data_batch, example_batch, multiply_weights, training_of
-from highway_bench.tasks._training import Training
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole

@@ -22,8 +22,10 @@ from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
+from highway_bench.search.answers import evaluate, mistakes
 from highway_bench.search.checkpoint import Checkpoint, Kept
 from highway_bench.search.population import NotStackable, Population
+from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
 from highway_bench.tasks._ladder import check_rung, rung_below
 from highway_bench.tasks._network import (
@@ -34,12 +36,13 @@ from highway_bench.tasks._network import (
     count_parameters,
     dataset_options,
 )
+from highway_bench.tasks._recipe import recipe_from
 from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.tasks._together import at_once, most_together, shape, stacks
-from highway_bench.tasks._training import EVALUATE_AT_MOST, Training, evaluate, mistakes, recipe_from
 
 TAIL = 0.05  # share of the run whose mean loss is its final loss
 CURVE_POINTS = 50
+EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
 
 

@@ -132,6 +132,7 @@ def training(
     rate: float,
     steps: int | None = None,
     step_seconds: float = 1e-3,
+    together: int = 1,
     curve: bool = False,
 ) -> list[Row]:
     """The rows of a training run: it succeeds where its loss is at most 0.23, and diverges where it has none."""
@@ -147,6 +148,7 @@ def training(
         metric(base, "steps_to_threshold", reached, "step"),
         metric(base, "seconds_to_threshold", reached * step_seconds if reached else None, "s"),
         metric(base, "step_seconds", step_seconds, "s"),
+        metric(base, "together", together, "1", ""),
         metric(base, "rate", rate, "1", ""),
     ]
     if loss is not None:

@@ -33,8 +33,9 @@ Make = dict[str, Callable[..., Any]]
 PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0]
 
 
-def ladder(make: Make, losses: dict[tuple[str, int], list[float | None]], **values: Any) -> pd.DataFrame:
-    """Runs with these final losses, one a seed."""
+def ladder(make: Make, losses: dict[tuple[str, int], list[float | None]], *, together: int = 1,
+           **values: Any) -> pd.DataFrame:
+    """Runs with these final losses, one a seed, this many of them trained as one."""
     recipe = make["ladder"] | values.pop("recipe", {})
     rows = []
     for (block, depth), found in losses.items():
@@ -42,7 +43,8 @@ def ladder(make: Make, losses: dict[tuple[str, int], list[float | None]], **valu
             base = make["cell"](
                 "trainability", block, "dense", depth, dataset="digits", recipe=recipe, seed=seed, **values
             )
-            rows += make["training"](base, loss, rate=0.1, steps=100 + 10 * seed, step_seconds=0.002)
+            rows += make["training"](base, loss, rate=0.1, steps=100 + 10 * seed, step_seconds=0.002,
+                                     together=together)
     return make["frame"](rows)
 
 
@@ -111,6 +113,15 @@ def test_success_losses_and_times_over_seeds(make: Make) -> None:
     assert row["steps_to_threshold"] == 120  # 100, 110, 120, 130 and never
     assert row["seconds_to_threshold"] == pytest.approx(0.24)
     assert row["seeds"] == [0, 1, 2, 3, 4]
+
+
+def test_the_seconds_of_networks_trained_together_are_no_networks_seconds(make: Make) -> None:
+    frame = ladder(make, {("highway", 10): [0.1] * 5, ("plain", 10): [2.0] * 5}, together=5)
+    row = of(trainability_table(frame), block="highway")
+    assert math.isnan(row["step_seconds"])
+    assert math.isnan(row["seconds_to_threshold"])
+    assert row["steps_to_threshold"] == 120
+    assert of(trainability_table(frame), block="plain")["seconds_to_threshold"] == math.inf  # reached by none
 
 
 def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval(make: Make) -> None:

@@ -16,8 +16,8 @@ from highway_bench.families._parts import FusedMaps
 from highway_bench.measure.activity import ExampleSparsity
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
+from highway_bench.search.answers import evaluate
 from highway_bench.tasks import Measurement, tasks
-from highway_bench.tasks._training import evaluate
 from highway_bench.tasks.gates import Look, gate_biases, gates_of, joins_of, lesions
 from highway_bench.tasks.trainability import SEARCH_SEED
 

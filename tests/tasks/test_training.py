@@ -14,7 +14,7 @@ from highway_bench.errors import BadInput
 from highway_bench.search.answers import evaluate, loss_of
 from highway_bench.search.recipe import Recipe
 from highway_bench.search.training import Training
-from highway_bench.tasks._training import recipe_from
+from highway_bench.tasks._recipe import recipe_from
 
 
 def training(items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None,

@@ -137,7 +137,7 @@ def _cost(block: str, by_block: dict[str, dict[str, Any]], timed: pd.DataFrame, 
         other = [paired[name] for name in alike_in] != [contest[name] for name in alike_in]
         at = f" at {size_text(math.nan, paired['nominal_width'], paired['batch_size'])}" if other else ""
         parts.append(f"takes {three(paired['ratio'])} {interval} times plain's {paired['phase']} step{at}")
-    elif plain is not None and plain["step_seconds"] > 0:
+    elif plain is not None and plain["step_seconds"] > 0 and own["step_seconds"] > 0:
         parts.append(f"takes {three(own['step_seconds'] / plain['step_seconds'])} times plain's training step")
     return f"; it {' and '.join(parts)}" if parts else ""
 

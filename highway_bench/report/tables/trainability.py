@@ -26,6 +26,7 @@ METRICS = (
     "test_accuracy",
     "rate",
     "step_seconds",
+    "together",
 )
 PROVISIONAL: Final = 5
 """Seeds from which a verdict is given at all, as a provisional one."""
@@ -53,7 +54,8 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
     Wilson interval ``rate_low``, ``rate_high``; ``diverged``, ``stalled`` and ``unfinished`` runs; ``verdict`` and
     ``provisional``; ``final_loss`` with ``loss_low``, ``loss_high`` (geometric mean and 95 % t interval of log10 over
     seeds; where a run diverged the median with it as infinite, without interval); medians over seeds, a miss being
-    infinite, of ``steps_to_threshold`` and ``seconds_to_threshold``; medians of ``rate`` and ``step_seconds``; means
+    infinite, of ``steps_to_threshold`` and ``seconds_to_threshold``; medians of ``rate`` and ``step_seconds``,
+    seconds being none where networks were trained together, for a stack's are not a network's; means
     of ``train_accuracy``, ``test_loss``, ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``, whether the
     rate was tuned and is the largest or smallest of those tried, so that a better one may lie outside.
     """
@@ -74,7 +76,7 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
         "skipped",
         "verdict",
         "provisional",
-        *(name for name in METRICS if name != "success"),
+        *(name for name in METRICS if name not in ("success", "together")),
         "loss_low",
         "loss_high",
         "seeds",
@@ -139,6 +141,10 @@ def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         record[name] = _middle([math.inf if math.isnan(cell[name]) else cell[name] for cell in ran])
     for name in ("rate", "step_seconds"):
         record[name] = _middle([cell[name] for cell in ran if not math.isnan(cell[name])])
+    if any(cell["together"] > 1 for cell in ran):
+        record["step_seconds"] = math.nan
+        if math.isfinite(record["seconds_to_threshold"]):  # that none reached it holds for a stack as well
+            record["seconds_to_threshold"] = math.nan
     for name in ("train_accuracy", "test_loss", "test_accuracy"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan

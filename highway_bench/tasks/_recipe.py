@@ -1,4 +1,4 @@
-"""What the tasks take of training: the recipe that a cell holds, and the modules of ``search`` that follow it."""
+"""The training half of a cell's recipe: which of its words are the training's own."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from typing import Any
 
 from highway_bench.data._base import check_count
 from highway_bench.errors import BadInput
-from highway_bench.search.answers import Answers, evaluate, loss_of, mistakes, place_of, placed
 from highway_bench.search.recipe import Recipe
-from highway_bench.search.training import Training
-
-__all__ = ["BESIDE", "EVALUATE_AT_MOST", "Answers", "Recipe", "Training", "evaluate", "loss_of", "mistakes",
-           "place_of", "placed", "recipe_from"]
 
 # Words of a cell's recipe that are not the training's own
 BESIDE = frozenset({"rates", "threshold", "verdict", "dataset", "layout", "evaluate", "mistakes", "together", "search",
                     "ladder"})
-EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 
 
 def recipe_from(options: dict[str, Any]) -> Recipe:
