@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from highway_bench.errors import BadInput
 from highway_bench.families._base import Transform, register_family
 from highway_bench.families._init import init_map_
+from highway_bench.families._padding import ReadsLengths
 from highway_bench.families._site import Site
 
 
-class SelfAttention(nn.Module):
-    """softmax(QKᵀ/√(width/heads)) V by head, then the output map; (batch, steps, in) → (batch, steps, width)."""
+class SelfAttention(ReadsLengths):
+    """softmax(QKᵀ/√(width/heads)) V by head, then the output map; (batch, steps, in) → (batch, steps, width).
+
+    Where a network tells the items' ``lengths``, no step looks at padding.
+    """
 
     def __init__(self, inputs: int, width: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -26,7 +31,10 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         by_head = self.inward(x).unflatten(-1, (3, self.heads, -1)).transpose(-4, -2)  # (…, heads, 3, steps, d/heads)
         query, key, value = by_head.unbind(-3)
-        mixed = scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+        seen = None  # causal steps see nothing after them, and padding stands at the end
+        if self.lengths is not None and not self.causal:
+            seen = (torch.arange(x.shape[-2]) < self.lengths[:, None, None, None]).to(x.device)  # (batch, 1, 1, steps)
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, is_causal=self.causal)
         out: Tensor = self.outward(mixed.transpose(-3, -2).flatten(-2))
         return out
 

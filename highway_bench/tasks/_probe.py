@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
@@ -82,6 +83,20 @@ def multiply_weights(layers: Iterable[Layer], gain: float) -> None:
     for layer in layers:
         for weight in weights(layer):
             weight.mul_(gain)
+
+
+@torch.no_grad()
+def take_batch_statistics(network: nn.Module, inputs: Tensor) -> None:
+    """Make batch norms' running statistics those of ``inputs``: evaluation mode then shows the start as training sees
+    it, where they would divide by one otherwise."""
+    norms = [part for part in network.modules() if isinstance(part, _BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    if norms:
+        network(inputs)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
 
 
 def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) -> tuple[Tensor, Loss]:

@@ -33,7 +33,14 @@ from highway_bench.results.schema import Status
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
 from highway_bench.tasks._network import budget_mismatch, cell_family, cell_network, count_parameters
-from highway_bench.tasks._probe import Probe, data_batch, example_batch, multiply_weights, training_of
+from highway_bench.tasks._probe import (
+    Probe,
+    data_batch,
+    example_batch,
+    multiply_weights,
+    take_batch_statistics,
+    training_of,
+)
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole
@@ -158,9 +165,10 @@ def opening(states: Sequence[GateState], layer: int | None = None) -> Iterator[M
 def stretching(work: Probe) -> Iterator[Measurement]:
     """What the layers do to small changes: the Jacobian dx_L/dx₀, and gradients along the line between two inputs.
 
-    In evaluation mode, for both need a batch's items to be kept apart.
+    In evaluation mode, for both need a batch's items to be kept apart; batch norms divide by this batch's statistics.
     """
     x = work.stream()
+    take_batch_statistics(work.network, work.inputs)
     work.network.eval()
     if x[0].numel() <= EXACT:
         yield from whole_jacobian(jacobian(work.through, x[:1]))

@@ -1,4 +1,4 @@
-"""Padding stays out of what a network says of a text: the faulty way lets the backward direction read it first."""
+"""Padding stays out of what a network says of a text: no backward direction reads it first, no step attends to it."""
 
 from __future__ import annotations
 
@@ -26,24 +26,29 @@ def texts(steps: int) -> Tensor:
     return rows
 
 
-def network(block: str, depth: int = 2) -> Network:
-    body = build(block, "bilstm", width=8, depth=depth, seed=1)
+MIXING = [("bilstm", {}), ("attention", {}), ("attention", {"causal": True}), ("transformer", {})]
+
+
+def network(block: str, family: str = "bilstm", options: dict[str, bool] | None = None) -> Network:
+    body = build(block, family, width=8, depth=2, family_options=options, seed=1)
     stem = nn.Embedding(VOCABULARY, 8, padding_idx=0)
     return Network(stem, body, nn.Linear(8, 2), pool_steps=True, padded=True).double()
 
 
+@pytest.mark.parametrize(("family", "options"), MIXING)
 @pytest.mark.parametrize("block", blocks.names())
-def test_answers_do_not_hang_on_how_far_a_text_is_padded(block: str) -> None:
-    net = network(block)
+def test_answers_do_not_hang_on_how_far_a_text_is_padded(block: str, family: str, options: dict[str, bool]) -> None:
+    net = network(block, family, options)
     wide, narrow = net(texts(9)), net(texts(5))
     torch.testing.assert_close(wide, narrow, rtol=1e-12, atol=1e-12)
     alone = net(texts(9)[2:, :1])
     torch.testing.assert_close(wide[2:], alone, rtol=1e-12, atol=1e-12)
 
 
-def test_left_to_itself_the_backward_direction_reads_the_padding() -> None:
+@pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
+def test_left_to_itself_a_layer_reads_the_padding(family: str) -> None:
     """Without the lengths the same test fails: what is tested above is no accident."""
-    net = network("plain")
+    net = network("plain", family)
     net.readers = []
     assert not torch.allclose(net(texts(9)), net(texts(5)), atol=1e-6)
 

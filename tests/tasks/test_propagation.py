@@ -16,7 +16,7 @@ from highway_bench.errors import BadInput
 from highway_bench.families import families
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks._probe import Probe
+from highway_bench.tasks._probe import Probe, take_batch_statistics
 from highway_bench.tasks.propagation import places
 
 MakeCell = Callable[..., Cell]
@@ -198,6 +198,15 @@ def test_weights_and_random_numbers_stay_as_they_were(start: MakeCell) -> None:
     assert all(a.equal(b) for a, b in zip(before, work.network.parameters(), strict=True))
     assert state.equal(torch.random.get_rng_state())
     assert all(not part._forward_hooks and not part._forward_pre_hooks for part in work.network.modules())
+
+
+def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it(start: MakeCell) -> None:
+    options = {"norm_kind": "batch"}
+    work = TASK.prepare(start("pre-norm", "conv", width=4, depth=6, family_options=options))
+    trained = work.through(work.stream())
+    take_batch_statistics(work.network, work.inputs)
+    work.network.eval()
+    torch.testing.assert_close(work.through(work.stream()), trained, rtol=0.02, atol=0.02)  # n − 1 for n
 
 
 def test_a_transformer_layer_is_one_layer(start: MakeCell) -> None:

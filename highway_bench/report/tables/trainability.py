@@ -55,7 +55,7 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
     ``provisional``; ``final_loss`` with ``loss_low``, ``loss_high`` (geometric mean and 95 % t interval of log10 over
     seeds; where a run diverged the median with it as infinite, without interval); medians over seeds, a miss being
     infinite, of ``steps_to_threshold`` and ``seconds_to_threshold``; medians of ``rate`` and ``step_seconds``,
-    seconds being none where networks were trained together, for a stack's are not a network's; means
+    seconds being none where networks were trained together, for a share of a stack's are not a network's own; means
     of ``train_accuracy``, ``test_loss``, ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``, whether the
     rate was tuned and is the largest or smallest of those tried, so that a better one may lie outside.
     """
