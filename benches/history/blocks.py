@@ -75,7 +75,7 @@ def door() -> ModuleType:
     try:
         found = importlib.import_module("highway_bench.door")
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "highway_bench":
+        if error.name not in ("highway_bench", "highway_bench.door"):
             raise
         raise Lacking("this commit predates the history's door") from error
     torch = sys.modules.get("torch")
@@ -103,9 +103,10 @@ def sizes(family: str) -> dict[str, Any]:
 
 
 def lacking(error: Exception) -> bool:
-    """Whether ``error`` says that the commit does not have the cell: an unknown name or field, or a skipped pair."""
-    unknown_field = isinstance(error, TypeError) and "unexpected keyword argument" in str(error)
-    return unknown_field or isinstance(error, KeyError | NotImplementedError) or type(error).__name__ == "Skip"
+    """Whether ``error`` says that the commit does not have the cell: an unknown name or field of a cell, or a skipped
+    pair. By name, for the classes are the measured commit's; any other error is a failure."""
+    unknown_field = isinstance(error, TypeError) and str(error).startswith("Cell.__init__() got an unexpected keyword")
+    return unknown_field or type(error).__name__ in ("UnknownName", "Skip")
 
 
 class Steps:
@@ -142,20 +143,21 @@ def measure_commit() -> dict[Key, list[float] | str]:
     times, recipe = (2, {"seconds": 0.03, "samples": 4}) if QUICK else (3, {"seconds": 0.1, "samples": 10})
     for _ in range(times):  # whole passes: how far they differ is the noise, A against A
         for block, family, depth in cells:
-            values = attempt(module, found, "slowdown", "throughput", block, family, depth, phase="forward-backward",
+            values = attempt(module, found, ["slowdown"], "throughput", block, family, depth, phase="forward-backward",
                              recipe=recipe, **sizes(family))
             keep(found, ("slowdown", block, family, depth), values.get("slowdown"))
     for block, family, depth in cells:
         if not QUICK or depth <= QUICK_MEMORY:
-            values = attempt(module, found, "peak_bytes", "memory", block, family, depth, phase="train-step",
-                             **sizes(family))
+            values = attempt(module, found, ["peak_bytes", "saved_bytes"], "memory", block, family, depth,
+                             phase="train-step", **sizes(family))
             keep(found, ("peak_bytes", block, family, depth), values.get("peak"))
             keep(found, ("saved_bytes", block, family, depth), values.get("saved_activations"))
     for block, family, depth in cells:
         if depth in DEPTHS and block in CORE and family == "dense" and (not QUICK or depth <= QUICK_TRAINED):
             for seed in range(SEEDS):
-                values = attempt(module, found, "log_loss", "trainability", block, family, depth, nominal_width=32,
-                                 batch_size=50, dataset="digits", recipe=RECIPE, seed=seed, device=device())
+                values = attempt(module, found, ["log_loss", "steps_to_threshold"], "trainability", block, family,
+                                 depth, nominal_width=32, batch_size=50, dataset="digits", recipe=RECIPE, seed=seed,
+                                 device=device())
                 if values:
                     reached = values.get("steps_to_threshold")
                     keep(found, ("log_loss", block, family, depth), log_loss(values.get("final_loss")))
@@ -166,14 +168,15 @@ def measure_commit() -> dict[Key, list[float] | str]:
 measure_commit.timeout = 3600  # type: ignore[attr-defined]
 
 
-def attempt(module: ModuleType, found: dict[Key, list[float] | str], series: str, task: str, block: str, family: str,
-            depth: int, **fields: Any) -> dict[str, float | None]:
-    """The metrics of a cell, none where the commit lacks it; any other error is kept, for that series to fail with."""
+def attempt(module: ModuleType, found: dict[Key, list[float] | str], names: list[str], task: str, block: str,
+            family: str, depth: int, **fields: Any) -> dict[str, float | None]:
+    """The metrics of a cell, none where the commit lacks it; any other error is kept, for these series to fail with."""
     try:
         values: dict[str, float | None] = module.measured(task, block, family, depth, **fields)
     except Exception as error:
         if not lacking(error):
-            found[series, block, family, depth] = f"{type(error).__name__}: {error}"
+            for series in names:
+                found[series, block, family, depth] = f"{type(error).__name__}: {error}"
         return {}
     return values
 

@@ -1,8 +1,8 @@
 """The command line: one command a file, each a thin door to the Python API. Importing it, and ``--help``, take neither
 torch nor pandas: commands import what they need when they are called.
 
-Exit status: 0 fine, outcomes included; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; 130
-interrupted.
+Exit status: 0 fine, outcomes included; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; 4 asv
+went wrong; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ app = typer.Typer(
     cls=Door, name="highway-bench", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 fine; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; "
-           "130 interrupted. Example: highway-bench run --profile smoke",
+           "4 asv went wrong; 130 interrupted. Example: highway-bench run --profile smoke",
 )
 
 

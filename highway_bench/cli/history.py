@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Root = Annotated[Path, typer.Option(help="The checkout.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]
 MachineName = Annotated[str | None, typer.Option(
-    "--machine", help="This machine's name in the history; by default its GPU's or CPU's.")]
+    "--machine", envvar="HIGHWAY_BENCH_MACHINE",
+    help="This machine's name in the history; by default its GPU's or CPU's.")]
 Quick = Annotated[bool, typer.Option("--quick/--full", help="The cheap values alone, or all of them.")]
 
 
@@ -49,11 +50,14 @@ def run(
     """
     from highway_bench.errors import BadInput
     from highway_bench.history import Layout
+    from highway_bench.history.git import has_git, is_dirty
     from highway_bench.history.measure import measure_here, measure_range, this_machine
 
     if span and (commit or out):
         raise BadInput("--commit and --out are for this checkout's own point: leave the range away")
     layout = Layout.of(root)
+    if out and has_git(layout.root) and is_dirty(layout.root):
+        raise BadInput("uncommitted changes: what --out writes would pass for HEAD's point elsewhere")
     here = this_machine(device, machine)
     if span:
         measured = measure_range(layout, here, span, quick=quick, again=again)
@@ -66,8 +70,9 @@ def tell(measured: Measured) -> None:
     """Say what a run gave; raises where benchmarks failed."""
     for line in [*measured.lines, *measured.without]:
         typer.echo(line)
-    points = sum(len(result.points()) for result in measured.results.values())
-    typer.echo(f"{measured.machine}: {len(measured.results)} commits, {points:,} values, in {measured.folder}")
+    points = sum(len(result.points) for result in measured.results.values())
+    commits = "1 commit" if len(measured.results) == 1 else f"{len(measured.results)} commits"
+    typer.echo(f"{measured.machine}: {commits}, {points:,} values, in {measured.folder}")
     if measured.dirty:
         typer.echo("uncommitted changes: this point is shown on the pages, and not recorded")
     if measured.failed:
@@ -103,7 +108,8 @@ def import_folder(
     layout = Layout.of(root)
     for path in import_results(layout, folder, commit):
         typer.echo(str(path.relative_to(layout.root)))
-    merge_recorded(layout)
+    for line in merge_recorded(layout):
+        typer.echo(line)
     discover(layout)  # the list of benchmarks, which decides what is shown
 
 
@@ -121,7 +127,6 @@ def publish(root: Root = Path(".")) -> None:
 def gate(
     window: Annotated[int, typer.Option(help="Measured commits of a machine that count as recent.")] = 10,
     confirm: Annotated[bool, typer.Option(help="Measure again what seems to have regressed here.")] = True,
-    quick: Quick = True,
     device: Device = None,
     machine: MachineName = None,
     json: AsJson = False,
@@ -129,7 +134,8 @@ def gate(
 ) -> None:
     """Fail if something regressed in recent commits, on any machine, and say what and since when.
 
-    Status 0 clean, 1 regression, 2 bad input, 3 nothing measured at HEAD, 4 asv went wrong.
+    Status 0 clean, 1 a regression or a series that failed at HEAD, 2 bad input, 3 nothing measured at HEAD, 4 asv went
+    wrong.
     """
     from dataclasses import asdict
 
@@ -138,14 +144,13 @@ def gate(
     from highway_bench.history.measure import this_machine
 
     layout = Layout.of(root)
-    verdict = judge(layout, this_machine(device, machine) if confirm else None, window=window, confirm=confirm,
-                    quick=quick)
+    verdict = judge(layout, this_machine(device, machine) if confirm else None, window=window)
     if json:
         print_json(asdict(verdict))
     else:
         show(verdict)
-    if verdict.regressions:
-        raise Regressed(f"{len(verdict.regressions)} series regressed")
+    if verdict.regressions or verdict.lost:
+        raise Regressed(f"{len(verdict.regressions)} series regressed, {len(verdict.lost)} without a value at HEAD")
 
 
 def show(verdict: Verdict) -> None:
@@ -159,7 +164,10 @@ def show(verdict: Verdict) -> None:
             print_table(title, heads, [[one.series, one.machine, f"{one.before:.4g}", f"{one.after:.4g}", one.change,
                                         f"{one.tolerated:.3g}", one.commit[:8], one.good[:8], one.remark]
                                        for one in rows])
-    if not verdict.regressions:
+    if verdict.lost:
+        print_table("Without a value at HEAD", ["series", "machine", "reason"],
+                    [[one.series, one.machine, one.reason] for one in verdict.lost])
+    if not verdict.regressions and not verdict.lost:
         typer.echo(f"no regression in {verdict.series:,} series of {', '.join(verdict.machines)}")
 
 

@@ -20,9 +20,11 @@ def report(
 
     Nothing is measured.
     """
+    from highway_bench.history.publish import HTML, link_report
     from highway_bench.report import write_report
 
     written = write_report(store, out)
+    link_report(out.parent / HTML)
     if json:
         print_json({"page": str(written.page), "figures": [str(path) for path in written.figures]})
     else:

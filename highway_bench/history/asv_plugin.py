@@ -11,7 +11,6 @@ import hashlib
 import os
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +19,11 @@ from asv.environment import ExistingEnvironment
 from asv.plugins.virtualenv import Virtualenv
 from asv.repo import NoRepository
 
-HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+from highway_bench.history.environment import HERE, requirements, series_name
+
 COMMIT = "HIGHWAY_BENCH_HISTORY_COMMIT"
 TIME = "HIGHWAY_BENCH_HISTORY_TIME"
 ROOT = "HIGHWAY_BENCH_HISTORY_ROOT"
-
-
-def requirements() -> dict[str, str]:
-    """torch's version without patch release and build: what both environments say they measured with."""
-    try:
-        return {"torch": ".".join(version("torch").split("+")[0].split(".")[:2])}
-    except PackageNotFoundError:
-        return {}
-
-
-def series_name() -> str:
-    """The name of both environments, and so of their result files: measured again, a commit's point is replaced."""
-    return "-".join([f"py{HERE}", *(name + number for name, number in requirements().items())])
 
 
 class Current(ExistingEnvironment):  # type: ignore[misc]

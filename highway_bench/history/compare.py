@@ -14,9 +14,10 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
@@ -77,7 +78,8 @@ class Worker:
     def close(self) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):  # it died with a question unread
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait(timeout=30)
 
@@ -86,8 +88,9 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[tuple[str, 
             device: str = "cpu") -> Iterator[Compared]:
     """Compare two commits over ``cells`` (block, family, depth), one result a cell as it is there.
 
-    Cells that one of the commits lacks are left out; raises ``NothingMeasured`` where no cell is left, ``BadInput``
-    for commits that do not exist, are the same, or have no package.
+    A commit may be compared with itself: what is told apart then is noise. Cells that one of the commits lacks are left
+    out; raises ``NothingMeasured`` where no cell is left, ``BadInput`` for commits that do not exist or have no
+    package.
     """
     if samples < 8:
         raise BadInput(f"a ratio with an interval needs 8 samples or more, not {samples}")
@@ -114,22 +117,17 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[tuple[str, 
             found = True
             ratio = paired_ratio(times[1], times[0])
             noise = max(noise_floor(times[0]), noise_floor(times[1]))
-            yield Compared(cell, _median(times[0]), _median(times[1]), ratio, noise)
+            yield Compared(cell, median(times[0]), median(times[1]), ratio, noise)
     if not found:
         raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
 
 
 def unpack(root: Path, commit: str, folder: Path) -> None:
     """Write a commit's package into ``folder``; git's own records are not touched, as a work tree would."""
-    done = subprocess.run(["git", "-C", str(root), "archive", "--format=tar", commit, "highway_bench"],
-                          capture_output=True, check=False)
-    if done.returncode:
-        raise BadInput(f"commit {commit[:8]} has no package to measure")
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+    try:
+        packed = git.archive(root, commit, "highway_bench")
+    except BadInput as error:
+        raise BadInput(f"commit {commit[:8]} has no package to measure") from error
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         extract(archive, folder)
 
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +16,13 @@ from highway_bench.errors import BadInput
 
 MACHINE = "machine.json"
 BENCHMARKS = "benchmarks.json"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")  # of a machine: it is a folder's name
 RESULT_VERSION = 2  # asv 0.6's
 MACHINE_VERSION = 1
+
+
+class CutShort(BadInput):
+    """A file that a killed run, or a full disk, left unfinished."""
 
 
 class Point(NamedTuple):
@@ -47,6 +54,7 @@ class Result:
         at = columns.index("started_at")
         return max((row[at] or 0 for row in self.data["results"].values() if len(row) > at), default=0)
 
+    @cached_property
     def points(self) -> dict[str, Point]:
         """Finite values by series, named as asv names them: ``blocks.Depths.time_step('highway', 10)``."""
         found: dict[str, Point] = {}
@@ -65,21 +73,45 @@ class Result:
                     found[key] = Point(float(value), sd, int(repeat or 1))
         return found
 
+    @cached_property
+    def places(self) -> set[str]:
+        """Every series that the file has a place for, with a value or without."""
+        found = set()
+        for name, row in self.data["results"].items():
+            params = dict(zip(self.data["result_columns"], row, strict=False)).get("params") or []
+            found |= {f"{name}({', '.join(place)})" if place else name for place in itertools.product(*params)}
+        return found
+
+    @cached_property
     def failures(self) -> list[str]:
-        """Benchmarks of which every value failed, or some did (asv writes null; n/a is NaN)."""
-        at = self.data["result_columns"].index("result")
-        return [name for name, row in self.data["results"].items()
-                if len(row) <= at or row[at] is None or None in row[at]]
+        """Series that failed, and benchmarks that failed as a whole (asv writes null; n/a is NaN)."""
+        found = []
+        for name, row in self.data["results"].items():
+            cells = dict(zip(self.data["result_columns"], row, strict=False))
+            values, params = cells.get("result"), cells.get("params") or []
+            if values is None:
+                found.append(name)
+            elif None in values:
+                found += [f"{name}({', '.join(place)})" if place else name
+                          for place, value in zip(itertools.product(*params), values, strict=False) if value is None]
+        return found
+
+    def identity(self, series: str) -> tuple[object, ...]:
+        """What a series' line is of: its version, python and requirements. A new torch starts a new line."""
+        row = self.data["results"].get(series.partition("(")[0], [])
+        version = dict(zip(self.data["result_columns"], row, strict=False)).get("version")
+        return version, self.data["params"].get("python"), str(self.data.get("requirements"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; raises ``BadInput`` where the file is missing, cut short or something else."""
+    """A JSON object; raises ``CutShort`` where the file is no whole JSON, ``BadInput`` where it is missing or something
+    else."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise BadInput(f"{path} is no whole JSON file (cut short?): {error}") from error
+        raise CutShort(f"{path} is no whole JSON file (cut short?): {error}") from error
     if not isinstance(data, dict):
         raise BadInput(f"{path} holds no JSON object")
     return data
@@ -96,15 +128,18 @@ def read_result(path: Path) -> Result:
     return Result(path, str(data["commit_hash"]), data)
 
 
-def read_machine(folder: Path) -> dict[str, Any]:
-    """The machine entry of a folder of results; raises ``BadInput`` where it is missing, broken or newer."""
+def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
+    """The machine entry of a folder of results; raises ``BadInput`` where it is missing, broken or newer, or names
+    another machine than the folder, unless that may have been ``renamed``."""
     path = folder / MACHINE
     if not path.is_file():
         raise BadInput(f"{folder} has results but no {MACHINE}: without it nobody knows what was measured on")
     data = read_json(path)
     check_version(path, data, MACHINE_VERSION)
     data.pop("version", None)
-    if data.get("machine") != folder.name:
+    if not NAME.match(str(data.get("machine"))):
+        raise BadInput(f"{path} names no machine: {data.get('machine')!r}")
+    if data["machine"] != folder.name and not renamed:
         raise BadInput(f"{path} says machine {data.get('machine')!r}, its folder {folder.name!r}")
     return data
 
@@ -140,7 +175,16 @@ def read_results(results: Path) -> Iterator[Result]:
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write whole or not at all: the file is put in its place when it is complete."""
+    _put(path, json.dumps(data, separators=(",", ":")).encode())
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy whole or not at all."""
+    _put(target, source.read_bytes())
+
+
+def _put(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    part.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
+    part.write_bytes(content)
     part.replace(path)

@@ -1,30 +1,33 @@
 """Gate: has something regressed in recent commits, on any machine, and since when?
 
-asv's own step detection proposes, over the whole line; a look at the newest point proposes what asv cannot see yet,
+asv's own step detection proposes, over the whole line; a look at the newest points proposes what asv cannot see yet,
 since a step of one commit may be a spike. Every proposal must exceed the series' own noise, and where this machine and
-this checkout measured it, must be there again when it is measured anew. A gate that measured nothing never passes.
+this checkout measured it, must be there again when it is measured anew. Bytes are exact. A gate that measured nothing
+never passes, nor does a series that fails at HEAD.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import Point, Result, read_json, read_results
 from highway_bench.history.layout import Layout
-from highway_bench.history.measure import Machine, measure_here
+from highway_bench.history.measure import QUICK_SERIES, Machine, measure_here
 from highway_bench.history.noise import is_exact, known_noise, tolerated
 from highway_bench.history.publish import publish
 
 WINDOW = 10  # measured commits of a machine that count as recent
 LEVEL = 5  # points before the newest that give its level
+
+Line = list[tuple[str, Point]]  # a series' points with their commits, oldest first
 
 
 @dataclass(frozen=True)
@@ -47,131 +50,184 @@ class Regression:
         return f"{100 * (self.after / self.before - 1):+.3g} %" if self.before else f"{self.after - self.before:+.3g}"
 
 
+@dataclass(frozen=True)
+class Lost:
+    """A series that has no value at HEAD, though it was measured there: it failed, or the last point had one."""
+
+    series: str
+    machine: str
+    reason: str
+
+
 @dataclass
 class Verdict:
-    """What the gate found: regressions, proposals that a re-run did not confirm, and how much was looked at."""
+    """What the gate found: regressions, series lost at HEAD, proposals that a re-run did not confirm, and how much was
+    looked at."""
 
     regressions: list[Regression] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
     dismissed: list[Regression] = field(default_factory=list)
     series: int = 0
     machines: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
 
-def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW, confirm: bool = True,
-         quick: bool = True) -> Verdict:
+def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -> Verdict:
     """Look for regressions in the last ``window`` measured commits of every machine.
 
-    With ``here``, proposals of this machine are measured again (``confirm``). Raises ``NothingMeasured`` where HEAD
-    has no point on any machine: an old history must not vouch for a commit that nobody measured.
+    With ``here``, proposals of this machine are measured again. Raises ``NothingMeasured`` where HEAD has no point on
+    any machine: an old history must not vouch for a commit that nobody measured, nor must uncommitted changes.
     """
     if window < 1:
         raise BadInput(f"a window has one commit at least, not {window}")
     try:
-        published = publish(layout, layout.working / "gate", scripts=False)
+        published = publish(layout, layout.working / "gate", scripts=False, uncommitted=False)
     except NothingMeasured as reason:
         raise NothingMeasured(f"{reason}; a gate that measured nothing does not pass") from reason
     verdict = Verdict(lines=list(published.lines), machines=published.machines)
-    line = git.line_of(layout.root)
-    order = {commit: number for number, commit in enumerate(line)}
-    results = [result for result in read_results(layout.shown) if result.commit in order]
-    if not any(result.commit == line[-1] and result.points() for result in results):
-        raise NothingMeasured(f"nothing was measured at HEAD ({line[-1][:8]}) on any machine: "
-                              f"run nox -s history -- HEAD")
+    commits = git.line_of(layout.root)
+    order = {commit: number for number, commit in enumerate(commits)}
     by_machine: dict[str, list[Result]] = {}
-    for result in sorted(results, key=lambda one: order[one.commit]):
+    for result in sorted(read_results(layout.shown), key=lambda one: order[one.commit]):
         by_machine.setdefault(result.machine, []).append(result)
+    if not any(results[-1].commit == commits[-1] and results[-1].points for results in by_machine.values()):
+        raise NothingMeasured(f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: "
+                              f"commit what is not committed, and run nox -s history -- HEAD")
 
+    accepted = layout.configuration().get("regressions_first_commits", {})
     proposed: dict[tuple[str, str], Regression] = {}
-    for machine, many in by_machine.items():
-        for found in newest_steps(machine, many, window, known_noise(layout, machine)):
-            proposed[found.series, found.machine] = found
-    for found in asv_steps(published.html, by_machine, window, layout):
-        proposed[found.series, found.machine] = found  # asv saw the whole line: it knows the commit better
-    verdict.series = sum(len({series for result in many for series in result.points()}) for many in by_machine.values())
+    lines = {machine: lines_of(results, accepted, order) for machine, results in by_machine.items()}
+    for machine, results in by_machine.items():
+        behind = len(commits) - 1 - order[results[-1].commit]
+        if behind:
+            verdict.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
+        else:
+            verdict.lost += lost_series(machine, results)
+        recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
+        steps = [*newest_steps(machine, lines[machine], recent, known_noise(layout, machine)),
+                 *asv_steps(published.html, machine, lines[machine], recent, known_noise(layout, machine))]
+        for found in steps:
+            proposed[found.series, machine] = found  # asv's last: it saw the whole line, and knows the commit better
+        verdict.series += len(lines[machine])
 
-    for found in _confirmed(layout, list(proposed.values()), here if confirm else None, verdict, quick):
+    for found in _confirmed(layout, list(proposed.values()), here, verdict):
         (verdict.regressions if found.again is None or found.again > found.before + found.tolerated
          else verdict.dismissed).append(found)
     verdict.regressions.sort(key=lambda one: (one.machine, one.series))
     return verdict
 
 
-def newest_steps(machine: str, results: Sequence[Result], window: int, noise: dict[str, float]) -> Iterable[Regression]:
-    """Series whose newest point, if it is recent, lies above the level of those before it."""
-    recent = {result.commit for result in results[-window:]}
-    lines: dict[tuple[str, str], list[tuple[str, Point]]] = {}
-    for result in results:
-        for series, point in result.points().items():
-            # A new torch, python or version starts a new line, as it does on the pages.
-            lines.setdefault((series, _identity(result, series)), []).append((result.commit, point))
-    for (series, identity), points in lines.items():
-        commit, last = points[-1]
-        if commit not in recent or len(points) < 2 or identity != _identity(results[-1], series):
-            continue
-        before = [point for _, point in points[-1 - LEVEL:-1]]
-        level = before[-1].value if is_exact(series) else statistics.median(point.value for point in before)
-        allowed = tolerated(series, before, last, noise.get(series))
-        if last.value > level + allowed:
-            yield Regression(series, machine, level, last.value, allowed, commit, points[-2][0])
+def lines_of(results: Sequence[Result], accepted: Mapping[str, str | None],
+             order: Mapping[str, int]) -> dict[str, Line]:
+    """Each series' points, those that its newest one continues, from the last ``accepted`` change for the worse on.
+
+    ``accepted`` is asv's own list of first commits by a pattern of series; one without a commit is never judged.
+    """
+    lines: dict[str, Line] = {}
+    identities: dict[str, tuple[object, ...]] = {}
+    for result in reversed(results):
+        for series, point in result.points.items():
+            identity = result.identity(series)
+            if identities.setdefault(series, identity) == identity:
+                lines.setdefault(series, []).insert(0, (result.commit, point))
+    for pattern, commit in accepted.items():
+        for series in [name for name in lines if re.match(pattern, name)]:
+            lines[series] = [(at, point) for at, point in lines[series]
+                             if commit is not None and order[at] >= order.get(commit, 0)]
+    return {series: line for series, line in lines.items() if line}
 
 
-def _identity(result: Result, series: str) -> str:
-    name, columns = series.partition("(")[0], result.data["result_columns"]
-    row = result.data["results"].get(name, [])
-    version = dict(zip(columns, row, strict=False)).get("version")
-    return f"{version} {result.data['params'].get('python')} {result.data.get('requirements')}"
+def lost_series(machine: str, results: Sequence[Result]) -> Iterable[Lost]:
+    """Series without a value at HEAD, the newest of ``results``: those that failed, and those of every run that the
+    point before had. What a quick run does not look at is not lost, nor is a block that is no more."""
+    head = results[-1]
+    for series in head.failures:
+        yield Lost(series, machine, "failed")
+    before = next((result for result in reversed(results) if result.commit != head.commit), None)
+    if before is not None:
+        gone = before.points.keys() & head.places - head.points.keys() - set(head.failures)
+        for series in sorted(gone):
+            if re.match(QUICK_SERIES, series) and before.identity(series) == head.identity(series):
+                yield Lost(series, machine, f"n/a, and {before.points[series].value:.4g} at {before.commit[:8]}")
 
 
-def asv_steps(html: Path, by_machine: dict[str, list[Result]], window: int, layout: Layout) -> Iterable[Regression]:
+def newest_steps(machine: str, lines: Mapping[str, Line], recent: Collection[str],
+                 noise: Mapping[str, float]) -> Iterable[Regression]:
+    """Series whose newest point, if it is recent, lies above the level of those before it; bytes that rose recently and
+    have not come down."""
+    for series, line in lines.items():
+        found = rise(line, recent) if is_exact(series) else step_up(series, line, recent, noise.get(series))
+        if found is not None:
+            place, before, allowed = found
+            yield Regression(series, machine, before, line[-1][1].value, allowed, line[place][0], line[place - 1][0])
+
+
+def rise(line: Line, recent: Collection[str]) -> tuple[int, float, float] | None:
+    """The first recent point that lies above the one before it, if the newest does so as well: its place, the value
+    before, and the tolerance."""
+    for place, ((_, before), (commit, after)) in enumerate(itertools.pairwise(line), start=1):
+        if commit in recent and before.value < min(after.value, line[-1][1].value):
+            return place, before.value, 0.0
+    return None
+
+
+def step_up(series: str, line: Line, recent: Collection[str],
+            repeated: float | None) -> tuple[int, float, float] | None:
+    """The place from which on all points lie above the level of the ``LEVEL`` before the newest, that level, and the
+    tolerance; ``None`` where the newest does not."""
+    commit, last = line[-1]
+    if len(line) < 2 or commit not in recent:
+        return None
+    before = [point for _, point in line[-1 - LEVEL:-1]]
+    level = statistics.median(point.value for point in before)
+    allowed = tolerated(series, before, last, repeated)
+    if last.value <= level + allowed:
+        return None
+    place = len(line) - 1
+    while line[place - 1][1].value > level + allowed:  # one of those behind the level is not
+        place -= 1
+    return place, level, allowed
+
+
+def asv_steps(html: Path, machine: str, lines: Mapping[str, Line], recent: Collection[str],
+              noise: Mapping[str, float]) -> Iterable[Regression]:
     """asv's regressions whose first bad commit is recent, held against the noise of the points on both sides."""
     index, found = read_json(html / "index.json"), read_json(html / "regressions.json")
     commit_of = {int(revision): commit for revision, commit in index["revision_to_hash"].items()}
     for series, path, _where, _index, _last, _best, jumps in found["regressions"]:
-        machine = next((part.removeprefix("machine-") for part in Path(path).parts if part.startswith("machine-")), "")
-        results = by_machine.get(machine, [])
-        recent = {result.commit for result in results[-window:]}
+        if f"machine-{machine}" not in Path(path).parts:
+            continue
+        line = lines.get(series, [])
+        places = {commit: place for place, (commit, _) in enumerate(line)}
         for _from, to, before, after in jumps:
             commit = commit_of[to]
-            if commit in recent:
-                regression = _step(series, machine, commit, before, after, results, known_noise(layout, machine))
-                if regression is not None:
-                    yield regression
+            place = places.get(commit, 0)
+            if commit in recent and place:
+                earlier = [point for _, point in line[max(0, place - LEVEL):place]]
+                allowed = tolerated(series, earlier, line[place][1], noise.get(series))
+                if after > before + allowed:
+                    yield Regression(series, machine, before, after, allowed, commit, line[place - 1][0])
 
 
-def _step(series: str, machine: str, commit: str, before: float, after: float, results: Sequence[Result],
-          noise: dict[str, float]) -> Regression | None:
-    earlier: list[tuple[str, Point]] = []
-    bad: Point | None = None
-    for result in results:
-        point: Any = result.points().get(series)
-        if point is None:
-            continue
-        if result.commit == commit:
-            bad = point
-            break
-        earlier.append((result.commit, point))
-    if bad is None or not earlier:
-        return None
-    allowed = tolerated(series, [point for _, point in earlier[-LEVEL:]], bad, noise.get(series))
-    if after <= before + allowed:
-        return None
-    return Regression(series, machine, before, after, allowed, commit, earlier[-1][0])
-
-
-def _confirmed(layout: Layout, proposed: list[Regression], here: Machine | None, verdict: Verdict,
-               quick: bool) -> list[Regression]:
+def _confirmed(layout: Layout, proposed: list[Regression], here: Machine | None, verdict: Verdict) -> list[Regression]:
     """The proposals, those of this machine with the value that a re-run of this checkout gave."""
     mine = [one for one in proposed if here is not None and one.machine == here.name]
+    if mine and git.is_dirty(layout.root):
+        verdict.lines.append("uncommitted changes: nothing is measured again, for it would not be HEAD")
+        mine = []
     others = [replace(one, remark="not measured again") for one in proposed if one not in mine]
     if not mine or here is None:
         return others
     folder = layout.working / "again"
     shutil.rmtree(folder, ignore_errors=True)
-    patterns = [f"^{re.escape(one.series)}$" for one in mine]
-    measured = measure_here(layout, here, quick=quick and not any("Families.time" in one.series for one in mine),
-                            out=folder, series=patterns, only=sorted({cell_of(one.series) for one in mine}))
-    points = {series: point for result in measured.results.values() for series, point in result.points().items()}
+    try:  # a full run: the cells are few, and a quick one leaves the deep ones out
+        measured = measure_here(layout, here, quick=False, out=folder,
+                                series=[f"^{re.escape(one.series)}$" for one in mine],
+                                only=sorted({cell_of(one.series) for one in mine}))
+    except NothingMeasured:
+        points: dict[str, Point] = {}
+    else:
+        points = {series: point for result in measured.results.values() for series, point in result.points.items()}
     verdict.lines.append(f"{len(mine)} measured again")
     return others + [replace(one, again=points[one.series].value, remark=f"again {points[one.series].value:.4g}")
                      if one.series in points else replace(one, remark="a re-run gave no value") for one in mine]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.files import MACHINE, machine_folders, read_machine, read_result, result_paths, write_json
+from highway_bench.history.files import (
+    MACHINE,
+    copy_file,
+    machine_folders,
+    read_machine,
+    read_result,
+    result_paths,
+    write_json,
+)
 from highway_bench.history.git import check_whole, commit_of, date_of
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import check_clash
@@ -29,10 +36,8 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> l
     ready: list[tuple[Path, Path, dict[str, object]]] = []
     for source in sources:
         paths = result_paths(source)
-        if not (source / MACHINE).is_file():
-            raise BadInput(f"{source} has results but no {MACHINE}: without it nobody knows what was measured on")
         # The folder may have been renamed on its way here; the entry's own name counts.
-        machine = read_machine(source) if source != folder else _entry(source)
+        machine = read_machine(source, renamed=source == folder)
         check_clash(machine, layout.recorded, layout.results)
         if full and len(paths) > 1:
             raise BadInput(f"{source} has {len(paths)} result files: --commit can name the commit of one only")
@@ -40,10 +45,12 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> l
             result = read_result(path)
             if result.machine != machine["machine"]:
                 raise BadInput(f"{path} is of machine {result.machine!r}, its folder of {machine['machine']!r}")
-            if not result.points():
+            if not result.points:
                 raise NothingMeasured(f"{path} has no value at all")
             if result.commit == NO_COMMIT and not full:
                 raise BadInput(f"{path} does not know its commit: give it with --commit")
+            if Path(str(result.data["env_name"])).name != result.data["env_name"]:
+                raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file's name")
             known = full or commit_of(layout.root, result.commit)
             data = result.data | {"commit_hash": known, "date": date_of(layout.root, known)}
             target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
@@ -55,17 +62,6 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> l
         raise NothingMeasured(f"{folder} has no result files")
     for source, target, data in ready:
         write_json(target, dict(data))
-        shutil.copyfile(source / MACHINE, target.parent / MACHINE)
+        copy_file(source / MACHINE, target.parent / MACHINE)
     return [target for _, target, _ in ready]
 
-
-def _entry(folder: Path) -> dict[str, object]:
-    """The machine entry of a folder whose own name says nothing."""
-    from highway_bench.history.files import MACHINE_VERSION, check_version, read_json
-
-    data = read_json(folder / MACHINE)
-    check_version(folder / MACHINE, data, MACHINE_VERSION)
-    data.pop("version", None)
-    if not isinstance(data.get("machine"), str):
-        raise BadInput(f"{folder / MACHINE} names no machine")
-    return data

@@ -16,10 +16,9 @@ from typing import Any
 import psutil
 
 from highway_bench.errors import BadInput
-from highway_bench.history.files import MACHINE, read_machine
+from highway_bench.history.files import MACHINE, NAME, read_machine
 
 NO_GPU = "none"
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
 GIB = 2**30
 
 
@@ -49,7 +48,7 @@ def cpu_model() -> str:
 
 
 def rounded_gib(bytes_of_memory: int) -> int:
-    """Memory in GiB, rounded up to 1, 1.5, 2, 3, 4, 6, 8, …: what the kernel keeps for itself changes with releases."""
+    """Memory in GiB, rounded up to 1, 2, 3, 4, 6, 8, 12, …: what the kernel keeps for itself changes with releases."""
     gib = max(bytes_of_memory / GIB, 1.0)
     power = 2.0 ** math.floor(math.log2(gib))
     return math.ceil(next(size for size in (power, 1.5 * power, 2 * power) if gib <= size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 import highway_bench
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.environment import series_name
 from highway_bench.history.files import Result, read_result, result_paths
 from highway_bench.history.importing import NO_COMMIT
 from highway_bench.history.layout import Layout
@@ -22,8 +24,13 @@ from highway_bench.history.machine import check_clash, entry, write_entry
 from highway_bench.history.merge import merge_recorded
 
 SOURCE = Path(highway_bench.__file__).resolve().parents[1]
-# Every start with torch costs two seconds: a quick run times the core blocks in dense stacks of 10 and 50 alone.
-QUICK_SERIES = r"^(?!.*\.(Families|Others)\.time_step)(?!.*\.Depths\.time_step\(.*, 100\))"
+# A quick run times the core blocks in dense stacks of 10 and 50 alone, for every start with torch costs two seconds,
+# and leaves out the deep cells that ``measure_commit`` does not look at then. asv keeps the values of series that were
+# not asked for, and puts n/a in the place of others: what a full run has found must not be asked for.
+QUICK_SERIES = (r"^(?!.*\.(Families|Others)\.time_step)"
+                r"(?!.*\.Depths\.(time_step|track_(peak|saved)_bytes)\(.*, 100\))"
+                r"(?!.*\.Depths\.track_(log_loss|steps_to_threshold)\(.*, (50|100)\))")
+FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
 WHO = """
 import json, sys, torch
 from highway_bench.run.machine import machine_identity
@@ -81,18 +88,23 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
 
     A tree with uncommitted changes goes into a folder of its own: shown, never recorded. Where there is no git,
     ``commit`` says which one this is, or whoever imports the results does. ``out`` is another folder for the results;
-    ``series`` are asv's patterns of benchmarks, ``only`` the cells that are measured.
+    ``series`` are asv's patterns of benchmarks, ``only`` the cells that are measured. Raises ``BadInput`` for a
+    ``commit`` that git knows better.
     """
     with_git = git.has_git(layout.root)
     measured = Measured(machine.name)
     if with_git:
         git.check_whole(layout.root)
         measured.dirty = git.is_dirty(layout.root)
+        if commit and git.commit_of(layout.root, commit) != git.commit_of(layout.root, "HEAD"):
+            raise BadInput(f"this checkout is not {commit}: check it out, or give it as a range ({commit}^..{commit})")
     if with_git and out is None:
         measured.lines += merge_recorded(layout)
+        if measured.dirty:  # those are other changes' points
+            shutil.rmtree(layout.uncommitted, ignore_errors=True)
     measured.folder = out or (layout.uncommitted if measured.dirty else layout.results)
     check_clash(dict(machine.entry), layout.recorded, measured.folder)
-    full = git.commit_of(layout.root, commit or "HEAD") if with_git else commit or NO_COMMIT
+    full = git.commit_of(layout.root, "HEAD") if with_git else commit or NO_COMMIT
     changes: dict[str, object] = {"results_dir": measured.folder.resolve()}
     if not with_git:
         changes |= {"dvcs": "given"}
@@ -102,18 +114,20 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
     environment = {"HIGHWAY_BENCH_HISTORY_COMMIT": full, "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
                    "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only)}
     _asv_run(layout, machine, words, quick, changes, environment)
-    return _collect(measured, [full])
+    return _collect(measured, [full], [full])
 
 
 def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
-    """Measure the commits of a range, each built and installed; commits that have a point already are left out unless
-    ``again``. Commits that do not build, or predate the benchmarks, are named and give no point."""
+    """Measure the commits of a range, each built and installed; commits that have a point of this python and torch
+    already, a full one if that is asked for, are left out unless ``again``. Commits that do not build, or predate the
+    benchmarks, are named and give no point."""
     git.check_whole(layout.root)
     commits = git.commits_in(layout.root, span) if ".." in span else [git.commit_of(layout.root, span)]
     measured = Measured(machine.name, folder=layout.results)
     measured.lines += merge_recorded(layout)
     check_clash(dict(machine.entry), layout.recorded, layout.results)
-    known = {} if again else _by_commit(layout.results / machine.name)
+    known = {} if again else {commit for commit, result in _by_commit(layout.results / machine.name).items()
+                              if quick or FULL_ONLY in result.data["results"]}
     wanted = [commit for commit in commits if commit not in known]
     if len(wanted) < len(commits):
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
@@ -122,7 +136,7 @@ def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = 
         listed = layout.working / "commits.txt"
         listed.write_text("\n".join(wanted), encoding="utf-8")
         _asv_run(layout, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {})
-    return _collect(measured, commits)
+    return _collect(measured, commits, wanted)
 
 
 def _asv_run(layout: Layout, machine: Machine, words: Sequence[str], quick: bool, changes: Mapping[str, object],
@@ -160,21 +174,23 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
 
 
 def _by_commit(folder: Path) -> dict[str, Result]:
+    """Results of the python and torch that measure here: others' files stand beside them."""
     results = [read_result(path) for path in result_paths(folder)] if folder.is_dir() else []
-    return {result.commit: result for result in results}
+    return {result.commit: result for result in results if result.data["env_name"] == series_name()}
 
 
-def _collect(measured: Measured, commits: Sequence[str]) -> Measured:
-    """Look at what asv wrote. A file without any value is removed: it would pass for a point."""
+def _collect(measured: Measured, commits: Sequence[str], wanted: Sequence[str]) -> Measured:
+    """Look at what asv wrote: values of all ``commits``, failures of those that were ``wanted``. A file without any
+    value is removed: it would pass for a point."""
     assert measured.folder is not None
     found = _by_commit(measured.folder / measured.machine)
     for commit in commits:
         result = found.get(commit)
-        if result is not None and result.points():
+        if result is not None and result.points:
             measured.results[commit] = result
-            measured.failed += [f"{commit[:8]} {name}" for name in result.failures()]
+            measured.failed += [f"{commit[:8]} {name}" for name in result.failures if commit in wanted]
             continue
-        reason = "does not build or import" if result is not None and result.failures() else "predates the benchmarks"
+        reason = "does not build or import" if result is not None and result.failures else "predates the benchmarks"
         measured.without.append(f"{commit[:8]}: n/a, the commit {reason}")
         if result is not None:
             result.path.unlink()

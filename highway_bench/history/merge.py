@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-
-from highway_bench.errors import BadInput
-from highway_bench.history.files import MACHINE, machine_folders, read_machine, read_result, result_paths
+from highway_bench.history.files import (
+    MACHINE,
+    CutShort,
+    copy_file,
+    machine_folders,
+    read_machine,
+    read_result,
+    result_paths,
+)
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import check_clash
 
@@ -14,7 +19,8 @@ def merge_recorded(layout: Layout) -> list[str]:
     """Copy recorded results into the working folder; of a point that both have, the one measured last is kept.
 
     Gives a line for each working file that had to be dropped because a killed run cut it short. Raises ``BadInput``
-    where a *recorded* file is broken or of a newer schema, and changes nothing then: git can restore it.
+    where a *recorded* file is broken, or any is of a newer schema, and changes nothing then: git can restore the one,
+    a newer version reads the other.
     """
     recorded = [(folder, read_machine(folder), [read_result(path) for path in result_paths(folder)])
                 for folder in machine_folders(layout.recorded)]
@@ -23,12 +29,11 @@ def merge_recorded(layout: Layout) -> list[str]:
     lines = drop_broken(layout)
     for folder, _, results in recorded:
         target = layout.results / folder.name
-        target.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / MACHINE, target / MACHINE)
+        copy_file(folder / MACHINE, target / MACHINE)
         for result in results:
             there = target / result.path.name
             if not there.exists() or read_result(there).started < result.started:
-                shutil.copyfile(result.path, there)
+                copy_file(result.path, there)
     return lines
 
 
@@ -39,7 +44,7 @@ def drop_broken(layout: Layout) -> list[str]:
         for path in result_paths(folder):
             try:
                 read_result(path)
-            except BadInput as error:
+            except CutShort as error:
                 path.unlink()
                 lines.append(f"dropped a working file, to be measured again: {error}")
     return lines

@@ -22,9 +22,10 @@ SCHEMA = 1
 SIGMAS = 3.0
 EXACT = "_bytes"
 LOSS = "track_log_loss"
-# The least change worth a word: shares of the value, but decades for a loss, which is a logarithm.
-LEAST = 0.10
-LEAST_DECADES = 0.10
+# The least change worth a word: shares of the value, but decades for a loss, which is a logarithm. Where A against A
+# was not measured, twice that.
+LEAST = 0.05
+LEAST_DECADES = 0.05
 NEIGHBOURS = 4  # commit-to-commit differences below which they say nothing
 
 
@@ -42,15 +43,16 @@ def tolerated(series: str, before: Sequence[Point], after: Point, repeated: floa
     """By how much ``after`` may lie above the level of ``before`` (oldest first) without being a regression.
 
     In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and no less than three
-    standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses).
+    standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses);
+    runs that followed each other miss what drifts, so that the neighbours' differences count where they are larger.
     """
     if is_exact(series) or not before:
         return 0.0
     level = statistics.median(point.value for point in before)
     scale = 1.0 if is_loss(series) else max(abs(level), 1e-12)
-    least = (LEAST_DECADES if is_loss(series) else LEAST) * scale
+    least = (LEAST_DECADES if is_loss(series) else LEAST) * scale * (2 if repeated is None else 1)
     within = math.hypot(_of_median(before[-1]), _of_median(after))
-    between = repeated * scale if repeated is not None else _between([point.value for point in before])
+    between = max((repeated or 0.0) * scale, _between([point.value for point in before]))
     # The new point is one run, the level a median of several: one run's spread and the level's own.
     between *= math.sqrt(1 + math.pi / 2 / len(before))
     return max(least, SIGMAS * math.hypot(within, between))
@@ -74,7 +76,8 @@ def _between(values: Sequence[float]) -> float:
 def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, float]:
     """Measure this checkout ``runs`` times and record each series' sd between runs: relative, decades for losses.
 
-    Exact series are left out. Written to ``reports/asv/noise/<machine>.json``, which is committed.
+    Exact series are left out. Written to ``reports/asv/noise/<machine>.json``, which is committed; series that a quick
+    run leaves out keep what was recorded of them.
     """
     if runs < 2:
         raise BadInput(f"noise needs two runs at least, not {runs}")
@@ -84,7 +87,7 @@ def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: boo
         shutil.rmtree(folder, ignore_errors=True)
         measured = measure_here(layout, machine, quick=quick, out=folder)
         for result in measured.results.values():
-            for series, point in result.points().items():
+            for series, point in result.points.items():
                 if not is_exact(series):
                     values.setdefault(series, []).append(point.value)
     found = {}
@@ -92,11 +95,12 @@ def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: boo
         if len(many) == runs:
             scale = 1.0 if is_loss(series) else max(abs(statistics.median(many)), 1e-12)
             found[series] = statistics.stdev(many) / scale
-    write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "runs": runs, "sd": found})
+    known = recorded_noise(layout, machine.name)
+    write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "runs": runs, "sd": known | found})
     return found
 
 
-def known_noise(layout: Layout, machine: str) -> dict[str, float]:
+def recorded_noise(layout: Layout, machine: str) -> dict[str, float]:
     """The recorded sd between runs by series; nothing where it was never measured."""
     path = layout.noise / f"{machine}.json"
     if not path.is_file():
@@ -105,3 +109,14 @@ def known_noise(layout: Layout, machine: str) -> dict[str, float]:
     if data.get("schema") != SCHEMA:
         raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here")
     return {str(series): float(sd) for series, sd in data["sd"].items()}
+
+
+def known_noise(layout: Layout, machine: str) -> dict[str, float]:
+    """What the gate takes for the sd between runs of each series: its own, and no less than the root mean square over
+    its benchmark's series, since three runs may agree by chance."""
+    own = recorded_noise(layout, machine)
+    by_benchmark: dict[str, list[float]] = {}
+    for series, sd in own.items():
+        by_benchmark.setdefault(series.partition("(")[0], []).append(sd)
+    pooled = {name: math.sqrt(statistics.fmean(sd * sd for sd in many)) for name, many in by_benchmark.items()}
+    return {series: max(sd, pooled[series.partition("(")[0]]) for series, sd in own.items()}

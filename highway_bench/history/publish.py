@@ -15,6 +15,7 @@ from highway_bench.history.measure import AsvFailed, asv
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.scripts import use_own_scripts
 
+HTML = Path("asv/html/index.html")  # asv's first page, in the folder of reports
 DISCOVERY = "discovery"  # asv wants a machine's name even to list benchmarks; no result is ever saved under it
 
 
@@ -28,29 +29,18 @@ class Published:
     lines: list[str] = field(default_factory=list)
 
 
-def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -> Published:
-    """Write asv's pages into ``html``, by default the layout's; raises ``NothingMeasured`` where there is no point."""
+def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True, uncommitted: bool = True) -> Published:
+    """Write asv's pages into ``html``, by default the layout's; raises ``NothingMeasured`` where there is no point.
+
+    The point of a tree with ``uncommitted`` changes stands in HEAD's place, unless it is not to be shown."""
     git.check_whole(layout.root)
     lines = merge_recorded(layout)
     shutil.rmtree(layout.shown, ignore_errors=True)
     if layout.results.is_dir():
         shutil.copytree(layout.results, layout.shown)
-    if _add_uncommitted(layout):
+    if uncommitted and _add_uncommitted(layout):
         lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not recorded")
-    on_line = set(git.line_of(layout.root))
-    machines: dict[str, int] = {}
-    for folder in sorted(path for path in layout.shown.glob("*") if path.is_dir()):
-        results = [read_result(path) for path in result_paths(folder)]
-        off = [result.commit[:8] for result in results if result.commit not in on_line]
-        if off:
-            lines.append(f"{folder.name}: not shown, since not on HEAD's first-parent line: {', '.join(off)}")
-        for result in results:
-            if result.commit not in on_line:
-                result.path.unlink()
-        machines[folder.name] = len(results) - len(off)
-        if not machines[folder.name]:
-            shutil.rmtree(folder)
-            del machines[folder.name]
+    machines = _drop_off_line(layout, lines)
     if not machines:
         raise NothingMeasured("there are no points to publish: run nox -s history, or nox -s bench, first")
     discover(layout)
@@ -62,7 +52,7 @@ def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -
         reason = use_own_scripts(target, layout.working / "scripts")
         if reason:
             lines.append(f"the pages load their scripts from public networks, and need one: {reason}")
-        _link_report(target / "index.html")
+        link_report(target / "index.html")
     return Published(target, list(machines), sum(machines.values()), lines)
 
 
@@ -77,6 +67,26 @@ def discover(layout: Layout) -> None:
         raise AsvFailed("asv cannot import the benchmarks; its own words stand above")
     layout.shown.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / BENCHMARKS, layout.shown / BENCHMARKS)
+
+
+def _drop_off_line(layout: Layout, lines: list[str]) -> dict[str, int]:
+    """Take points off what is shown that are not on HEAD's first-parent line, and say so; the others' number by
+    machine."""
+    on_line = set(git.line_of(layout.root))
+    kept: dict[str, int] = {}
+    for folder in sorted(path for path in layout.shown.glob("*") if path.is_dir()):
+        results = [read_result(path) for path in result_paths(folder)]
+        off = [result for result in results if result.commit not in on_line]
+        if off:
+            names = ", ".join(result.commit[:8] for result in off)
+            lines.append(f"{folder.name}: not shown, since not on HEAD's first-parent line: {names}")
+        for result in off:
+            result.path.unlink()
+        if len(results) > len(off):
+            kept[folder.name] = len(results) - len(off)
+        else:
+            shutil.rmtree(folder)
+    return kept
 
 
 def _add_uncommitted(layout: Layout) -> bool:
@@ -99,11 +109,12 @@ def _add_uncommitted(layout: Layout) -> bool:
     return found
 
 
-def _link_report(page: Path) -> None:
-    """A link from asv's page to the report beside it, where there is one."""
+def link_report(page: Path) -> None:
+    """A link from asv's page to the report beside it, where there are both, and no link yet."""
     report = page.parents[2] / "page" / "index.html"
-    mark = '<li id="nav-li-" class="active">'
+    if not (page.is_file() and report.is_file()):
+        return
+    mark, link = '<li id="nav-li-" class="active">', '<li><a href="../../page/index.html">Report</a></li>\n\t'
     text = page.read_text(encoding="utf-8")
-    if report.is_file() and mark in text:
-        link = '<li><a href="../../page/index.html">Report</a></li>\n\t'
+    if mark in text and link not in text:
         page.write_text(text.replace(mark, link + mark, 1), encoding="utf-8")

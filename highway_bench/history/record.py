@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.files import MACHINE, read_machine, read_result, result_paths
+from highway_bench.history.files import MACHINE, copy_file, read_machine, read_result, result_paths
 from highway_bench.history.git import check_whole, line_of
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import check_clash
@@ -51,13 +50,12 @@ def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
         short, there = result.commit[:8], target / path.name
         if result.commit not in line:
             done.left.append(f"{short} is not on HEAD's first-parent line, so that no page would show it")
-        elif not result.points():
+        elif not result.points:
             done.left.append(f"{short} has no value at all")
         elif there.exists() and (not replace or there.read_bytes() == path.read_bytes()):
             done.kept.append(short)
         else:
             (done.replaced if there.exists() else done.added).append(short)
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / MACHINE, target / MACHINE)
-            shutil.copyfile(path, there)
+            copy_file(source / MACHINE, target / MACHINE)
+            copy_file(path, there)
     return done

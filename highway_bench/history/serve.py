@@ -30,7 +30,7 @@ class Handler(SimpleHTTPRequestHandler):
     def send_head(self):  # type: ignore[no-untyped-def]
         # As translate_path does: an escaped or dotted path must not lead out of the two folders.
         path = posixpath.normpath(unquote(urlsplit(self.path).path))
-        if not path.startswith(("/page/", "/asv/html/")):
+        if not f"{path}/".startswith(("/page/", "/asv/html/")):
             self.send_error(404, "not one of the pages")
             return None
         return super().send_head()

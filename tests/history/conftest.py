@@ -25,9 +25,14 @@ import json, random, time
 from pathlib import Path
 VALUES = json.loads(Path(__file__).with_name("values.json").read_text())
 
+class UnknownName(KeyError):
+    pass
+
 def of(block):
     if block not in VALUES:
-        raise KeyError(block)
+        raise UnknownName(block)
+    if VALUES[block].get("broken"):
+        raise RuntimeError("planted")
     return VALUES[block]
 
 class Work:

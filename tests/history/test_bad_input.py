@@ -102,6 +102,28 @@ def test_a_working_file_cut_short_is_dropped_and_the_recorded_one_taken(layout: 
     assert path.read_bytes() == whole
 
 
+def test_a_working_file_of_a_newer_schema_is_not_dropped(layout: Layout, planted) -> None:
+    path = result_paths(layout.results / planted.machine.name)[0]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 99}))
+    with pytest.raises(BadInput, match="newer than"):
+        merge_recorded(layout)
+    assert path.is_file()
+
+
+def test_a_checkout_is_not_another_commit(planted) -> None:
+    with pytest.raises(BadInput, match="this checkout is not"):
+        measure_here(planted.layout, planted.machine, commit="HEAD~1", series=["Families.track"])
+
+
+def test_a_machine_is_no_path(layout: Layout, planted, tmp_path: Path) -> None:
+    source = tmp_path / "box"
+    shutil.copytree(layout.results / planted.machine.name, source)
+    made = json.loads((source / MACHINE).read_text())
+    (source / MACHINE).write_text(json.dumps(made | {"machine": "../elsewhere"}))
+    with pytest.raises(BadInput, match="names no machine"):
+        import_results(layout, source)
+
+
 def test_import_gives_a_folder_its_commit_and_overwrites_nothing(layout: Layout, planted, tmp_path: Path) -> None:
     source = tmp_path / "box" / "h100"
     shutil.copytree(layout.results / planted.machine.name, source)
@@ -134,7 +156,7 @@ def test_without_git_the_commit_is_told(throwaway, tmp_path: Path) -> None:
     found = measure_here(throwaway.layout, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
     (result,) = found.results.values()
     assert result.commit == "0" * 40
-    assert result.points()["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
+    assert result.points["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
 
 
 def test_nothing_to_record_or_to_show(throwaway) -> None:

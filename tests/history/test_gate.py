@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import highway_bench.history.gate as gating
 from highway_bench.errors import NothingMeasured
-from highway_bench.history.files import Point
-from highway_bench.history.gate import cell_of, gate
+from highway_bench.history.files import Point, Result
+from highway_bench.history.gate import cell_of, gate, lines_of, newest_steps, rise, step_up
+from highway_bench.history.measure import Measured
 from highway_bench.history.noise import tolerated
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches/history/blocks.py"
@@ -19,7 +25,7 @@ SLOWER, HEAVIER, WORSE = 4, 5, 6  # which commits of ``planted``
 
 @pytest.fixture(scope="module")
 def verdict(planted):
-    return gate(planted.layout, window=10, confirm=False)
+    return gate(planted.layout)
 
 
 def commits_of(verdict, kind: str, block: str) -> set[str]:
@@ -48,7 +54,7 @@ def test_before_and_after_are_told(verdict) -> None:
 
 
 def test_a_rerun_confirms_what_is_still_there(planted) -> None:
-    found = gate(planted.layout, planted.machine, window=10)
+    found = gate(planted.layout, planted.machine)
     slower = [one for one in found.regressions if ".Depths.time_step('highway', 10)" in one.series]
     assert [one.commit for one in slower] == [planted.commits[SLOWER]]
     assert slower[0].again > 1.3 * slower[0].before
@@ -56,35 +62,156 @@ def test_a_rerun_confirms_what_is_still_there(planted) -> None:
 
 
 def test_a_window_leaves_old_regressions_out(planted) -> None:
-    assert {one.commit for one in gate(planted.layout, window=2, confirm=False).regressions} <= {planted.commits[WORSE]}
+    assert {one.commit for one in gate(planted.layout, window=2).regressions} == {planted.commits[WORSE]}
 
 
 def test_the_newest_commit_is_looked_at(throwaway) -> None:
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure(series=[TIMED])
-    assert gate(throwaway.layout, confirm=False).regressions == []
+    assert gate(throwaway.layout).regressions == []
     throwaway.commit("slower at HEAD", plain={"step": 3.0})
     throwaway.measure(series=[TIMED])
-    assert {one.commit for one in gate(throwaway.layout, confirm=False).regressions} == {throwaway.commits[-1]}
+    assert {one.commit for one in gate(throwaway.layout).regressions} == {throwaway.commits[-1]}
 
 
 def test_nothing_measured_at_head_does_not_pass(throwaway) -> None:
     throwaway.commit("start")
     with pytest.raises(NothingMeasured):
-        gate(throwaway.layout, confirm=False)
+        gate(throwaway.layout)
     throwaway.measure(series=[TIMED])
     throwaway.commit("not measured")
     with pytest.raises(NothingMeasured, match="HEAD"):
-        gate(throwaway.layout, confirm=False)
+        gate(throwaway.layout)
+
+
+def command(layout, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "highway_bench", "history", "gate", "--no-confirm", "--root",
+                           str(layout.root), *words], capture_output=True, text=True, check=False)
+
+
+def test_statuses_of_the_command(planted, throwaway) -> None:
+    """1 a regression, 2 bad input, 3 nothing measured, 0 clean: each is another thing to do."""
+    found = command(planted.layout, "--json")
+    assert found.returncode == 1
+    assert {one["commit"] for one in json.loads(found.stdout)["regressions"]} == {
+        planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)}
+    assert "series regressed" in found.stderr
+    assert command(planted.layout, "--window", "0").returncode == 2
+    throwaway.commit("start")
+    assert command(throwaway.layout).returncode == 3
+    throwaway.measure(series=[TIMED])
+    assert command(throwaway.layout).returncode == 0
+
+
+def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> None:
+    for values in ({}, {"highway": {"broken": 1}}):
+        throwaway.commit("change", **values)
+        throwaway.measure(series=[r"Depths\.track_saved_bytes", TIMED])
+    lost = {one.series: one.reason for one in gate(throwaway.layout).lost}
+    assert lost["blocks.Depths.time_step('highway', 10)"] == "failed"
+    assert lost["blocks.Depths.track_saved_bytes('highway', 10)"] == "failed"
+    assert not any("plain" in series for series in lost)
+    del throwaway.values["highway"]
+    throwaway.commit("the block's file is there, and the package does not know it")
+    throwaway.measure(series=[r"Depths\.track_saved_bytes", TIMED])
+    assert gate(throwaway.layout).lost == []  # the point before had no value either
+    throwaway.commit("known again", highway={})
+    throwaway.measure(series=[TIMED])
+    del throwaway.values["highway"]
+    throwaway.commit("and unknown")
+    throwaway.measure(series=[TIMED])
+    (lost,) = gate(throwaway.layout).lost
+    assert (lost.series, lost.reason[:8]) == ("blocks.Depths.time_step('highway', 10)", "n/a, and")
+
+
+@pytest.mark.parametrize(("again", "found", "dismissed"), [(None, 1, 0), (2e-2, 0, 1), (6e-2, 1, 0)])
+def test_a_rerun_decides_and_one_without_a_value_does_not(planted, monkeypatch: pytest.MonkeyPatch, again: float | None,
+                                                         found: int, dismissed: int) -> None:
+    one = gating.Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
+
+    def measure(layout, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
+        assert (quick, only) == (False, ["highway|dense|50"])
+        assert re.match(series[0], one.series)
+        if again is None:
+            raise NothingMeasured("nothing")
+        row = [[again], [["'highway'"], ["50"]], "1"]
+        data = {"result_columns": ["result", "params", "version"], "results": {"blocks.Depths.time_step": row}}
+        return Measured(machine.name, {"c": Result(Path(), "c", data)})
+
+    monkeypatch.setattr(gating, "measure_here", measure)
+    monkeypatch.setattr(gating, "asv_steps", lambda *_: [])
+    monkeypatch.setattr(gating, "newest_steps", lambda *_: [one])
+    verdict = gate(planted.layout, planted.machine)
+    assert (len(verdict.regressions), len(verdict.dismissed)) == (found, dismissed)
+
+
+def test_uncommitted_changes_are_not_judged(throwaway) -> None:
+    throwaway.commit("start")
+    throwaway.measure(series=[TIMED])
+    throwaway.commit("not measured")
+    throwaway.write("highway_bench/__init__.py", '__version__ = "1"\n')
+    throwaway.measure(series=[TIMED])
+    with pytest.raises(NothingMeasured, match="commit what is not committed"):
+        gate(throwaway.layout)
+
+
+def points(*values: float) -> list[tuple[str, Point]]:
+    return [(f"c{place}", Point(value, math.nan, 1)) for place, value in enumerate(values)]
+
+
+ALL = {f"c{place}" for place in range(20)}
+
+
+def test_a_step_is_blamed_on_its_first_commit() -> None:
+    series = "blocks.Depths.time_step('plain', 10)"
+    assert step_up(series, points(*[1.0] * 6, 2.0), ALL, 0.01)[:2] == (6, 1.0)
+    assert step_up(series, points(*[1.0] * 6, 2.0, 2.0), ALL, 0.01)[:2] == (6, 1.0)
+    assert step_up(series, points(*[1.0] * 6, 2.0, 1.0), ALL, 0.01) is None  # a spike
+    assert step_up(series, points(*[1.0] * 6, 2.0), {"c5"}, 0.01) is None  # not measured at a recent commit
+
+
+def test_bytes_that_rose_lately_are_seen_commits_later() -> None:
+    assert rise(points(5, 5, 5, 6, 6, 6, 6), ALL) == (3, 5, 0)
+    assert rise(points(5, 5, 6, 6, 5, 5), ALL) is None  # taken back
+    assert rise(points(5, 5, 6, 6, 6, 6), {"c4", "c5"}) is None  # long ago
+
+
+def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
+    made = []
+    for place, value in enumerate(values):
+        row = {"track_peak_bytes": [[value], [["'plain'"]], "1"]}
+        data = {"result_columns": ["result", "params", "version"], "params": {"python": "3.11"},
+                "requirements": {"torch": torch}, "results": {f"b.{name}": cells for name, cells in row.items()}}
+        made.append(Result(Path(), f"c{place}", data))
+    return made
+
+
+def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
+    results, order = results_of([5, 5, 9, 9, 9]), {f"c{place}": place for place in range(5)}
+    flagged = [one.commit for one in newest_steps("m", lines_of(results, {}, order), ALL, {})]
+    assert flagged == ["c2"]
+    for accepted in ({r".*_bytes\('plain": "c2"}, {r".*_bytes": None}):
+        assert not list(newest_steps("m", lines_of(results, accepted, order), ALL, {}))
+    earlier = lines_of(results, {r".*_bytes": "c1"}, order)
+    assert [one.commit for one in newest_steps("m", earlier, ALL, {})] == ["c2"]
+
+
+def test_a_new_torch_starts_a_new_line() -> None:
+    order = {f"c{place}": place for place in range(4)}
+    results = results_of([5, 5])[:2] + results_of([0, 0, 9, 9], torch="2.14")[2:]
+    lines = lines_of(results, {}, order)
+    assert [point.value for _, point in lines["b.track_peak_bytes('plain')"]] == [9, 9]
 
 
 def test_thresholds_come_from_noise() -> None:
     flat = [Point(10.0, float("nan"), 1)] * 6
     assert tolerated("b.track_peak_bytes('x')", flat, flat[0]) == 0
     assert tolerated("b.time_step('x')", flat, flat[0]) == pytest.approx(1.0)
+    assert tolerated("b.time_step('x')", flat, flat[0], repeated=0.001) == pytest.approx(0.5)
     noisy = [Point(value, float("nan"), 1) for value in (10, 12, 9, 12, 10, 13)]
     assert tolerated("b.time_step('x')", noisy, noisy[0]) > 3
+    assert tolerated("b.time_step('x')", noisy, noisy[0], repeated=0.001) > 3  # runs in a row miss what drifts
     assert tolerated("b.time_step('x')", flat, flat[0], repeated=0.2) > 6
     seeds = [Point(5.0, 0.5, 5)] * 6
     assert tolerated("b.track_log_loss('x')", seeds, seeds[0]) > 3 * 0.5 / 5**0.5

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import highway_bench.history.measure as measuring
 from highway_bench.blocks import blocks
 from highway_bench.families import families
 from highway_bench.history.files import read_result, read_results, result_paths
@@ -31,7 +32,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure()
-    before = {result.path.name: result.points() for result in read_results(throwaway.layout.results)}
+    before = {result.path.name: result.points for result in read_results(throwaway.layout.results)}
     throwaway.block("aaa")
     benches = throwaway.root / "benches/history/blocks.py"
     text = benches.read_text()
@@ -46,7 +47,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
     assert [values for _, values in graph(html, "blocks.Families.track_peak_bytes")] == [
         [None, 2000, 1000], [None, 2000, 1000], [7000, 2000, 1000]]
     for name, points in before.items():
-        assert read_result(throwaway.layout.results / throwaway.machine.name / name).points() == points
+        assert read_result(throwaway.layout.results / throwaway.machine.name / name).points == points
     steps = [values for _, values in graph(html, "blocks.Depths.time_step")]
     assert [value is None for value in steps[0][:3]] == [True] * 3  # aaa, at a commit before it
     assert steps[0][3] > 1.5 * steps[0][6]  # highway's step is twice plain's, and so it is listed
@@ -73,7 +74,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     assert measured.without == [f"{old[:8]}: n/a, the commit predates the benchmarks",
                                 f"{broken[:8]}: n/a, the commit does not build or import"]
     # The commit's own package was measured, not the checkout's, and both ways say the same of themselves.
-    assert measured.results[good].points()["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
+    assert measured.results[good].points["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
     built, checkout = measured.results[good].data, here.results[head].data
     assert (built["params"], built["requirements"], built["python"], built["env_name"]) == (
         checkout["params"], checkout["requirements"], checkout["python"], checkout["env_name"])
@@ -87,6 +88,35 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     shutil.rmtree(throwaway.layout.working)  # a fresh clone shows the recorded history
     assert len(graph(publish(throwaway.layout, scripts=False).html, "blocks.Families.track_peak_bytes")) == 2
     assert len(result_paths(throwaway.layout.recorded / throwaway.machine.name)) == 2
+
+
+def test_a_quick_run_keeps_what_a_full_one_found(throwaway) -> None:
+    """asv puts n/a in the place of a value that it asked for and did not get: a quick run must not ask."""
+    throwaway.commit("start")
+    everything = [r"track_", r"Others|Families\.time_step\('plain'"]
+    (full,) = throwaway.measure(series=everything, quick=False).results.values()
+    before = dict(full.points)
+    assert {"blocks.Depths.track_log_loss('plain', 100)", "blocks.Depths.track_peak_bytes('plain', 100)",
+            "blocks.Families.time_step('plain', 'dense')"} <= before.keys()
+    (quick,) = throwaway.measure(series=[]).results.values()
+    assert before.keys() <= quick.points.keys()
+    deep = "blocks.Depths.track_log_loss('plain', 100)"
+    assert quick.points[deep] == before[deep]
+    assert "blocks.Depths.time_step('plain', 50)" in quick.points  # and measures its own
+
+
+def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypatch: pytest.MonkeyPatch) -> None:
+    throwaway.commit("start")
+    throwaway.measure(series=["Families.track"])
+    asked: list[bool] = []
+    monkeypatch.setattr(measuring, "_asv_run", lambda layout, machine, words, quick, *_: asked.append(quick))
+    for quick in (True, False):
+        measure_range(throwaway.layout, throwaway.machine, "HEAD", quick=quick)
+    assert asked == [False]
+    monkeypatch.undo()
+    throwaway.measure(series=["Families.time_step"], quick=False)
+    assert measure_range(throwaway.layout, throwaway.machine, "HEAD", quick=False).lines == [
+        "1 of 1 commits have a point already"]
 
 
 def test_what_asv_is_given_by_name() -> None:
@@ -113,8 +143,7 @@ def test_versions_are_pinned_by_hand() -> None:
     assert re.search(r'^VERSION = "\d+"', (BENCHES / "blocks.py").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("decorated", [True, False])
-def test_package_of_the_plugin_is_free_of_torch(decorated: bool) -> None:
-    name = "highway_bench.history.asv_plugin" if decorated else "highway_bench"
+@pytest.mark.parametrize("name", ["highway_bench", "highway_bench.history.asv_plugin"])
+def test_package_of_the_plugin_is_free_of_torch(name: str) -> None:
     code = f"import {name}, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

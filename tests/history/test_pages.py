@@ -17,7 +17,7 @@ import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import MACHINE, result_paths
-from highway_bench.history.publish import publish
+from highway_bench.history.publish import link_report, publish
 from highway_bench.history.serve import HOST, address, server
 from highway_bench.report.history_links import history_links
 
@@ -177,6 +177,25 @@ def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
                  "page/%2e%2e/asv/.working/asv-run.conf.json"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(address(serving) + path)
+
+
+def test_folders_lead_to_their_pages(reports, serving) -> None:
+    for path in ("", "page", "page/", "asv/html", "asv/html/"):
+        with urllib.request.urlopen(address(serving) + path) as answer:
+            assert answer.status == 200
+
+
+def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> None:
+    page, report = tmp_path / "asv/html/index.html", tmp_path / "page/index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text('<ul><li id="nav-li-" class="active">Benchmarks</li></ul>')
+    link_report(page)
+    assert "Report" not in page.read_text()
+    report.parent.mkdir()
+    report.write_text("x")
+    for _ in range(2):
+        link_report(page)
+        assert page.read_text().count("../../page/index.html") == 1
 
 
 def test_nothing_to_serve(tmp_path: Path) -> None:
