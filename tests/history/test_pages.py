@@ -43,6 +43,7 @@ function ink() {   // coloured pixels of the graph: axes and grid are grey
   }
   return count;
 }
+const ticks = () => page().querySelector("#main-graph").textContent;   // what the axes say
 const tokens = () => [...page().querySelectorAll("#graphdisplay-navigation a.btn")].map(one => one.textContent.trim());
 const click = text => [...page().querySelectorAll("#graphdisplay-navigation a.btn")]
   .find(one => one.textContent.trim() == text).click();
@@ -59,9 +60,10 @@ async function main() {
   }
   seen.buttons = tokens();
   seen.address = frame.contentWindow.location.hash;
-  click(MACHINES[1]); await wait(300); await until(() => ink() > 0);
-  click(MACHINES[0]); await wait(300); await until(() => ink() > 0);
-  seen.switched = [frame.contentWindow.location.hash, ink()];
+  const before = ticks();
+  click(MACHINES[1]); await wait(300);
+  click(MACHINES[0]); await until(() => ink() > 0 && ticks() != before);
+  seen.switched = [frame.contentWindow.location.hash, ink(), before, ticks()];
   frame.contentWindow.location.hash = "#/regressions";
   await until(() => page().querySelectorAll("#regressions-body table tbody tr").length);
   seen.regressions = page().querySelector("#regressions-body").textContent;
@@ -86,6 +88,8 @@ def reports(planted, tmp_path_factory: pytest.TempPathFactory):
             data |= made
         else:
             data["params"] |= made
+            row = data["results"]["blocks.Depths.time_step"]
+            row[0] = [value and 3 * value for value in row[0]]  # another machine's graph must not look the same
         path.write_text(json.dumps(data))
     (root / "reports/page").mkdir()
     page = root / "reports/page/index.html"
@@ -139,9 +143,11 @@ def test_pages_in_a_browser_without_network(reports, serving, planted, tmp_path:
     assert "error" not in seen, seen
     assert seen["tiles"] >= 9
     assert all(seen["blocks"][name] > 50 for name in names), seen
-    assert {"NVIDIA H100", "none", *machines} & set(seen["buttons"])
+    assert {"NVIDIA H100", "none", *machines} <= set(seen["buttons"])
     assert GPU in seen["switched"][0]
+    assert planted.machine.name not in seen["switched"][0]
     assert seen["switched"][1] > 50
+    assert seen["switched"][2] != seen["switched"][3]
     assert "track_peak_bytes" in seen["regressions"]
     assert said == ""
 
