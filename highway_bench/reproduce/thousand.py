@@ -200,8 +200,10 @@ def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
             if np.isfinite(points["low"]).any():
                 axes.fill_between(points["step"], points["low"], points["high"], color=style.colour, alpha=0.2,
                                   linewidth=0)
-            ends[block] = float(points["value"].iloc[-1])
-            told.append(f"{block}: {three(float(points['value'].iloc[0]))} to {three(ends[block])} nat")
+            final = found.loc[found["block"] == block, "final_loss"].dropna()
+            ends[block] = log10_interval(final).value if len(final) else np.inf
+            first, last = (float(points["value"].iloc[place]) for place in (0, -1))
+            told.append(f"{block}: {three(first)} to {three(last)} nat")
         for level, text, side in ((1.0, "chance", 1), (TRAINS, "threshold", 0)):
             axes.axhline(level * _chance(), color="#555555", linewidth=0.8, linestyle=":")
             axes.annotate(text, (side, level * _chance()), xycoords=axes.get_yaxis_transform(), fontsize=7.5,

@@ -112,7 +112,7 @@ def test_the_title_says_what_diverged() -> None:
                  for step in (0.0, 4.0)]
     frame = pd.DataFrame(rows)
     (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
-    assert picture.title.endswith("highway at a loss of 2.00, plain at a loss of 2.00 (2 of 3 seeds diverged)")
+    assert picture.title.endswith("highway at a loss of 0.500, plain at a loss of 0.500 (2 of 3 seeds diverged)")
     frame.loc[frame["block"] == "plain", "status"] = "diverged"
     frame.loc[(frame["block"] == "plain") & (frame["metric"] == "final_loss"), "value"] = None
     (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
