@@ -116,4 +116,4 @@ def test_the_title_says_what_diverged() -> None:
     frame.loc[frame["block"] == "plain", "status"] = "diverged"
     frame.loc[(frame["block"] == "plain") & (frame["metric"] == "final_loss"), "value"] = None
     (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
-    assert picture.title.endswith("highway at a loss of 2.00, plain diverged")
+    assert picture.title.endswith("highway at a loss of 0.500, plain diverged")
