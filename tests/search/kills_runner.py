@@ -1,4 +1,4 @@
-"""A plug-in: a worker that has it keeps a state at every look, notes where a population's stretches begin, and kills
+"""A plug-in: a worker that has it keeps a state at every look, notes where a population's stretches begin, and stops
 its runner when that is told to it. What it does is in the environment, which workers inherit."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def noting(self: Population) -> int:
 def killing(self: checkpoint.Checkpoint, members: Sequence[Training]) -> None:
     keep(self, members)
     if max(len(one.losses) for one in members) == int(os.environ.get("KILL_AT", "0")):
-        os.kill(os.getppid(), signal.SIGKILL)
-        signal.pause()  # until the watch on the runner ends this process
+        os.kill(os.getppid(), signal.Signals[os.environ["KILL_WITH"]])
+        signal.pause()  # until the runner, or the watch on it, ends this process
 
 
 if multiprocessing.parent_process() is not None:

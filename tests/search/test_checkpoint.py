@@ -254,13 +254,24 @@ SCRIPT = """
 
     if __name__ == "__main__":
         with Store(store) as opened:
-            run_cells([Cell(**json.loads(key)) for key in keys], opened, workers=1, plugins=["kills_runner"])
+            try:
+                run_cells([Cell(**json.loads(key)) for key in keys], opened, workers=1, plugins=["kills_runner"])
+            except KeyboardInterrupt:
+                sys.exit(130)
 """
 
 
+def heed_interrupts() -> None:
+    """A process started from a shell's background job ignores SIGINT; that of a test must not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
-def test_a_killed_population_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runner is killed when one member has diverged and the others are half-way: none begins again."""
+@pytest.mark.parametrize(("way", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_a_stopped_population_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals,
+                                      status: int) -> None:
+    """The runner is killed, or gets Ctrl-C, when one member has diverged and the others are half-way: none begins
+    again."""
     recipe = trial().recipe
     cells = [trial(seed=0), trial(seed=1, recipe={**recipe, "rate": 1e200}), trial(seed=2)]
     log, script = tmp_path / "log.txt", tmp_path / "script.py"
@@ -268,8 +279,9 @@ def test_a_killed_population_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     killed = subprocess.run([sys.executable, str(script), str(tmp_path / "store.sqlite"),
                              *(json.dumps(asdict(cell)) for cell in cells)], timeout=180, check=False,
                             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-                                              "STRETCHES": str(log), "KILL_AT": "50"})
-    assert killed.returncode == -signal.SIGKILL
+                                              "STRETCHES": str(log), "KILL_AT": "50", "KILL_WITH": way.name},
+                            preexec_fn=heed_interrupts)
+    assert killed.returncode == status
     folder = tmp_path / "store.sqlite.checkpoints"
     assert [len(keys) for _, keys in headers_in(folder)] == [3]
 
