@@ -144,7 +144,8 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
             for pair in (pair for pair in pairs if pair.block == block and pair.n):
                 y, x = INITS.index(pair.init), ACTIVATIONS.index(pair.activation)
                 shares[y, x] = pair.trained / pair.n
-                axes.text(x, y, f"{pair.trained}/{pair.n}\n{three(pair.loss)}", ha="center", va="center", fontsize=7.5)
+                axes.text(x, y, f"{pair.trained}/{pair.n}\n{three(pair.loss)}", ha="center", va="center", fontsize=7.5,
+                          color="white" if shares[y, x] > 0.5 else "black")
                 told.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
             axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
         counts = [f"{block} trains with {sum(pair.trains for pair in pairs if pair.block == block)} of "
@@ -152,4 +153,5 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
         title = f"{DEPTH + 1} layers: of weights and activations, {', '.join(counts)}"
         head(figure, title)
     return Picture("inits", title, f"Seeds that train. {joined(told, 40)}",
-                   "Seeds that train of those run; below, the geometric mean of their final losses in nat.", figure)
+                   "Seeds that train of those run; below, the geometric mean of the final losses in nat, ∞ where a run "
+                   "diverged.", figure)
