@@ -58,6 +58,8 @@ def run(
     layout = Layout.of(root)
     if out and has_git(layout.root) and is_dirty(layout.root):
         raise BadInput("uncommitted changes: what --out writes would pass for HEAD's point elsewhere")
+    if not (span or commit or has_git(layout.root)):
+        typer.echo("no git and no --commit: history import will have to be told which commit this is")
     here = this_machine(device, machine)
     if span:
         measured = measure_range(layout, here, span, quick=quick, again=again)
@@ -126,6 +128,7 @@ def publish(root: Root = Path(".")) -> None:
 
 def gate(
     window: Annotated[int, typer.Option(help="Measured commits of a machine that count as recent.")] = 10,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure this commit first, quickly.")] = False,
     confirm: Annotated[bool, typer.Option(help="Measure again what seems to have regressed here.")] = True,
     device: Device = None,
     machine: MachineName = None,
@@ -140,11 +143,16 @@ def gate(
     from dataclasses import asdict
 
     from highway_bench.history import Layout
+    from highway_bench.history.gate import check
     from highway_bench.history.gate import gate as judge
-    from highway_bench.history.measure import this_machine
+    from highway_bench.history.measure import measure_here, this_machine
 
     layout = Layout.of(root)
-    verdict = judge(layout, this_machine(device, machine) if confirm else None, window=window)
+    check(layout, window)
+    here = this_machine(device, machine) if measure or confirm else None
+    if measure and here:
+        measure_here(layout, here)  # what failed is the gate's to judge
+    verdict = judge(layout, here if confirm else None, window=window)
     if json:
         print_json(asdict(verdict))
     else:
@@ -217,4 +225,6 @@ def compare(
                 ["cell", first, second, "ratio", "95 %", "noise", "verdict"],
                 [[row.cell, f"{1e3 * row.first:.3g} ms", f"{1e3 * row.second:.3g} ms", f"{row.ratio.value:.3g}",
                   f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", f"{100 * row.noise:.2g} %", row.verdict]
-                 for row in rows])
+                 for row in rows],
+                note="steps: medians; ratio: of samples taken in turn, pair by pair, and so not the medians' quotient; "
+                     "noise: the least difference that these samples tell, whatever the interval says")

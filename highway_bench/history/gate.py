@@ -76,12 +76,12 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     """Look for regressions in the last ``window`` measured commits of every machine.
 
     With ``here``, proposals of this machine are measured again. Raises ``NothingMeasured`` where HEAD has no point on
-    any machine: an old history must not vouch for a commit that nobody measured, nor must uncommitted changes.
+    any machine: an old history must not vouch for a commit that nobody measured. Raises ``BadInput`` for a tree with
+    uncommitted changes: HEAD's verdict would pass for theirs.
     """
-    if window < 1:
-        raise BadInput(f"a window has one commit at least, not {window}")
+    check(layout, window)
     try:
-        published = publish(layout, layout.working / "gate", scripts=False, uncommitted=False)
+        published = publish(layout, layout.working / "gate", scripts=False)
     except NothingMeasured as reason:
         raise NothingMeasured(f"{reason}; a gate that measured nothing does not pass") from reason
     verdict = Verdict(lines=list(published.lines), machines=published.machines)
@@ -92,7 +92,9 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
         by_machine.setdefault(result.machine, []).append(result)
     if not any(results[-1].commit == commits[-1] and results[-1].points for results in by_machine.values()):
         raise NothingMeasured(f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: "
-                              f"commit what is not committed, and run nox -s history -- HEAD")
+                              f"run nox -s history -- HEAD")
+    if here is not None and here.name not in by_machine:
+        verdict.lines.append(f"{here.name} has no points, so that nothing is measured again")
 
     accepted = layout.configuration().get("regressions_first_commits", {})
     proposed: dict[tuple[str, str], Regression] = {}
@@ -115,6 +117,15 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
          else verdict.dismissed).append(found)
     verdict.regressions.sort(key=lambda one: (one.machine, one.series))
     return verdict
+
+
+def check(layout: Layout, window: int = WINDOW) -> None:
+    """Raise ``BadInput`` for what the gate does not judge, before anything is measured."""
+    if window < 1:
+        raise BadInput(f"a window has one commit at least, not {window}")
+    git.check_whole(layout.root)
+    if git.is_dirty(layout.root):
+        raise BadInput("uncommitted changes: the gate judges commits, so commit or stash them first")
 
 
 def lines_of(results: Sequence[Result], accepted: Mapping[str, str | None],
@@ -212,9 +223,6 @@ def asv_steps(html: Path, machine: str, lines: Mapping[str, Line], recent: Colle
 def _confirmed(layout: Layout, proposed: list[Regression], here: Machine | None, verdict: Verdict) -> list[Regression]:
     """The proposals, those of this machine with the value that a re-run of this checkout gave."""
     mine = [one for one in proposed if here is not None and one.machine == here.name]
-    if mine and git.is_dirty(layout.root):
-        verdict.lines.append("uncommitted changes: nothing is measured again, for it would not be HEAD")
-        mine = []
     others = [replace(one, remark="not measured again") for one in proposed if one not in mine]
     if not mine or here is None:
         return others

@@ -71,13 +71,17 @@ class Measured:
 
 
 def this_machine(device: str | None = None, name: str | None = None) -> Machine:
-    """This machine with a device of it; both are found where they are not given."""
+    """This machine with a device of it; both are found where they are not given. Raises ``BadInput`` for a device that
+    is not here."""
+    if device not in (None, "cpu", "cuda"):
+        raise BadInput(f"a device is cpu or cuda, not {device!r}")
     if device == "cpu" and name:
         return Machine(device, entry(name, None))
     done = subprocess.run([sys.executable, "-c", WHO, device or ""], capture_output=True, text=True, check=False,
                           env=_environment({}))
     if done.returncode:
-        raise BadInput(f"this machine cannot be told: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BadInput(f"this machine cannot be told: {reason.removeprefix(f'{BadInput.__module__}.BadInput: ')}")
     found, machine, gpu = json.loads(done.stdout)
     return Machine(found, entry(name or machine, gpu))
 

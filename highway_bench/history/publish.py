@@ -29,16 +29,14 @@ class Published:
     lines: list[str] = field(default_factory=list)
 
 
-def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True, uncommitted: bool = True) -> Published:
-    """Write asv's pages into ``html``, by default the layout's; raises ``NothingMeasured`` where there is no point.
-
-    The point of a tree with ``uncommitted`` changes stands in HEAD's place, unless it is not to be shown."""
+def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -> Published:
+    """Write asv's pages into ``html``, by default the layout's; raises ``NothingMeasured`` where there is no point."""
     git.check_whole(layout.root)
     lines = merge_recorded(layout)
     shutil.rmtree(layout.shown, ignore_errors=True)
     if layout.results.is_dir():
         shutil.copytree(layout.results, layout.shown)
-    if uncommitted and _add_uncommitted(layout):
+    if _add_uncommitted(layout):
         lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not recorded")
     machines = _drop_off_line(layout, lines)
     if not machines:

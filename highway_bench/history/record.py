@@ -30,7 +30,7 @@ def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
     """Record the points of ``machine``. A point that is recorded already stays as it is, unless ``replace``.
 
     Points of uncommitted trees are never here: they lie in a folder of their own. Raises ``NothingMeasured`` where the
-    machine has no points, ``BadInput`` where the history is that of other hardware of this name.
+    machine has no points, ``BadInput`` where the history is that of other hardware of this name, or is broken.
     """
     check_whole(layout.root)
     source = layout.results / machine
@@ -48,6 +48,8 @@ def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
             done.left.append(str(error))
             continue
         short, there = result.commit[:8], target / path.name
+        if there.exists():
+            read_result(there)  # one that is cut short keeps nothing: git can restore it
         if result.commit not in line:
             done.left.append(f"{short} is not on HEAD's first-parent line, so that no page would show it")
         elif not result.points:

@@ -17,12 +17,10 @@ PAGE, HISTORY = "page/index.html", "asv/html/index.html"
 class Handler(SimpleHTTPRequestHandler):
     """Files of the two folders of pages, and of nothing else that lies beside them; ``/`` leads to the first page."""
 
-    first = PAGE
-
     def do_GET(self) -> None:
         if urlsplit(self.path).path in ("", "/"):
             self.send_response(302)
-            self.send_header("Location", f"/{self.first}")
+            self.send_header("Location", f"/{first_page(Path(self.directory)) or PAGE}")
             self.end_headers()
             return
         super().do_GET()
@@ -48,14 +46,17 @@ def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
 
     Raises ``NothingMeasured`` where there are no pages, ``BadInput`` where the port cannot be had.
     """
-    first = next((page for page in (PAGE, HISTORY) if (reports / page).is_file()), None)
-    if first is None:
+    if first_page(reports) is None:
         raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
-    handler = type("Pages", (Handler,), {"first": first})
     try:
-        return ThreadingHTTPServer((HOST, port), functools.partial(handler, directory=str(reports.resolve())))
+        return ThreadingHTTPServer((HOST, port), functools.partial(Handler, directory=str(reports.resolve())))
     except (OSError, OverflowError) as error:
         raise BadInput(f"port {port} cannot be had: {error}") from error
+
+
+def first_page(reports: Path) -> str | None:
+    """Where ``/`` leads: the report, or else the history; ``None`` where there is neither."""
+    return next((page for page in (PAGE, HISTORY) if (reports / page).is_file()), None)
 
 
 def address(of: ThreadingHTTPServer) -> str:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-PAGES = "../asv/html/index.html"
+PAGES = "../asv/html/index.html"  # as the page, which may not be there yet, says it
 FOLLOWED = ("blocks.Depths.time_step", "blocks.Others.time_step")  # a block is in the one or the other
 
 
@@ -16,7 +16,7 @@ def history_links(folder: Path) -> dict[str, str]:
     Empty where no pages were published beside it, or they cannot be read: a report needs no history.
     """
     try:
-        index = json.loads((folder / PAGES).with_name("index.json").read_text(encoding="utf-8"))
+        index = json.loads((folder.resolve().parent / "asv/html/index.json").read_text(encoding="utf-8"))
         followed = {name: index["benchmarks"][name]["params"][0] for name in FOLLOWED if name in index["benchmarks"]}
     except (OSError, ValueError, KeyError, IndexError):
         return {}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Layout
@@ -15,7 +16,7 @@ from highway_bench.history.compare import compare
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.importing import import_results
 from highway_bench.history.machine import check_clash, entry, rounded_gib
-from highway_bench.history.measure import measure_here
+from highway_bench.history.measure import measure_here, this_machine
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.publish import publish
 from highway_bench.history.record import record
@@ -113,6 +114,22 @@ def test_a_working_file_of_a_newer_schema_is_not_dropped(layout: Layout, planted
 def test_a_checkout_is_not_another_commit(planted) -> None:
     with pytest.raises(BadInput, match="this checkout is not"):
         measure_here(planted.layout, planted.machine, commit="HEAD~1", series=["Families.track"])
+
+
+def test_devices_that_are_not_here() -> None:
+    with pytest.raises(BadInput, match="cpu or cuda, not 'tpu'"):
+        this_machine("tpu", "standin")
+    if not torch.cuda.is_available():
+        with pytest.raises(BadInput, match="cannot be told") as error:
+            this_machine("cuda")
+        assert "highway_bench" not in str(error.value)
+
+
+def test_a_recorded_point_cut_short_is_not_called_kept(layout: Layout, planted) -> None:
+    path = result_paths(layout.recorded / planted.machine.name)[0]
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(BadInput, match="cut short"):
+        record(layout, planted.machine.name)
 
 
 def test_a_machine_is_no_path(layout: Layout, planted, tmp_path: Path) -> None:

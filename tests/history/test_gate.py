@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import highway_bench.history.gate as gating
-from highway_bench.errors import NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import Point, Result
 from highway_bench.history.gate import cell_of, gate, lines_of, newest_steps, rise, step_up
 from highway_bench.history.measure import Measured
@@ -152,8 +152,9 @@ def test_uncommitted_changes_are_not_judged(throwaway) -> None:
     throwaway.commit("not measured")
     throwaway.write("highway_bench/__init__.py", '__version__ = "1"\n')
     throwaway.measure(series=[TIMED])
-    with pytest.raises(NothingMeasured, match="commit what is not committed"):
+    with pytest.raises(BadInput, match="uncommitted changes"):
         gate(throwaway.layout)
+    assert command(throwaway.layout, "--measure").returncode == 2
 
 
 def points(*values: float) -> list[tuple[str, Point]]:

@@ -185,6 +185,11 @@ def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
             urllib.request.urlopen(address(serving) + path)
 
 
+def test_a_page_that_is_not_there_yet_has_its_links(reports) -> None:
+    folder, _ = reports
+    assert history_links(folder / "smoke") == history_links(folder / "page") != {}
+
+
 def test_folders_lead_to_their_pages(reports, serving) -> None:
     for path in ("", "page", "page/", "asv/html", "asv/html/"):
         with urllib.request.urlopen(address(serving) + path) as answer:
