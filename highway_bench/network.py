@@ -50,8 +50,8 @@ class Network(nn.Module):
     """stem → body → head. ``pool_steps`` says that the head answers once for a whole sequence: it is given the mean
     over steps, those of padding (token 0) left out.
 
-    ``padded`` inputs are tokens, whose padding stands at a row's end. Transforms that read other steps and ask for the
-    rows' lengths are told them, so that what they say of a text does not hang on how far it was padded.
+    ``padded`` inputs are tokens with padding at rows' ends. Transforms that read other steps and ask for the rows'
+    lengths are told them, so that what they say of a text does not hang on how far it was padded.
     """
 
     def __init__(self, stem: nn.Module, body: nn.Module, head: nn.Module, *, pool_steps: bool, padded: bool) -> None:
@@ -131,7 +131,7 @@ def _assemble(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: 
         return body
     pool_steps = family.kind == "sequence" and dataset.target_kind != "token"
     head = build_head(dataset, family, stages[-1].width)
-    return Network(stem, body, head, pool_steps=pool_steps, padded=dataset.input_kind == "tokens")
+    return Network(stem, body, head, pool_steps=pool_steps, padded=dataset.padded)
 
 
 def build_body(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: Change,

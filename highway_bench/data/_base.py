@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from torch import Tensor
 
@@ -42,6 +42,9 @@ class DataSet(ABC):
     A *constant predictor* gives every item the same answer; where an answer is a sequence, it may differ between the
     places of the sequence, but not between items.
     """
+
+    padded: ClassVar[bool] = False
+    """Whether rows of ``tokens`` may end in padding, token 0, so that no answer may hang on how long they are."""
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -35,6 +35,8 @@ class Sentiment(DataSet):
     ``min_count`` times or more in the training part; 0 is padding, after the words, and 1 any other word. ``length``
     is the steps of every row: no review has more than 64 words, one tweet has (78), and its end is cut off.
     """
+
+    padded: ClassVar[bool] = True
 
     corpus: CorpusName = "movie-reviews"
     length: int = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ class Text(DataSet):
     Needs ``pip install highway-bench[text]``. The shape of the problem is known only once the set is loaded, so that
     ``outputs``, ``vocabulary`` and what chance scores load it too.
     """
+
+    padded: ClassVar[bool] = True
 
     path: str
     config: str | None = None

@@ -184,6 +184,8 @@ class Store:
         tables = {name for name, in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if not tables and not self.read_only:
             self._create()
+        elif not tables:  # the moment before the process that made the file has made the tables
+            raise BadInput(f"{self.path} is empty: nothing is stored there yet")
         elif not {"meta", "rows", "runs"} <= tables:
             raise BadInput(f"{self.path} is a database, but no highway_bench store")
         found = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()

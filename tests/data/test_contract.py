@@ -92,6 +92,13 @@ def test_only_tokens_have_a_vocabulary(dataset: DataSet) -> None:
     assert (dataset.vocabulary is not None) == (dataset.input_kind == "tokens")
 
 
+def test_padding_is_where_it_is_said_to_be(dataset: DataSet) -> None:
+    if dataset.input_kind == "tokens":
+        assert bool((dataset.load().train.inputs == 0).any()) == dataset.padded
+    else:
+        assert not dataset.padded
+
+
 def test_no_class_is_rare(dataset: DataSet) -> None:
     if dataset.target_kind != "class":
         pytest.skip("its answers are not classes")

@@ -152,6 +152,16 @@ def other_columns(path: Path) -> None:
     db.close()
 
 
+def test_a_file_without_tables_is_a_store_to_be(tmp_path: Path) -> None:
+    """What a reader finds in the moment before the process that made the file has made its tables."""
+    path = tmp_path / "s.sqlite"
+    path.touch()
+    with pytest.raises(BadInput, match="nothing is stored there yet"):
+        Store(path, read_only=True)
+    with Store(path) as store:
+        assert store.rows() == []
+
+
 @pytest.mark.parametrize("read_only", [True, False])
 @pytest.mark.parametrize(("spoil", "message"), [
     (garbage, "file is not a database"),
