@@ -140,8 +140,10 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
             except HighwayBenchError as error:
                 print(error)
     """), encoding="utf-8")
+    # A worker is the one that prints the reason, and may be stopped before it has flushed what it printed.
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                                            "PYTHONUNBUFFERED": "1"})
     # A worker may live just long enough to be given the job: then the cell crashed.
     reasons = ("worker processes die before they can take a job; in a script, call", "crashed")
     assert any(reason in done.stdout for reason in reasons)
