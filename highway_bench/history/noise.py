@@ -27,6 +27,7 @@ LOSS = "track_log_loss"
 LEAST = 0.05
 LEAST_DECADES = 0.05
 NEIGHBOURS = 4  # commit-to-commit differences below which they say nothing
+ASSUMED = 0.10  # sd of a series of which nobody knows it: that of the noisiest where it was measured
 
 
 def is_exact(series: str) -> bool:
@@ -45,6 +46,7 @@ def tolerated(series: str, before: Sequence[Point], after: Point, repeated: floa
     In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and no less than three
     standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses);
     runs that followed each other miss what drifts, so that the neighbours' differences count where they are larger.
+    Where neither is known, a sd of a tenth is assumed.
     """
     if is_exact(series) or not before:
         return 0.0
@@ -52,7 +54,11 @@ def tolerated(series: str, before: Sequence[Point], after: Point, repeated: floa
     scale = 1.0 if is_loss(series) else max(abs(level), 1e-12)
     least = (LEAST_DECADES if is_loss(series) else LEAST) * scale * (2 if repeated is None else 1)
     within = math.hypot(_of_median(before[-1]), _of_median(after))
-    between = max((repeated or 0.0) * scale, _between([point.value for point in before]))
+    neighbours = _between([point.value for point in before])
+    if repeated is None and neighbours is None:
+        between = ASSUMED * scale
+    else:
+        between = max((repeated or 0.0) * scale, neighbours or 0.0)
     # The new point is one run, the level a median of several: one run's spread and the level's own.
     between *= math.sqrt(1 + math.pi / 2 / len(before))
     return max(least, SIGMAS * math.hypot(within, between))
@@ -65,11 +71,12 @@ def _of_median(point: Point) -> float:
     return math.sqrt(math.pi / 2) * point.sd / math.sqrt(point.samples)
 
 
-def _between(values: Sequence[float]) -> float:
-    """sd of one point from differences of neighbours, by their median: a real step among them counts once."""
+def _between(values: Sequence[float]) -> float | None:
+    """sd of one point from differences of neighbours, by their median: a real step among them counts once. ``None``
+    where they are too few."""
     steps = [abs(second - first) for first, second in itertools.pairwise(values)]
     if len(steps) < NEIGHBOURS:
-        return 0.0
+        return None
     return 1.4826 * statistics.median(steps) / math.sqrt(2)
 
 

@@ -210,6 +210,8 @@ def test_thresholds_come_from_noise() -> None:
     assert tolerated("b.track_peak_bytes('x')", flat, flat[0]) == 0
     assert tolerated("b.time_step('x')", flat, flat[0]) == pytest.approx(1.0)
     assert tolerated("b.time_step('x')", flat, flat[0], repeated=0.001) == pytest.approx(0.5)
+    assert tolerated("b.time_step('x')", flat[:1], flat[0]) == pytest.approx(3 * math.sqrt(1 + math.pi / 2))  # unknown
+    assert tolerated("b.time_step('x')", flat[:1], flat[0], repeated=0.001) == pytest.approx(0.5)
     noisy = [Point(value, float("nan"), 1) for value in (10, 12, 9, 12, 10, 13)]
     assert tolerated("b.time_step('x')", noisy, noisy[0]) > 3
     assert tolerated("b.time_step('x')", noisy, noisy[0], repeated=0.001) > 3  # runs in a row miss what drifts
