@@ -98,19 +98,19 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
 
     accepted = layout.configuration().get("regressions_first_commits", {})
     proposed: dict[tuple[str, str], Regression] = {}
-    lines = {machine: lines_of(results, accepted, order) for machine, results in by_machine.items()}
     for machine, results in by_machine.items():
+        lines = lines_of(results, accepted, order)
         behind = len(commits) - 1 - order[results[-1].commit]
         if behind:
             verdict.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
         else:
             verdict.lost += lost_series(machine, results)
         recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
-        steps = [*newest_steps(machine, lines[machine], recent, known_noise(layout, machine)),
-                 *asv_steps(published.html, machine, lines[machine], recent, known_noise(layout, machine))]
-        for found in steps:
+        noise = known_noise(layout, machine)
+        for found in (*newest_steps(machine, lines, recent, noise),
+                      *asv_steps(published.html, machine, lines, recent, noise)):
             proposed[found.series, machine] = found  # asv's last: it saw the whole line, and knows the commit better
-        verdict.series += len(lines[machine])
+        verdict.series += len(lines)
 
     for found in _confirmed(layout, list(proposed.values()), here, verdict):
         (verdict.regressions if found.again is None or found.again > found.before + found.tolerated
