@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,7 @@ from highway_bench.cli._words import AsJson
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
-    from highway_bench.history.gate import Verdict
+    from highway_bench.history.gate import Regression, Verdict
     from highway_bench.history.measure import Measured
 
 Root = Annotated[Path, typer.Option(help="The checkout.")]
@@ -108,8 +108,11 @@ def import_folder(
     from highway_bench.history.publish import discover
 
     layout = Layout.of(root)
-    for path in import_results(layout, folder, commit):
+    imported = import_results(layout, folder, commit)
+    for path in imported.written:
         typer.echo(str(path.relative_to(layout.root)))
+    for line in imported.lines:
+        typer.echo(line)
     for line in merge_recorded(layout):
         typer.echo(line)
     discover(layout)  # the list of benchmarks, which decides what is shown
@@ -169,14 +172,20 @@ def show(verdict: Verdict) -> None:
     for title, rows in (("Regressions", verdict.regressions),
                         ("Not confirmed by a re-run: no regressions", verdict.dismissed)):
         if rows:
-            print_table(title, heads, [[one.series, one.machine, f"{one.before:.4g}", f"{one.after:.4g}", one.change,
-                                        f"{one.tolerated:.3g}", one.commit[:8], one.good[:8], one.remark]
-                                       for one in rows])
+            print_table(title, heads, [row_of(one) for one in rows])
     if verdict.lost:
         print_table("Without a value at HEAD", ["series", "machine", "reason"],
                     [[one.series, one.machine, one.reason] for one in verdict.lost])
     if not verdict.regressions and not verdict.lost:
         typer.echo(f"no regression in {verdict.series:,} series of {', '.join(verdict.machines)}")
+
+
+def row_of(found: Regression) -> list[str]:
+    """A regression for people, with units."""
+    before, after, tolerated = (f"{value:.4g} {found.unit}".strip()
+                                for value in (found.before, found.after, found.tolerated))
+    return [found.series, found.machine, before, after, found.change, tolerated, found.commit[:8], found.good[:8],
+            found.remark]
 
 
 def noise(
@@ -201,7 +210,8 @@ def compare(
     block: Annotated[list[str] | None, typer.Option(help="A block; repeatable. By default the core ones.")] = None,
     family: Annotated[list[str] | None, typer.Option(help="A family; repeatable.")] = None,
     depth: Annotated[list[int] | None, typer.Option(help="A depth; repeatable.")] = None,
-    samples: Annotated[int, typer.Option(help="Steps of each commit a cell.")] = 40,
+    pairs: Annotated[int, typer.Option(help="Pairs of fresh processes, one a commit; 6 or more.")] = 8,
+    steps: Annotated[int, typer.Option(help="Steps of each process a cell.")] = 6,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     json: AsJson = False,
     root: Root = Path("."),
@@ -215,16 +225,17 @@ def compare(
     calls = literal_calls(layout.root / "highway_bench/blocks", "register_block")
     blocks = block or [name for name, about in calls.items() if about.get("core")]
     cells = [(one, kind, deep) for kind in family or ["dense"] for deep in depth or [10, 50] for one in blocks]
-    rows = list(measure(layout, first, second, cells, samples=samples, device=device))
+    rows = measure(layout, first, second, cells, pairs=pairs, steps=steps, device=device,
+                   say=lambda line: typer.echo(line, err=True))
     if json:
-        typer.echo(json_text.dumps([{"cell": row.cell, "first": row.first, "second": row.second,
-                                     "ratio": row.ratio.value, "low": row.ratio.low, "high": row.ratio.high,
-                                     "noise": row.noise, "verdict": row.verdict} for row in rows], indent=2))
+        print_json([{"cell": row.name, "first": median(row.first), "second": median(row.second),
+                     "ratio": row.ratio.value, "low": row.ratio.low, "high": row.ratio.high, "pairs": row.ratios,
+                     "verdict": row.verdict} for row in rows])
         return
     print_table(f"A step at {second}, relative to {first}",
-                ["cell", first, second, "ratio", "95 %", "noise", "verdict"],
-                [[row.cell, f"{1e3 * row.first:.3g} ms", f"{1e3 * row.second:.3g} ms", f"{row.ratio.value:.3g}",
-                  f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", f"{100 * row.noise:.2g} %", row.verdict]
+                ["cell", first, second, "ratio", "95 %", "verdict"],
+                [[row.name, f"{1e3 * median(row.first):.3g} ms", f"{1e3 * median(row.second):.3g} ms",
+                  f"{row.ratio.value:.3g}", f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", row.verdict]
                  for row in rows],
-                note="steps: medians; ratio: of samples taken in turn, pair by pair, and so not the medians' quotient; "
-                     "noise: the least difference that these samples tell, whatever the interval says")
+                note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each of which took its steps in "
+                     "turn, and so not the medians' quotient; 95 %: the sign test's interval of that median")

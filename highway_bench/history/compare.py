@@ -1,7 +1,10 @@
-"""Compare: two commits, step by step in turn, so that a disturbance meets both alike; the ratio with its interval.
+"""Compare: two commits, step by step in turn, in several pairs of processes; the ratio with its interval.
 
-Each commit's package is unpacked into a folder of its own, and one process a commit stays alive with it. They take
-their samples in turn (A B, B A, A B, …), which no benchmark that runs one commit after the other can do.
+Each commit's package is unpacked into a folder of its own. A process of each stays alive beside the other's, and they
+take their steps in turn (A B, B A, A B, …), which no benchmark that runs one commit after the other can do. What a
+process keeps for its life (where its memory lies, what runs beside it meanwhile) would pass for a difference between
+the commits, so that several fresh pairs are made, and the interval is that of their ratios: not of steps, of which a
+single pair has as many as one likes.
 """
 
 from __future__ import annotations
@@ -13,11 +16,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
@@ -25,29 +27,41 @@ from highway_bench.history import git
 from highway_bench.history.archives import extract
 from highway_bench.history.layout import Layout
 from highway_bench.history.measure import AsvFailed
-from highway_bench.measure.statistics import Estimate, noise_floor, paired_ratio
+from highway_bench.measure.statistics import Estimate, median_by_ranks, paired_ratio
 
 WORKER = Path(__file__).with_name("compare_worker.py")
+PAIRS = 8
+LEAST_PAIRS = 6  # with five, the widest interval of a median holds it 94 times in a hundred
+STEPS = 6
+WARM = 2
+
+Cell = tuple[str, str, int]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Compared:
-    """One cell at two commits: seconds a step (medians), ``ratio`` of the second commit to the first with its
-    interval, and the least relative difference that these samples could tell."""
+    """One cell at two commits: the seconds of its steps at each, and each pair's ratio of the second to the first."""
 
-    cell: str
-    first: float
-    second: float
-    ratio: Estimate
-    noise: float
+    cell: Cell
+    first: list[float] = field(default_factory=list)
+    second: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        block, family, depth = self.cell
+        return f"{block}, {family}, depth {depth}"
+
+    @property
+    def ratio(self) -> Estimate:
+        """Median of the pairs' ratios, with an interval that holds whatever their distribution is."""
+        return median_by_ranks(self.ratios)
 
     @property
     def verdict(self) -> str:
-        if self.ratio.low > 1 and self.ratio.value - 1 > self.noise:
+        if self.ratio.low > 1:
             return "slower"
-        if self.ratio.high < 1 and 1 / self.ratio.value - 1 > self.noise:
-            return "faster"
-        return "no difference told"
+        return "faster" if self.ratio.high < 1 else "no difference told"
 
 
 class Worker:
@@ -84,42 +98,58 @@ class Worker:
         self.process.wait(timeout=30)
 
 
-def compare(layout: Layout, first: str, second: str, cells: Sequence[tuple[str, str, int]], *, samples: int = 40,
-            device: str = "cpu") -> Iterator[Compared]:
-    """Compare two commits over ``cells`` (block, family, depth), one result a cell as it is there.
+def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, pairs: int = PAIRS, steps: int = STEPS,
+            device: str = "cpu", say: Callable[[str], None] = lambda line: None) -> list[Compared]:
+    """Compare two commits over ``cells`` (block, family, depth): ``pairs`` times anew, ``steps`` of each a pair.
 
-    A commit may be compared with itself: what is told apart then is noise. Cells that one of the commits lacks are left
-    out; raises ``NothingMeasured`` where no cell is left, ``BadInput`` for commits that do not exist or have no
-    package.
+    A commit may be compared with itself: what is told apart then is chance. Cells that one of the commits lacks are
+    left out; raises ``NothingMeasured`` where no cell is left, ``BadInput`` for commits that do not exist or have no
+    package. ``say`` is told of each pair that is done.
     """
-    if samples < 8:
-        raise BadInput(f"a ratio with an interval needs 8 samples or more, not {samples}")
-    hashes = [git.commit_of(layout.root, name) for name in (first, second)]
-    found = False
+    if pairs < LEAST_PAIRS:
+        raise BadInput(f"an interval of 95 % needs {LEAST_PAIRS} pairs of processes or more, not {pairs}")
+    if steps < 1:
+        raise BadInput(f"a pair takes one step or more of each commit, not {steps}")
+    commits = [git.commit_of(layout.root, name) for name in (first, second)]
+    compared = {cell: Compared(cell) for cell in cells}
     with ExitStack() as stack:
-        workers = []
-        for name, commit in zip((first, second), hashes, strict=True):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-")))
-            unpack(layout.root, commit, folder)
-            workers.append(Worker(name, folder, layout.root / "benches/history/blocks.py"))
-            stack.callback(workers[-1].close)
-        for block, family, depth in cells:
-            cell = f"{block}, {family}, depth {depth}"
-            answers = [one.ask(do="prepare", block=block, family=family, depth=depth, device=device) for one in workers]
-            if not all(answer["ready"] for answer in answers):
-                continue
-            times: list[list[float]] = [[], []]
-            for number in range(samples + 2):
-                for side in (0, 1) if number % 2 == 0 else (1, 0):
-                    seconds = float(workers[side].ask(do="step"))
-                    if number >= 2:  # two rounds of warming up
-                        times[side].append(seconds)
-            found = True
-            ratio = paired_ratio(times[1], times[0])
-            noise = max(noise_floor(times[0]), noise_floor(times[1]))
-            yield Compared(cell, median(times[0]), median(times[1]), ratio, noise)
+        packages = []
+        for commit in commits:
+            packages.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-"))))
+            unpack(layout.root, commit, packages[-1])
+        benches = layout.root / "benches/history/blocks.py"
+        for number in range(pairs):
+            with ExitStack() as processes:
+                sides = [Worker(name, package, benches)
+                         for name, package in zip((first, second), packages, strict=True)]
+                for side in sides:
+                    processes.callback(side.close)
+                for cell, times in in_turn(sides, cells, steps, device):
+                    compared[cell].first += times[0]
+                    compared[cell].second += times[1]
+                    compared[cell].ratios.append(paired_ratio(times[1], times[0]).value)
+            say(f"{number + 1} of {pairs} pairs of processes")
+    found = [one for one in compared.values() if one.ratios]
     if not found:
         raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
+    return found
+
+
+def in_turn(sides: Sequence[Worker], cells: Sequence[Cell], steps: int,
+            device: str) -> Iterator[tuple[Cell, tuple[list[float], list[float]]]]:
+    """The seconds of each cell's steps at either side, taken in turn; cells that a side lacks are left out."""
+    for cell in cells:
+        block, family, depth = cell
+        answers = [one.ask(do="prepare", block=block, family=family, depth=depth, device=device) for one in sides]
+        if not all(answer["ready"] for answer in answers):
+            continue
+        times: tuple[list[float], list[float]] = ([], [])
+        for number in range(WARM + steps):
+            for side in (0, 1) if number % 2 == 0 else (1, 0):
+                seconds = float(sides[side].ask(do="step"))
+                if number >= WARM:
+                    times[side].append(seconds)
+        yield cell, times
 
 
 def unpack(root: Path, commit: str, folder: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.files import Point, Result, read_json, read_results
+from highway_bench.history.files import BENCHMARKS, Point, Result, read_json, read_results
 from highway_bench.history.layout import Layout
 from highway_bench.history.measure import QUICK_SERIES, Machine, measure_here
 from highway_bench.history.noise import is_exact, known_noise, tolerated
@@ -42,6 +42,7 @@ class Regression:
     tolerated: float
     commit: str
     good: str
+    unit: str = ""
     again: float | None = None  # the value of a re-run
     remark: str = ""
 
@@ -98,6 +99,7 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
 
     accepted = layout.configuration().get("regressions_first_commits", {})
     proposed: dict[tuple[str, str], Regression] = {}
+    units = {name: about["unit"] for name, about in read_json(layout.shown / BENCHMARKS).items() if "." in name}
     for machine, results in by_machine.items():
         lines = lines_of(results, accepted, order)
         behind = len(commits) - 1 - order[results[-1].commit]
@@ -109,7 +111,9 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
         noise = known_noise(layout, machine)
         for found in (*newest_steps(machine, lines, recent, noise),
                       *asv_steps(published.html, machine, lines, recent, noise)):
-            proposed[found.series, machine] = found  # asv's last: it saw the whole line, and knows the commit better
+            unit = units.get(found.series.partition("(")[0], "")
+            # asv's come last: it saw the whole line, and knows the commit better
+            proposed[found.series, machine] = replace(found, unit=unit)
         verdict.series += len(lines)
 
     for found in _confirmed(layout, list(proposed.values()), here, verdict):

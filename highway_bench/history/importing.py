@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
@@ -14,15 +15,23 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
-from highway_bench.history.git import check_whole, commit_of, date_of
+from highway_bench.history.git import check_whole, commit_of, date_of, line_of
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import check_clash
 
 NO_COMMIT = "0" * 40
 
 
-def import_results(layout: Layout, folder: Path, commit: str | None = None) -> list[Path]:
-    """Record the results in ``folder`` (of one machine, or a folder of such folders) and give their new paths.
+@dataclass
+class Imported:
+    """The files written, and what is to be said of the others."""
+
+    written: list[Path] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def import_results(layout: Layout, folder: Path, commit: str | None = None) -> Imported:
+    """Record the results in ``folder``, which is of one machine, or holds such folders.
 
     ``commit`` is what was measured, where the files themselves do not know: it takes the place of the commit in all of
     them, which must then be one a machine. Everything is checked before anything is written, and a point that is
@@ -34,6 +43,8 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> l
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
     full = commit_of(layout.root, commit) if commit else None
     ready: list[tuple[Path, Path, dict[str, object]]] = []
+    imported = Imported()
+    on_line = set(line_of(layout.root))
     for source in sources:
         paths = result_paths(source)
         # The folder may have been renamed on its way here; the entry's own name counts.
@@ -54,14 +65,21 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> l
             known = full or commit_of(layout.root, result.commit)
             data = result.data | {"commit_hash": known, "date": date_of(layout.root, known)}
             target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
-            if target.exists() and read_result(target).data != data:
-                raise BadInput(f"{known[:8]} is recorded already for machine {machine['machine']!r}, with other "
-                               f"values; remove {target.relative_to(layout.root)} first if these are to count")
-            ready.append((source, target, data))
-    if not ready:
+            name = f"{known[:8]} of machine {machine['machine']!r}"
+            if not target.exists():
+                ready.append((source, target, data))
+            elif read_result(target).data == data:
+                imported.lines.append(f"{name} is recorded already, with these values")
+            else:
+                raise BadInput(f"{name} is recorded already, with other values; remove "
+                               f"{target.relative_to(layout.root)} first if these are to count")
+            if known not in on_line:
+                imported.lines.append(f"{name} is not on HEAD's first-parent line: the pages leave it out")
+    if not ready and not imported.lines:
         raise NothingMeasured(f"{folder} has no result files")
     for source, target, data in ready:
         write_json(target, dict(data))
         copy_file(source / MACHINE, target.parent / MACHINE)
-    return [target for _, target, _ in ready]
+        imported.written.append(target)
+    return imported
 

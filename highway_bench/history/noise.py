@@ -10,15 +10,15 @@ import itertools
 import math
 import shutil
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import Point, read_json, write_json
 from highway_bench.history.layout import Layout
 from highway_bench.history.measure import Machine, measure_here
 
-SCHEMA = 1
+SCHEMA = 2
 SIGMAS = 3.0
 EXACT = "_bytes"
 LOSS = "track_log_loss"
@@ -27,7 +27,14 @@ LOSS = "track_log_loss"
 LEAST = 0.05
 LEAST_DECADES = 0.05
 NEIGHBOURS = 4  # commit-to-commit differences below which they say nothing
-ASSUMED = 0.10  # sd of a series of which nobody knows it: that of the noisiest where it was measured
+ASSUMED = 0.10  # sd of a series of which nobody knows it: that of step times on a shared machine, where it was measured
+
+
+class Spread(NamedTuple):
+    """How far repeated runs of a series differ: relative (decades for losses), from so many degrees of freedom."""
+
+    sd: float
+    degrees: int
 
 
 def is_exact(series: str) -> bool:
@@ -80,14 +87,15 @@ def _between(values: Sequence[float]) -> float | None:
     return 1.4826 * statistics.median(steps) / math.sqrt(2)
 
 
-def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, float]:
-    """Measure this checkout ``runs`` times and record each series' sd between runs: relative, decades for losses.
+def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
+    """Measure this checkout ``runs`` times and record how far each series' values differ.
 
-    Exact series are left out. Written to ``reports/asv/noise/<machine>.json``, which is committed; series that a quick
-    run leaves out keep what was recorded of them.
+    Exact series are left out. What was recorded before is pooled with it: a machine's noise is that of its good hours
+    and its bad ones. Written to ``reports/asv/noise/<machine>.json``, which is committed; remove it to begin anew.
     """
     if runs < 2:
         raise BadInput(f"noise needs two runs at least, not {runs}")
+    known = recorded_noise(layout, machine.name)
     values: dict[str, list[float]] = {}
     folder = layout.working / "noise"
     for _ in range(runs):
@@ -101,29 +109,37 @@ def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: boo
     for series, many in sorted(values.items()):
         if len(many) == runs:
             scale = 1.0 if is_loss(series) else max(abs(statistics.median(many)), 1e-12)
-            found[series] = statistics.stdev(many) / scale
-    known = recorded_noise(layout, machine.name)
-    write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "runs": runs, "sd": known | found})
+            found[series] = Spread(statistics.stdev(many) / scale, runs - 1)
+    together = {series: pooled([spreads[series] for spreads in (known, found) if series in spreads])
+                for series in sorted(known | found)}
+    write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "spreads": together})
     return found
 
 
-def recorded_noise(layout: Layout, machine: str) -> dict[str, float]:
-    """The recorded sd between runs by series; nothing where it was never measured."""
+def recorded_noise(layout: Layout, machine: str) -> dict[str, Spread]:
+    """What was recorded of each series; nothing where it was never measured."""
     path = layout.noise / f"{machine}.json"
     if not path.is_file():
         return {}
     data: dict[str, Any] = read_json(path)
     if data.get("schema") != SCHEMA:
         raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here")
-    return {str(series): float(sd) for series, sd in data["sd"].items()}
+    return {str(series): Spread(float(sd), int(degrees)) for series, (sd, degrees) in data["spreads"].items()}
 
 
 def known_noise(layout: Layout, machine: str) -> dict[str, float]:
-    """What the gate takes for the sd between runs of each series: its own, and no less than the root mean square over
-    its benchmark's series, since three runs may agree by chance."""
+    """What the gate takes for the sd between runs of each series: its own, and no less than its benchmark's series have
+    together, since a few runs may agree by chance."""
     own = recorded_noise(layout, machine)
-    by_benchmark: dict[str, list[float]] = {}
-    for series, sd in own.items():
-        by_benchmark.setdefault(series.partition("(")[0], []).append(sd)
-    pooled = {name: math.sqrt(statistics.fmean(sd * sd for sd in many)) for name, many in by_benchmark.items()}
-    return {series: max(sd, pooled[series.partition("(")[0]]) for series, sd in own.items()}
+    by_benchmark: dict[str, list[Spread]] = {}
+    for series, spread in own.items():
+        by_benchmark.setdefault(series.partition("(")[0], []).append(spread)
+    least = {name: pooled(many).sd for name, many in by_benchmark.items()}
+    return {series: max(spread.sd, least[series.partition("(")[0]]) for series, spread in own.items()}
+
+
+def pooled(spreads: Iterable[Spread]) -> Spread:
+    """One spread from several: the root mean square, each counting by its degrees of freedom."""
+    many = list(spreads)
+    degrees = sum(one.degrees for one in many)
+    return Spread(math.sqrt(math.fsum(one.degrees * one.sd**2 for one in many) / degrees), degrees)

@@ -16,8 +16,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import torch
-
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import BadInput
@@ -27,6 +25,7 @@ from highway_bench.search.checkpoint import Checkpoint, Kept
 from highway_bench.search.population import NotStackable, Population
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
+from highway_bench.tasks._curve import curve, first_below
 from highway_bench.tasks._ladder import check_rung, rung_below
 from highway_bench.tasks._network import (
     budget_mismatch,
@@ -41,7 +40,6 @@ from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with
 from highway_bench.tasks._together import at_once, most_together, shape, stacks
 
 TAIL = 0.05  # share of the run whose mean loss is its final loss
-CURVE_POINTS = 50
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
 
@@ -282,21 +280,3 @@ def epoch_values(training: Training) -> dict[str, list[float | None]]:
         "epoch_test_loss": [answers.loss if math.isfinite(answers.loss) else None for answers in training.epochs],
         "epoch_test_accuracy": [answers.accuracy for answers in training.epochs],
     }
-
-
-def first_below(losses: Sequence[float], target: float, window: int) -> int | None:
-    """The first step, from 1, at which the mean of the last ``window`` losses is at most ``target``."""
-    if len(losses) < window:
-        return None
-    means = torch.tensor(losses, dtype=torch.float64).unfold(0, window, 1).mean(-1)
-    reached = (means <= target).nonzero()
-    return int(reached[0]) + window if len(reached) else None
-
-
-def curve(losses: Sequence[float], points: int = CURVE_POINTS) -> list[tuple[int, float]]:
-    """The loss curve in at most ``points`` equal stretches: (last step, mean loss); a loss that is not finite ends
-    it."""
-    finite = [loss for loss in losses if math.isfinite(loss)]
-    width = max(1, math.ceil(len(finite) / points))
-    stretches = [finite[start : start + width] for start in range(0, len(finite), width)]
-    return [(min((number + 1) * width, len(finite)), sum(part) / len(part)) for number, part in enumerate(stretches)]

@@ -14,6 +14,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Layout
 from highway_bench.history.compare import compare
 from highway_bench.history.files import MACHINE, result_paths
+from highway_bench.history.git import git
 from highway_bench.history.importing import import_results
 from highway_bench.history.machine import check_clash, entry, rounded_gib
 from highway_bench.history.measure import measure_here, this_machine
@@ -156,10 +157,14 @@ def test_import_gives_a_folder_its_commit_and_overwrites_nothing(layout: Layout,
         import_results(layout, source.parent)
     with pytest.raises(BadInput, match="no commit 'nowhere'"):
         import_results(layout, source.parent, "nowhere")
-    (target,) = import_results(layout, source.parent, planted.commits[-1])
+    (target,) = import_results(layout, source.parent, planted.commits[-1]).written
     assert target.parent.name == "h100"
     assert target.name.startswith(planted.commits[-1][:8])
-    assert import_results(layout, source.parent, planted.commits[-1]) == [target]  # again: the same
+    again = import_results(layout, source.parent, planted.commits[-1])
+    assert not again.written
+    assert "recorded already" in again.lines[0]
+    aside = git(layout.root, "commit-tree", "HEAD^{tree}", "-m", "aside")
+    assert "first-parent" in import_results(layout, source.parent, aside).lines[0]
     data["results"]["blocks.Families.track_peak_bytes"][0][0] = 1
     path.write_text(json.dumps(data))
     with pytest.raises(BadInput, match="recorded already"):
@@ -188,11 +193,13 @@ def test_nothing_to_record_or_to_show(throwaway) -> None:
 
 def test_compare_gives_the_planted_ratio(planted) -> None:
     cells = [("highway", "dense", 10), ("plain", "dense", 10), ("absent", "dense", 10)]
-    slower, same = compare(planted.layout, planted.commits[0], "HEAD", cells, samples=12)
+    slower, same = compare(planted.layout, planted.commits[0], "HEAD", cells, pairs=6, steps=2)
     assert slower.verdict == "slower"  # three times, as planted; other processes may disturb either side
     assert same.ratio.value < 2 < slower.ratio.value
     with pytest.raises(NothingMeasured):
-        list(compare(planted.layout, "HEAD~1", "HEAD", cells[2:], samples=8))
+        compare(planted.layout, "HEAD~1", "HEAD", cells[2:], pairs=6, steps=1)
+    with pytest.raises(BadInput, match="6 pairs"):
+        compare(planted.layout, "HEAD~1", "HEAD", cells, pairs=5)
 
 
 def test_pages_without_npm_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from highway_bench.measure.statistics import (
     best_of_k,
     holm,
     log10_interval,
+    median_by_ranks,
     median_interval,
     noise_floor,
     paired_ratio,
@@ -97,6 +98,19 @@ def test_median_interval_of_many_values_is_near_the_order_statistics() -> None:
 def test_a_median_interval_lies_within_the_values(values: list[float], confidence: float) -> None:
     got = median_interval(values, confidence)
     assert min(values) <= got.low <= got.high <= max(values)
+
+
+@pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (17, 5)])
+def test_median_by_ranks_has_the_sign_tests_ranks(n: int, rank: int) -> None:
+    got = median_by_ranks(range(1, n + 1))  # P(fewer than `rank` of n coins show heads) ≤ 0.025, by binomial tables
+    assert (got.low, got.value, got.high) == (rank, (n + 1) / 2, n + 1 - rank)
+
+
+def test_median_by_ranks_of_five_has_no_interval() -> None:
+    got = median_by_ranks([1, 2, 3, 4, 5])
+    assert got.value == 3
+    assert math.isnan(got.low)
+    assert math.isnan(got.high)
 
 
 def test_a_paired_ratio_by_hand_ignores_what_a_round_shares() -> None:

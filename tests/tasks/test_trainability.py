@@ -19,7 +19,8 @@ from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks.trainability import SEARCH_SEED, Trainability, TrainingWork, curve, first_below
+from highway_bench.tasks._curve import curve, first_below
+from highway_bench.tasks.trainability import SEARCH_SEED, Trainability, TrainingWork
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("trainability")

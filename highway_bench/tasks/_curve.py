@@ -1,0 +1,28 @@
+"""What is read off the losses of a run, one a step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+CURVE_POINTS = 50
+
+
+def first_below(losses: Sequence[float], target: float, window: int) -> int | None:
+    """The first step, from 1, at which the mean of the last ``window`` losses is at most ``target``."""
+    if len(losses) < window:
+        return None
+    means = torch.tensor(losses, dtype=torch.float64).unfold(0, window, 1).mean(-1)
+    reached = (means <= target).nonzero()
+    return int(reached[0]) + window if len(reached) else None
+
+
+def curve(losses: Sequence[float], points: int = CURVE_POINTS) -> list[tuple[int, float]]:
+    """The loss curve in at most ``points`` equal stretches: (last step, mean loss); a loss that is not finite ends
+    it."""
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    width = max(1, math.ceil(len(finite) / points))
+    stretches = [finite[start : start + width] for start in range(0, len(finite), width)]
+    return [(min((number + 1) * width, len(finite)), sum(part) / len(part)) for number, part in enumerate(stretches)]
