@@ -237,5 +237,5 @@ def compare(
                 [[row.name, f"{1e3 * median(row.first):.3g} ms", f"{1e3 * median(row.second):.3g} ms",
                   f"{row.ratio.value:.3g}", f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", row.verdict]
                  for row in rows],
-                note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each of which took its steps in "
-                     "turn, and so not the medians' quotient; 95 %: the sign test's interval of that median")
+                note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each took its steps in turn, "
+                     "and so not the medians' quotient; 95 %: the sign test's interval of that median")

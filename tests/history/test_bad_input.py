@@ -163,7 +163,7 @@ def test_import_gives_a_folder_its_commit_and_overwrites_nothing(layout: Layout,
     again = import_results(layout, source.parent, planted.commits[-1])
     assert not again.written
     assert "recorded already" in again.lines[0]
-    aside = git(layout.root, "commit-tree", "HEAD^{tree}", "-m", "aside")
+    aside = git(layout.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "HEAD^{tree}", "-m", "aside")
     assert "first-parent" in import_results(layout, source.parent, aside).lines[0]
     data["results"]["blocks.Families.track_peak_bytes"][0][0] = 1
     path.write_text(json.dumps(data))
