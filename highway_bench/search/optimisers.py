@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 
 from highway_bench.errors import BadInput
-from highway_bench.search.recipe import Recipe
-
-BETAS = (0.9, 0.999)  # Adam's, torch's defaults
+from highway_bench.search.recipe import BETAS, Recipe
 
 
 class StackedOptimiser(ABC):
@@ -34,7 +32,7 @@ class StackedOptimiser(ABC):
         self.parameters = parameters
         self.kept = kept
         self.clip = recipes[0].clip
-        self.epsilon = recipes[0].epsilon
+        self.epsilon, self.epsilon_hat = recipes[0].epsilon, recipes[0].epsilon_hat
         device = parameters[0].device
 
         def each(values: Sequence[float]) -> Tensor:
@@ -86,7 +84,8 @@ class StackedSgd(StackedOptimiser):
 
 
 class StackedAdam(StackedOptimiser):
-    """Adam: m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², p ← p − η/(1 − β₁ᵗ) · m / (√(v/(1 − β₂ᵗ)) + ε)."""
+    """Adam: m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², p ← p − η/(1 − β₁ᵗ) · m / (√(v/(1 − β₂ᵗ)) + ε);
+    with ε̂, η/(1 − β₁ᵗ) · m · √(1 − β₂ᵗ) / (√v + ε̂)."""
 
     slots = ("exp_avg", "exp_avg_sq")
 
@@ -98,7 +97,11 @@ class StackedAdam(StackedOptimiser):
                                                      self.kept["exp_avg_sq"], strict=True):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            below = square.sqrt().div_(root.to(square.dtype)).add_(self.epsilon)
+            below = square.sqrt()
+            if self.epsilon_hat:
+                below.add_(self.epsilon).div_(root.to(below.dtype))
+            else:
+                below.div_(root.to(below.dtype)).add_(self.epsilon)
             parameter.addcmul_(mean / below, across(rates, parameter))
 
 

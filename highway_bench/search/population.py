@@ -205,8 +205,8 @@ def common(member: Training) -> tuple[object, ...]:
     """What the members of a population must have in common."""
     recipe = member.recipe
     watches = None if member.watched is None else member.steps_per_epoch
-    return (recipe.optimiser, recipe.steps, recipe.clip, recipe.epsilon, recipe.last_batch, member.batch_size,
-            member.steps_per_epoch, member.target_kind, watches, len(member.losses))
+    return (recipe.optimiser, recipe.steps, recipe.clip, recipe.epsilon, recipe.epsilon_hat, recipe.last_batch,
+            member.batch_size, member.steps_per_epoch, member.target_kind, watches, len(member.losses))
 
 
 def common_buffers(stacked: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, int | None]]:

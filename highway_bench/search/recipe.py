@@ -13,6 +13,7 @@ from torch import nn
 from highway_bench.errors import BadInput, UnknownName
 
 OPTIMISERS = ("sgd", "adam")
+BETAS = (0.9, 0.999)  # Adam's, torch's defaults
 BOUNDS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
     "momentum": ("of at least 0 and below 1", lambda value: 0 <= value < 1),
     "weight_decay": ("of at least 0", lambda value: 0 <= value < math.inf),
@@ -23,14 +24,20 @@ BOUNDS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a network is trained. The learning rate falls exponentially to ``decay`` times its start over the run."""
+    """How a network is trained. The learning rate falls exponentially to ``decay`` times its start over the run.
+
+    Adam's ``epsilon`` stands beside √(v/(1 − β₂ᵗ)), as in torch; with ``epsilon_hat`` it is the ε̂ beside √v itself, as
+    in Keras (arXiv:1412.6980, end of §2): some thirty times as large in the first step, which tells where gradients
+    are as small as it is.
+    """
 
     optimiser: Literal["sgd", "adam"] = "sgd"
     rate: float = 0.1
     momentum: float = 0.9
     decay: float = 0.1
     weight_decay: float = 0.0
-    epsilon: float = 1e-8  # Adam's
+    epsilon: float = 1e-8
+    epsilon_hat: bool = False
     clip: float | None = None  # largest norm of the whole gradient
     last_batch: Literal["drop", "keep"] = "drop"  # what becomes of an epoch's last batch where it is incomplete
     steps: int = 500
@@ -45,6 +52,8 @@ class Recipe:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not (number and holds(value)) and not (name == "clip" and value is None):
                 raise BadInput(f"a recipe's {name} must be a number {says}, not {value!r}")
+        if not isinstance(self.epsilon_hat, bool):
+            raise BadInput(f"a recipe's epsilon_hat is true or false, not {self.epsilon_hat!r}")
         if self.last_batch not in ("drop", "keep"):
             raise BadInput(f"a recipe's last_batch is drop or keep, not {self.last_batch!r}")
 
@@ -52,6 +61,10 @@ class Recipe:
     def factor(self) -> float:
         """What the rate is multiplied by after every step."""
         return float(self.decay ** (1 / self.steps))
+
+    def epsilon_at(self, step: int) -> float:
+        """What torch's Adam must be given as ε in step 1, 2, …"""
+        return self.epsilon / math.sqrt(1 - BETAS[1] ** step) if self.epsilon_hat else self.epsilon
 
     def steps_per_epoch(self, items: int, batch_size: int) -> int:
         """Batches that an epoch over ``items`` has."""
@@ -66,4 +79,4 @@ class Recipe:
         groups = [group for group in groups if group["params"]]
         if self.optimiser == "sgd":
             return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=True)
-        return torch.optim.Adam(groups, lr=self.rate, eps=self.epsilon, fused=True)
+        return torch.optim.Adam(groups, lr=self.rate, betas=BETAS, eps=self.epsilon_at(1), fused=True)

@@ -74,6 +74,8 @@ class Training:
         loss.backward()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        if self.recipe.epsilon_hat:
+            self._give("eps", self.recipe.epsilon_at(len(self.losses) + 1))
         self.optimiser.step()
         self.set_rate(self.rate * self.recipe.factor)
         self.losses.append(float(loss.detach()))
@@ -116,8 +118,12 @@ class Training:
     def set_rate(self, rate: float) -> None:
         """Take the next step at this rate."""
         self.rate = rate
+        self._give("lr", rate)
+
+    def _give(self, name: str, value: float) -> None:
+        """Take ``value`` for all parameters from the next step on."""
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group[name] = value
 
     def epoch_losses(self) -> list[float]:
         """Mean training loss of each whole epoch so far, every item counting once: what frameworks print beside an
