@@ -48,6 +48,13 @@ def check_training(recipe: Mapping[str, Any]) -> None:
         raise BadInput(f"recipe {dict(recipe)}: {error}") from error
 
 
+def missing_data(cells: Iterable[Cell]) -> dict[str, str]:
+    """Data sets of ``cells`` that are not at hand, and why; nothing is loaded."""
+    names = {cell.dataset: dataset_options(cell) for cell in cells if cell.dataset is not None}
+    reasons = {name: make_dataset(name, **options).missing() for name, options in names.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
 def check_data(cells: Iterable[Cell]) -> None:
     """Load the data sets of ``cells`` once, here: a broken file is found before anything is measured, and a download
     is made once and not by every worker. Raises ``BadInput`` for a batch that is larger than its data as well."""

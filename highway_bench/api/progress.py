@@ -64,12 +64,12 @@ class Lines:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
-            self._say(f"{event.cells} cells, {event.stored} in the store already, {left(event.left)}")
+            self._say(f"{counted(event.cells)}, {event.stored} in the store already, {left(event.left)}")
         elif isinstance(event, Finished):
             if event.status in FAILURES:
                 self._say(str(failure(event)))
             if event.done == event.cells or self.clock() - self.last >= EVERY:
-                self._say(f"{event.done}/{event.cells} cells, {left(event.left)}")
+                self._say(f"{event.done}/{counted(event.cells)}, {left(event.left)}")
 
     def _say(self, text: str) -> None:
         self.last = self.clock()
@@ -84,6 +84,10 @@ def failure(event: Finished) -> Text:
 def shortened(cell: Cell) -> str:
     text = str(cell)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def counted(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells} cells"
 
 
 def left(seconds: float) -> str:

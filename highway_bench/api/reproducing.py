@@ -1,4 +1,4 @@
-"""Reproducing: a published result's cells measured, its findings read, its tables and figures written."""
+"""Reproducing: a published result's cells measured, and its findings read."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import psutil
 import torch
 
 from highway_bench.api.checks import check_data
+from highway_bench.api.findings_page import folder_for, write_findings
 from highway_bench.api.running import AnyPath, opened
 from highway_bench.api.studies import open_studies, tell
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.report.figures import svg_text
 from highway_bench.report.frame import prepared
-from highway_bench.report.present import Shown
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
 from highway_bench.reproduce._base import with_needs
 from highway_bench.run.estimate import Estimate, cell_bytes, estimate
 from highway_bench.run.progress import Event
 from highway_bench.run.runner import Summary, run_cells
-from highway_bench.tasks._network import cell_device, default_device
+from highway_bench.tasks._network import check_device, default_device
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,8 @@ def asked_for(name: str, *, scale: str | None = None, device: str | None = None,
             raise BadInput(f"{name} has no use for {word}; it takes {takes}")
     if scale is not None and scale not in reproduction.scales:
         raise UnknownName(f"scale of {reproduction.name}", scale, reproduction.scales)
+    if device is not None:
+        check_device(device)
     return Asked(scale=scale or reproduction.scales[0], device=device or default_device(), **given)
 
 
@@ -81,12 +81,13 @@ def check_memory(name: str, asked: Asked, needed: int) -> None:
 def reproduce(name: str, asked: Asked, *, store: AnyPath | None = None, out: AnyPath | None = None,
               workers: int | None = None, resume: bool = True, on_event: Callable[[Event], None] | None = None,
               command: Sequence[str] | None = None) -> Reproduced:
-    """Measure what the store lacks of a reproduction, and write findings, tables and figures into ``out``/``name``.
+    """Measure what the store lacks of a reproduction, and write findings, tables and figures into a folder of ``out``.
 
     A search's trials are kept as optuna's studies beside the store. Raises ``BadInput`` for data that are missing, and
     for a store whose searches were made with other priors, before anything is measured.
     """
     reproduction = reproductions.get(name)
+    folder = None if out is None else folder_for(reproduction, asked, Path(out))
     cells = planned(name, asked)
     check_data(cells)
     check_memory(name, asked, max(map(cell_bytes, with_needs(cells))))
@@ -97,7 +98,8 @@ def reproduce(name: str, asked: Asked, *, store: AnyPath | None = None, out: Any
         rows = kept.frame(digest=sorted(set(summary.digests.values())))
         runs = kept.runs()
     outcome = reproduction.conclude(prepared(rows, runs), asked)
-    files = written(reproduction, outcome, rows, Path(out)) if out is not None else []
+    every = list(with_needs(cells))
+    files = [] if folder is None else write_findings(reproduction, outcome, every, rows, runs, folder)
     return Reproduced(reproduction, outcome, summary, files)
 
 
@@ -105,53 +107,8 @@ def planned(name: str, asked: Asked) -> list[Cell]:
     """The reproduction's cells; raises ``BadInput`` for a device that is not there."""
     cells = reproductions.get(name).cells(asked)
     for device in {cell.device for cell in cells}:
-        cell_device(next(cell for cell in cells if cell.device == device))
+        check_device(device)
     return cells
-
-
-def written(reproduction: Reproduction, outcome: Outcome, rows: pd.DataFrame, out: Path) -> list[Path]:
-    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV, into a folder of ``out``."""
-    folder = out / reproduction.name
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for picture in outcome.pictures:
-        path = folder / f"{picture.name}.svg"
-        path.write_text(svg_text(picture), encoding="utf-8")
-        files.append(path)
-    text = folder / "findings.md"
-    text.write_text(markdown(reproduction, outcome), encoding="utf-8")
-    table = folder / "rows.csv"
-    rows.to_csv(table, index=False)
-    return [text, *files, table]
-
-
-def markdown(reproduction: Reproduction, outcome: Outcome) -> str:
-    """Findings, tables, figures and what was not attempted, as a Markdown page."""
-    lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", ""]
-    lines += _table(["published", "evidence", "measured", "verdict", "rule", "source"],
-                    [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
-                     for one in outcome.findings])
-    for shown in outcome.tables:
-        lines += ["", f"## {shown.title}", "", *_shown(shown)]
-    for picture in outcome.pictures:
-        lines += ["", f"![{picture.title}]({picture.name}.svg)", "", picture.caption]
-    if reproduction.not_attempted:
-        lines += ["", "## Not attempted", ""]
-        lines += _table(["published", "why", "source"],
-                        [[one.published, one.why, one.source] for one in reproduction.not_attempted])
-    return "\n".join(lines) + "\n"
-
-
-def _shown(shown: Shown) -> list[str]:
-    lines = _table([one.text for one in shown.heads], [[entry.text for entry in row] for row in shown.entries])
-    return lines + (["", shown.note] if shown.note else [])
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    def line(entries: Sequence[str]) -> str:
-        return "| " + " | ".join(entry.replace("|", "\\|") for entry in entries) + " |"
-
-    return [line(heads), line(["---"] * len(heads)), *map(line, rows)]
 
 
 def choices() -> Mapping[str, Reproduction]:

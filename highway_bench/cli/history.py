@@ -10,7 +10,7 @@ import typer
 
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.cli._words import AsJson
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import HighwayBenchError, UnknownName
 
 if TYPE_CHECKING:
     from highway_bench.history.gate import Regression, Verdict
@@ -168,7 +168,7 @@ def show(verdict: Verdict) -> None:
     """The verdict for people."""
     for line in verdict.lines:
         typer.echo(line)
-    heads = ["series", "machine", "before", "after", "change", "tolerated", "commit", "last good", "remark"]
+    heads = ["series", "machine", "unit", "before", "after", "change", "tolerated", "commit", "last good", "remark"]
     for title, rows in (("Regressions", verdict.regressions),
                         ("Not confirmed by a re-run: no regressions", verdict.dismissed)):
         if rows:
@@ -181,11 +181,9 @@ def show(verdict: Verdict) -> None:
 
 
 def row_of(found: Regression) -> list[str]:
-    """A regression for people, with units."""
-    before, after, tolerated = (f"{value:.4g} {found.unit}".strip()
-                                for value in (found.before, found.after, found.tolerated))
-    return [found.series, found.machine, before, after, found.change, tolerated, found.commit[:8], found.good[:8],
-            found.remark]
+    """A regression for people."""
+    return [found.series, found.machine, found.unit, f"{found.before:.4g}", f"{found.after:.4g}", found.change,
+            f"{found.tolerated:.3g}", found.commit[:8], found.good[:8], found.remark]
 
 
 def noise(
@@ -195,7 +193,10 @@ def noise(
     machine: MachineName = None,
     root: Root = Path("."),
 ) -> None:
-    """Measure how far each series moves when nothing changes, A against A, for the gate."""
+    """Measure how far each series moves when nothing changes, A against A, for the gate.
+
+    Pooled with what was recorded before; remove the machine's file in reports/asv/noise to begin anew.
+    """
     from highway_bench.history import Layout
     from highway_bench.history.measure import this_machine
     from highway_bench.history.noise import measure_noise
@@ -219,23 +220,32 @@ def compare(
     """Time two commits' steps in turn, and give the ratio of the second to the first with an interval."""
     from highway_bench.history import Layout
     from highway_bench.history.compare import compare as measure
+    from highway_bench.history.measure import this_machine
     from highway_bench.registry import literal_calls
 
     layout = Layout.of(root)
+    this_machine(device)
     calls = literal_calls(layout.root / "highway_bench/blocks", "register_block")
+    variants = literal_calls(layout.root / "highway_bench/blocks", "register_variant")
+    families = literal_calls(layout.root / "highway_bench/families", "register_family")
+    for kind, given, known in (("block", block, calls | variants), ("family", family, families)):
+        for name in given or []:
+            if name not in known:
+                raise UnknownName(kind, name, known)
     blocks = block or [name for name, about in calls.items() if about.get("core")]
     cells = [(one, kind, deep) for kind in family or ["dense"] for deep in depth or [10, 50] for one in blocks]
     rows = measure(layout, first, second, cells, pairs=pairs, steps=steps, device=device,
                    say=lambda line: typer.echo(line, err=True))
     if json:
         print_json([{"cell": row.name, "first": median(row.first), "second": median(row.second),
-                     "ratio": row.ratio.value, "low": row.ratio.low, "high": row.ratio.high, "pairs": row.ratios,
+                     "ratio": row.ratio.value, "low": row.ratio.low, "high": row.ratio.high, "ratios": row.ratios,
                      "verdict": row.verdict} for row in rows])
         return
     print_table(f"A step at {second}, relative to {first}",
-                ["cell", first, second, "ratio", "95 %", "verdict"],
+                ["cell", first, second, "ratio", "at least 95 %", "verdict"],
                 [[row.name, f"{1e3 * median(row.first):.3g} ms", f"{1e3 * median(row.second):.3g} ms",
                   f"{row.ratio.value:.3g}", f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", row.verdict]
                  for row in rows],
                 note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each took its steps in turn, "
-                     "and so not the medians' quotient; 95 %: the sign test's interval of that median")
+                     "and so not the medians' quotient; the interval is the sign test's of that median. A verdict is "
+                     f"its cell's alone: of {len(rows)} cells, some may be told apart by chance")

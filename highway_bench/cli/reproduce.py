@@ -27,7 +27,7 @@ def reproduce(
     steps: Annotated[int | None, typer.Option(help="Training steps.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials of a search, for every block and depth.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of runs that count.")] = None,
-    depth: Annotated[list[int] | None, typer.Option(help="Depths, in the published counting.")] = None,
+    depth: Annotated[list[int] | None, typer.Option(help="Layers as the publication counts them; repeatable.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda where there is one.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")] = None,
     store: Annotated[Path, typer.Option(help="The SQLite file that keeps the results.")] = STORE,
@@ -48,8 +48,10 @@ def reproduce(
         typer.echo("\n".join(reproducing.choices()))
         return
     if name is None:
-        print_table("Reproductions", ["name", "what", "source"],
-                    [[one.name, one.title, one.source] for one in reproducing.choices().values()])
+        print_table("Reproductions", ["name", "what", "source", "takes", "scales"],
+                    [[one.name, one.title, one.source,
+                      " ".join(f"--{'depth' if word == 'depths' else word}" for word in sorted(one.takes)),
+                      ", ".join(one.scales)] for one in reproducing.choices().values()])
         return
     asked = reproducing.asked_for(name, scale=scale, device=device, epochs=epochs,
                                   steps=steps, trials=trials, seeds=seeds, depths=tuple(depth or ()))
@@ -77,12 +79,15 @@ def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"cells": len(told.cells), "stored": told.stored, "seconds": told.seconds, "bytes": told.bytes})
         return
+    from highway_bench.api.checks import missing_data
     from highway_bench.api.progress import duration
 
     typer.echo(f"cells: {len(told.cells)}, of which {told.stored} in {store} already")
     if left:
-        typer.echo(f"cost:  about {duration(told.seconds)} for the other {left}, and up to "
-                   f"{told.bytes / 2**20:,.0f} MiB a worker")
+        typer.echo(f"cost:  about {duration(told.seconds)} for the other {left} on an idle machine, and up to "
+                   f"{told.bytes / 2**20:,.0f} MiB a worker, beside some 300 MiB for torch itself")
+    for name, reason in missing_data(told.cells).items():
+        typer.echo(f"data:  {name}: {reason}")
 
 
 def print_done(done: Reproduced, *, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def _load() -> Data:
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
-    pixels = torch.from_numpy(images.reshape(-1, 1, 8, 8) / 16).float()
+    pixels = torch.from_numpy(images.reshape(-1, 1, Digits.side, Digits.side) / 16).float()
     classes = torch.from_numpy(labels.astype(np.int64))
     train, test = stratified_rows(labels, test=TEST_ITEMS, seed=SPLIT_SEED)
     return Data(Split(pixels[train], classes[train]), Split(pixels[test], classes[test]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from http.client import HTTPException
 from pathlib import Path
 from typing import ClassVar
 
@@ -117,8 +118,8 @@ def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     advice = f"set {VARIABLE} to a folder with {', '.join(SUMS)} (plain or .gz), or in its folder 'mnist'"
     try:
         images, labels = fetch_openml("mnist_784", version=1, data_home=str(folder), as_frame=False, return_X_y=True,
-                                      n_retries=1)
-    except (OSError, ValueError) as error:  # no network, no space; a table that is not what OpenML announced
+                                      n_retries=1)  # the least that scikit-learn takes
+    except (OSError, HTTPException, ValueError) as error:  # no network, no space; a table that is not as announced
         raise BadInput(f"MNIST is in no folder and could not be had from OpenML ({error}); {advice}") from error
     pixels = np.asarray(images, np.uint8).reshape(-1, 28, 28)
     digits = np.asarray(labels, np.uint8)

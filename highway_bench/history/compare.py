@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +69,8 @@ class Worker:
 
     def __init__(self, name: str, package: Path, benches: Path) -> None:
         self.name = name
-        environment = {**os.environ, "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+        paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
                        "HIGHWAY_BENCH_BENCHES": str(benches)}
         # -P keeps the worker's own folder, which is this checkout's package, off the path.
         self.process = subprocess.Popen([sys.executable, "-P", str(WORKER)], stdin=subprocess.PIPE,
@@ -95,7 +96,11 @@ class Worker:
         with suppress(BrokenPipeError):  # it died with a question unread
             self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=30)
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:  # amid a step that nobody waits for any more
+            self.process.kill()
+            self.process.wait()
 
 
 def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, pairs: int = PAIRS, steps: int = STEPS,
@@ -104,7 +109,7 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, p
 
     A commit may be compared with itself: what is told apart then is chance. Cells that one of the commits lacks are
     left out; raises ``NothingMeasured`` where no cell is left, ``BadInput`` for commits that do not exist or have no
-    package. ``say`` is told of each pair that is done.
+    package. ``say`` is told of each pair that is done, and of what is left out.
     """
     if pairs < LEAST_PAIRS:
         raise BadInput(f"an interval of 95 % needs {LEAST_PAIRS} pairs of processes or more, not {pairs}")
@@ -119,37 +124,41 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, p
             unpack(layout.root, commit, packages[-1])
         benches = layout.root / "benches/history/blocks.py"
         for number in range(pairs):
+            order = (0, 1) if number % 2 == 0 else (1, 0)  # who is started, prepared and timed first changes as well
             with ExitStack() as processes:
-                sides = [Worker(name, package, benches)
-                         for name, package in zip((first, second), packages, strict=True)]
-                for side in sides:
-                    processes.callback(side.close)
-                for cell, times in in_turn(sides, cells, steps, device):
-                    compared[cell].first += times[0]
-                    compared[cell].second += times[1]
-                    compared[cell].ratios.append(paired_ratio(times[1], times[0]).value)
+                sides = []
+                for side in order:
+                    sides.append(Worker((first, second)[side], packages[side], benches))
+                    processes.callback(sides[-1].close)
+                for cell in list(compared):
+                    times = in_turn(sides, cell, steps, device)
+                    if isinstance(times, str):
+                        say(f"left out: {compared.pop(cell).name}: {times}")
+                        continue
+                    one, other = (times[order.index(side)] for side in (0, 1))
+                    compared[cell].first += one
+                    compared[cell].second += other
+                    compared[cell].ratios.append(paired_ratio(other, one).value)
             say(f"{number + 1} of {pairs} pairs of processes")
-    found = [one for one in compared.values() if one.ratios]
-    if not found:
-        raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
-    return found
+            if not compared:
+                raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
+    return list(compared.values())
 
 
-def in_turn(sides: Sequence[Worker], cells: Sequence[Cell], steps: int,
-            device: str) -> Iterator[tuple[Cell, tuple[list[float], list[float]]]]:
-    """The seconds of each cell's steps at either side, taken in turn; cells that a side lacks are left out."""
-    for cell in cells:
-        block, family, depth = cell
-        answers = [one.ask(do="prepare", block=block, family=family, depth=depth, device=device) for one in sides]
-        if not all(answer["ready"] for answer in answers):
-            continue
-        times: tuple[list[float], list[float]] = ([], [])
-        for number in range(WARM + steps):
-            for side in (0, 1) if number % 2 == 0 else (1, 0):
-                seconds = float(sides[side].ask(do="step"))
-                if number >= WARM:
-                    times[side].append(seconds)
-        yield cell, times
+def in_turn(sides: Sequence[Worker], cell: Cell, steps: int, device: str) -> tuple[list[float], list[float]] | str:
+    """The seconds of a cell's steps at either side, taken in turn; why not, where a side lacks the cell."""
+    block, family, depth = cell
+    for one in sides:
+        answer = one.ask(do="prepare", block=block, family=family, depth=depth, device=device)
+        if not answer["ready"]:
+            return f"{one.name}: {answer['reason']}"
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(WARM + steps):
+        for side in (0, 1) if number % 2 == 0 else (1, 0):
+            seconds = float(sides[side].ask(do="step"))
+            if number >= WARM:
+                times[side].append(seconds)
+    return times
 
 
 def unpack(root: Path, commit: str, folder: Path) -> None:

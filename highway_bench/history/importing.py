@@ -65,6 +65,8 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
             known = full or commit_of(layout.root, result.commit)
             data = result.data | {"commit_hash": known, "date": date_of(layout.root, known)}
             target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
+            if target in {other for _, other, _ in ready}:
+                raise BadInput(f"{source} has two files for {known[:8]} of machine {machine['machine']!r}")
             name = f"{known[:8]} of machine {machine['machine']!r}"
             if not target.exists():
                 ready.append((source, target, data))

@@ -90,8 +90,9 @@ def _between(values: Sequence[float]) -> float | None:
 def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
     """Measure this checkout ``runs`` times and record how far each series' values differ.
 
-    Exact series are left out. What was recorded before is pooled with it: a machine's noise is that of its good hours
-    and its bad ones. Written to ``reports/asv/noise/<machine>.json``, which is committed; remove it to begin anew.
+    Exact series are left out. What was recorded before is pooled with it, for hours differ; what a series drifts from
+    one such session to another is not in it. Written to ``reports/asv/noise/<machine>.json``, which is committed;
+    remove it to begin anew.
     """
     if runs < 2:
         raise BadInput(f"noise needs two runs at least, not {runs}")
@@ -123,7 +124,8 @@ def recorded_noise(layout: Layout, machine: str) -> dict[str, Spread]:
         return {}
     data: dict[str, Any] = read_json(path)
     if data.get("schema") != SCHEMA:
-        raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here")
+        raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here: remove "
+                       "it and run highway-bench history noise again")
     return {str(series): Spread(float(sd), int(degrees)) for series, (sd, degrees) in data["spreads"].items()}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
@@ -104,6 +105,7 @@ def _by_depth(name: str, title: str, trials: Trials, draw: Callable[[Axes, str, 
         for axes in all_axes:
             log_axis(axes, "y")
         for axes in all_axes[-2:]:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel(labels[0])
         figure.supylabel(labels[1], fontsize=9)
         head(figure, title)

@@ -171,16 +171,19 @@ def _faster(table: pd.DataFrame) -> Finding:
 
 
 def _ratio(trials: Trials, over: tuple[str, int], under: tuple[str, int]) -> Ratio | None:
-    """How many times one best loss is another; ``None`` where one was not run, or every trial of both diverged."""
+    """How many times one best loss is another; ``None`` where one was not run, NaN where every trial of both diverged,
+    by which no rule decides."""
     if over not in trials or under not in trials:
         return None
     if not any(np.isfinite(trials[arm].min()) for arm in (over, under)):
-        return None
+        return Ratio(math.nan, math.nan, math.nan)
     return best_ratio(trials[over], trials[under], LEVEL)
 
 
 def _told(ratio: Ratio | None) -> str:
-    return "not run, or diverged in every trial" if ratio is None else str(ratio)
+    if ratio is None:
+        return "not run"
+    return "none: every trial of both diverged" if math.isnan(ratio.value) else str(ratio)
 
 
 def _beyond(ratio: Ratio | None, bound: float) -> Verdict:

@@ -45,17 +45,17 @@ WHERE = "the lecture's log"
 class Lecture(Reproduction):
     """784 inputs → 20 highway layers of 784 units → softmax; H: He, ReLU; T: Glorot, bias 0, so open by half.
 
-    Adam at 0.001 with ε̂ = 1e-7, outside of the bias correction as the lecture's framework has it, which tells where
-    gradients start as small as these; batches of 1,000 with the last one kept; 52,500 images for training and 17,500
-    for testing, drawn at random. The framework draws its normal weights truncated (of the same variance) and prints an
-    epoch's training loss as the mean while it ran; so does the table here.
+    Adam at 0.001 with ε = 1e-7 outside of the bias correction, as the lecture's framework (Keras) has it, which
+    matters where gradients start as small as these; batches of 1,000 with the last one kept; 52,500 images for
+    training and 17,500 for testing, drawn at random. The framework draws its normal weights truncated (of the same
+    variance) and prints an epoch's training loss as the mean while it ran; so does the table here.
     """
 
     takes = frozenset({"epochs", "seeds"})
 
     def cells(self, asked: Asked) -> list[Cell]:
         recipe = {
-            "optimiser": "adam", "rate": 0.001, "epsilon": 1e-7, "epsilon_hat": True, "decay": 1.0,
+            "optimiser": "adam", "rate": 0.001, "epsilon": 1e-7, "epsilon_place": "outside", "decay": 1.0,
             "last_batch": "keep", "steps": (asked.epochs or EPOCHS) * STEPS_PER_EPOCH, "threshold": 0.1,
             "layout": "stemless", "dataset": {"test_share": 0.25}, "evaluate": "epoch", "mistakes": MISTAKES,
         }

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
@@ -209,6 +210,7 @@ def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
             axes.annotate(text, (side, level * _chance()), xycoords=axes.get_yaxis_transform(), fontsize=7.5,
                           xytext=(4 - 8 * side, 6), textcoords="offset points", ha="right" if side else "left")
         log_axis(axes, "y")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("training step")
         axes.set_ylabel("training loss, nat (log)")
         lost = {block: found.loc[found["block"] == block, "final_loss"].isna() for block in ends}

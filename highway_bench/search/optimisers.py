@@ -32,7 +32,7 @@ class StackedOptimiser(ABC):
         self.parameters = parameters
         self.kept = kept
         self.clip = recipes[0].clip
-        self.epsilon, self.epsilon_hat = recipes[0].epsilon, recipes[0].epsilon_hat
+        self.epsilon, self.epsilon_place = recipes[0].epsilon, recipes[0].epsilon_place
         device = parameters[0].device
 
         def each(values: Sequence[float]) -> Tensor:
@@ -84,8 +84,8 @@ class StackedSgd(StackedOptimiser):
 
 
 class StackedAdam(StackedOptimiser):
-    """Adam: m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², p ← p − η/(1 − β₁ᵗ) · m / (√(v/(1 − β₂ᵗ)) + ε);
-    with ε̂, η/(1 − β₁ᵗ) · m · √(1 − β₂ᵗ) / (√v + ε̂)."""
+    """Adam: m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², p ← p − η/(1 − β₁ᵗ) · m / (√(v/(1 − β₂ᵗ)) + ε),
+    or, with ε outside of the bias correction, η/(1 − β₁ᵗ) · m · √(1 − β₂ᵗ) / (√v + ε)."""
 
     slots = ("exp_avg", "exp_avg_sq")
 
@@ -98,7 +98,7 @@ class StackedAdam(StackedOptimiser):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
             below = square.sqrt()
-            if self.epsilon_hat:
+            if self.epsilon_place == "outside":
                 below.add_(self.epsilon).div_(root.to(below.dtype))
             else:
                 below.div_(root.to(below.dtype)).add_(self.epsilon)

@@ -45,7 +45,8 @@ class Population:
             raise NotStackable(reason)
         self.live = [member for member in members if not member.ended]
         if len({common(member) for member in self.live}) > 1:
-            raise ValueError("members of a population share optimiser, steps, batch size, clipping, and steps done")
+            raise ValueError("members of a population share optimiser, epsilon, clipping, batch size, steps, and steps "
+                             "done")
         self.kind = first.target_kind
         self.device = first.device
         self.shell = copy.deepcopy(first.network).to("meta")
@@ -205,7 +206,7 @@ def common(member: Training) -> tuple[object, ...]:
     """What the members of a population must have in common."""
     recipe = member.recipe
     watches = None if member.watched is None else member.steps_per_epoch
-    return (recipe.optimiser, recipe.steps, recipe.clip, recipe.epsilon, recipe.epsilon_hat, recipe.last_batch,
+    return (recipe.optimiser, recipe.steps, recipe.clip, recipe.epsilon, recipe.epsilon_place, recipe.last_batch,
             member.batch_size, member.steps_per_epoch, member.target_kind, watches, len(member.losses))
 
 

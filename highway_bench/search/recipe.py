@@ -26,9 +26,9 @@ BOUNDS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
 class Recipe:
     """How a network is trained. The learning rate falls exponentially to ``decay`` times its start over the run.
 
-    Adam's ``epsilon`` stands beside √(v/(1 − β₂ᵗ)), as in torch; with ``epsilon_hat`` it is the ε̂ beside √v itself, as
-    in Keras (arXiv:1412.6980, end of §2): some thirty times as large in the first step, which tells where gradients
-    are as small as it is.
+    Adam's ``epsilon`` stands inside of the bias correction, beside √(v/(1 − β₂ᵗ)), as in torch, or outside, beside √v
+    itself, as in Keras (the ε̂ at the end of arXiv:1412.6980, §2): there it counts some thirty times as much in the
+    first step, which matters where gradients are as small as it is.
     """
 
     optimiser: Literal["sgd", "adam"] = "sgd"
@@ -37,7 +37,7 @@ class Recipe:
     decay: float = 0.1
     weight_decay: float = 0.0
     epsilon: float = 1e-8
-    epsilon_hat: bool = False
+    epsilon_place: Literal["inside", "outside"] = "inside"
     clip: float | None = None  # largest norm of the whole gradient
     last_batch: Literal["drop", "keep"] = "drop"  # what becomes of an epoch's last batch where it is incomplete
     steps: int = 500
@@ -52,8 +52,8 @@ class Recipe:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not (number and holds(value)) and not (name == "clip" and value is None):
                 raise BadInput(f"a recipe's {name} must be a number {says}, not {value!r}")
-        if not isinstance(self.epsilon_hat, bool):
-            raise BadInput(f"a recipe's epsilon_hat is true or false, not {self.epsilon_hat!r}")
+        if self.epsilon_place not in ("inside", "outside"):
+            raise BadInput(f"a recipe's epsilon_place is inside or outside, not {self.epsilon_place!r}")
         if self.last_batch not in ("drop", "keep"):
             raise BadInput(f"a recipe's last_batch is drop or keep, not {self.last_batch!r}")
 
@@ -64,7 +64,7 @@ class Recipe:
 
     def epsilon_at(self, step: int) -> float:
         """What torch's Adam must be given as ε in step 1, 2, …"""
-        return self.epsilon / math.sqrt(1 - BETAS[1] ** step) if self.epsilon_hat else self.epsilon
+        return self.epsilon if self.epsilon_place == "inside" else self.epsilon / math.sqrt(1 - BETAS[1] ** step)
 
     def steps_per_epoch(self, items: int, batch_size: int) -> int:
         """Batches that an epoch over ``items`` has."""

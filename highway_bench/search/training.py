@@ -74,7 +74,7 @@ class Training:
         loss.backward()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
-        if self.recipe.epsilon_hat:
+        if self.recipe.epsilon_place == "outside":
             self._give("eps", self.recipe.epsilon_at(len(self.losses) + 1))
         self.optimiser.step()
         self.set_rate(self.rate * self.recipe.factor)

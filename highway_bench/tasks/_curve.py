@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -22,7 +23,7 @@ def first_below(losses: Sequence[float], target: float, window: int) -> int | No
 def curve(losses: Sequence[float], points: int = CURVE_POINTS) -> list[tuple[int, float]]:
     """The loss curve in at most ``points`` equal stretches: (last step, mean loss); a loss that is not finite ends
     it."""
-    finite = [loss for loss in losses if math.isfinite(loss)]
+    finite = list(itertools.takewhile(math.isfinite, losses))
     width = max(1, math.ceil(len(finite) / points))
     stretches = [finite[start : start + width] for start in range(0, len(finite), width)]
     return [(min((number + 1) * width, len(finite)), sum(part) / len(part)) for number, part in enumerate(stretches)]

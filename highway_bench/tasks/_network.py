@@ -29,11 +29,16 @@ def default_device() -> str:
 
 def cell_device(cell: Cell) -> torch.device:
     """The cell's device; raises ``BadInput`` where this machine lacks it."""
-    if cell.device not in ("cpu", "cuda"):
-        raise BadInput(f"unknown device {cell.device!r}; known: cpu, cuda")
-    if cell.device == "cuda" and not torch.cuda.is_available():
+    return check_device(cell.device)
+
+
+def check_device(name: str) -> torch.device:
+    """The device called ``name``; raises ``BadInput`` for an unknown one, or one that this machine lacks."""
+    if name not in ("cpu", "cuda"):
+        raise BadInput(f"unknown device {name!r}; known: cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
         raise BadInput("device 'cuda' was asked for, but torch finds no CUDA device on this machine")
-    return torch.device(cell.device)
+    return torch.device(name)
 
 
 def cell_dtype(cell: Cell) -> torch.dtype:

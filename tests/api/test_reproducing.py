@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 import psutil
 import pytest
+import torch
 from matplotlib.figure import Figure
 from typer.testing import CliRunner, Result
 
 from highway_bench.api import reproducing
+from highway_bench.api.findings_page import folder_for
 from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.errors import BadInput, UnknownName
@@ -76,10 +78,48 @@ def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., 
     assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
+    assert "Run: 2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; 32 items a batch; 2 seeds" \
+        in page
+    assert "- command: highway-bench" in page
+    assert "- commit: " in page
     again = call("test-tiny", "--device", "cpu", "--json")
     told = json.loads(again.stdout)
     assert [one["verdict"] for one in told["findings"]] == ["reproduced"]
     assert "of which 2" in call("test-tiny", "--device", "cpu", "--dry-run").output
+
+
+def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
+    def name(**given: Any) -> str:
+        return folder_for(tiny, Asked(**given), tmp_path).name
+
+    assert name() == "test-tiny"
+    assert name(seeds=1, depths=(10, 20)) == "test-tiny-seeds-1-depths-10-20"
+    assert name(scale="paper", steps=5) == "test-tiny-paper-steps-5"
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_measured(call: Callable[..., Result],
+                                                                          tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = call("test-tiny", "--device", "cpu", "--out", tmp_path / "file")
+    assert refused.exit_code == 2
+    assert "cannot be made: Not a directory" in refused.output
+    assert not (tmp_path / "reports/reproduce.sqlite").exists()
+
+
+def test_data_that_are_missing_are_told_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = CliRunner().invoke(app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store",
+                                    str(tmp_path / "none.sqlite")])
+    assert told.exit_code == 0
+    assert "data:  mnist: no folder has MNIST's IDX files" in told.output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there(call: Callable[..., Result]) -> None:
+    refused = call("flops", "--device", "cuda", "--dry-run")
+    assert refused.exit_code == 2
+    assert "finds no CUDA device" in refused.output
 
 
 def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:

@@ -96,7 +96,9 @@ def test_without_files_and_network_one_line_says_what_to_do(nowhere: Path, monke
     assert make_dataset("mnist").missing() is not None
     with pytest.warns(UserWarning, match="network error"), pytest.raises(BadInput) as caught:
         _load.__wrapped__()
+    assert asked
     assert all("mnist_784" in url for url in asked)
+    assert (nowhere / "openml").is_dir()
     message = str(caught.value)
     assert "Name or service not known" in message
     assert "set HIGHWAY_BENCH_DATA to a folder" in message

@@ -12,7 +12,6 @@ import torch
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Layout
-from highway_bench.history.compare import compare
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.git import git
 from highway_bench.history.importing import import_results
@@ -189,17 +188,6 @@ def test_nothing_to_record_or_to_show(throwaway) -> None:
         publish(throwaway.layout)
     with pytest.raises(BadInput, match=r"asv\.conf\.json"):
         Layout.of(throwaway.root / "benches")
-
-
-def test_compare_gives_the_planted_ratio(planted) -> None:
-    cells = [("highway", "dense", 10), ("plain", "dense", 10), ("absent", "dense", 10)]
-    slower, same = compare(planted.layout, planted.commits[0], "HEAD", cells, pairs=6, steps=2)
-    assert slower.verdict == "slower"  # three times, as planted; other processes may disturb either side
-    assert same.ratio.value < 2 < slower.ratio.value
-    with pytest.raises(NothingMeasured):
-        compare(planted.layout, "HEAD~1", "HEAD", cells[2:], pairs=6, steps=1)
-    with pytest.raises(BadInput, match="6 pairs"):
-        compare(planted.layout, "HEAD~1", "HEAD", cells, pairs=5)
 
 
 def test_pages_without_npm_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def test_time_that_follows_the_work() -> None:
     assert "slower one from n ≈ 6" in found.findings[2].measured
     (table,), (picture,) = found.tables, found.pictures
     assert len(table.entries) == len(parallel.LENGTHS)
-    assert picture.title.startswith("From n = 128 attention's step grows as n to the 1.")
+    assert picture.title.startswith("From n = 128 attention's step grows as n to the power 1.")
 
 
 def test_times_the_other_way_round_contradict() -> None:
@@ -76,6 +76,15 @@ def test_times_the_other_way_round_contradict() -> None:
 def test_noise_decides_nothing() -> None:
     found = outcome(linear, linear, noise=0.5)
     assert verdicts(found) == [Verdict.NOT_TESTABLE] * 4
+
+
+def test_a_disturbed_machine_is_told() -> None:
+    table = pd.DataFrame({"share": [0.2, 3.0], "n": [15, 2]})
+    assert parallel.disturbed(table.head(1)) == ""
+    told = parallel.disturbed(table)
+    assert "1 of 2 steps are faster than the roofline" in told
+    assert "1 of 2 steps have fewer than 5 samples" in told
+    assert "--fresh" in told
 
 
 @pytest.mark.parametrize(("attention", "verdict"), [

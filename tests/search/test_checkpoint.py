@@ -47,6 +47,7 @@ def until(steps: int, kept: Checkpoint, members: list[Training]) -> Callable[[],
 
 @pytest.mark.parametrize("options", [
     {"optimiser": "sgd"}, {"optimiser": "adam", "rate": 0.01},
+    {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
     {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
     {"watched": True, "batch_size": 400, "last_batch": "keep"},
 ])

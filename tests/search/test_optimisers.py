@@ -27,7 +27,7 @@ def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[
         optimiser = torch.optim.Adam(groups, lr=recipe.rate, eps=recipe.epsilon)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, recipe.decay ** (1 / recipe.steps))
     for number, step in enumerate(gradients, start=1):
-        for group in optimiser.param_groups if recipe.epsilon_hat else []:
+        for group in optimiser.param_groups if recipe.epsilon_place == "outside" else []:
             group["eps"] = recipe.epsilon / (1 - 0.999**number) ** 0.5
         for parameter, gradient in zip(network, step, strict=True):
             parameter.grad = gradient.clone()
@@ -39,10 +39,10 @@ def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
-@pytest.mark.parametrize(("optimiser", "hat"), [("sgd", False), ("adam", False), ("adam", True)])
-def test_every_member_moves_as_torch_moves_it(optimiser: Any, hat: bool, clip: float | None) -> None:
+@pytest.mark.parametrize(("optimiser", "place"), [("sgd", "inside"), ("adam", "inside"), ("adam", "outside")])
+def test_every_member_moves_as_torch_moves_it(optimiser: Any, place: Any, clip: float | None) -> None:
     recipes = [Recipe(optimiser=optimiser, rate=rate, momentum=momentum, decay=decay, weight_decay=weight, clip=clip,
-                      epsilon=0.01, epsilon_hat=hat, steps=STEPS)
+                      epsilon=0.01, epsilon_place=place, steps=STEPS)
                for rate, momentum, decay, weight in ((0.1, 0.9, 0.1, 0), (0.01, 0, 1, 0.2), (1, 0.5, 0.5, 0.01))]
     source = torch.Generator().manual_seed(0)
 

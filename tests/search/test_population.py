@@ -57,6 +57,19 @@ def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, op
         assert_same(one, other)
 
 
+def test_adams_epsilon_may_stand_outside_of_the_bias_correction(training: MakeTraining) -> None:
+    words = {"optimiser": "adam", "epsilon": 1e-2}
+    made = [[training(**words, epsilon_place=place, seed=seed, rate=0.01) for seed in range(2)]
+            for place in ("outside", "outside", "inside")]
+    together, alone, other = (trained(members, together=place == 0) for place, members in enumerate(made))
+    for one, same, another in zip(together, alone, other, strict=True):
+        assert_same(one, same)
+        assert one.losses[-1] != pytest.approx(another.losses[-1], rel=1e-3)
+    mixed = [training(**words, epsilon_place=place, rate=0.01) for place in ("inside", "outside")]
+    with pytest.raises(ValueError, match="share optimiser, epsilon"):
+        Population(mixed)
+
+
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 def test_a_member_that_diverges_is_taken_out_and_touches_nobody(training: MakeTraining, optimiser: str) -> None:
     wild = {"seed": 5, "rate": 1e200, "momentum": 0.9, "decay": 1.0}

@@ -126,6 +126,7 @@ def test_the_curve_is_means_of_equal_stretches() -> None:
     assert curve([1.0] * 500)[-1][0] == 500
     assert curve([1.0, math.nan]) == [(1, 1.0)]
     assert curve([math.inf]) == []
+    assert curve([1.0, math.inf, 0.5]) == [(1, 1.0)]
 
 
 def test_a_real_run_on_digits(digits: MakeCell) -> None:

@@ -39,7 +39,7 @@ def test_recipes_that_cannot_be(options: dict[str, Any]) -> None:
     ({"momentum": "much"}, "^a recipe's momentum must be a number .*, not 'much'$"),
     ({"weight_decay": -1e-4}, "^a recipe's weight_decay must be a number of at least 0, not -0.0001$"),
     ({"epsilon": 0.0}, "^a recipe's epsilon must be a number above 0, not 0.0$"),
-    ({"epsilon_hat": "yes"}, "^a recipe's epsilon_hat is true or false, not 'yes'$"),
+    ({"epsilon_place": "beside"}, "^a recipe's epsilon_place is inside or outside, not 'beside'$"),
     ({"clip": 0.0}, "^a recipe's clip must be a number above 0, or none, not 0.0$"),
     ({"clip": True}, "^a recipe's clip must be a number above 0, or none, not True$"),
     ({"momentum": float("nan")}, "^a recipe's momentum must be"),
@@ -110,10 +110,10 @@ def test_the_rate_falls_to_its_share() -> None:
     assert list(run.times) == sorted(run.times)
 
 
-@pytest.mark.parametrize("hat", [False, True])
-def test_adams_epsilon_stands_inside_of_the_bias_correction_or_outside(hat: bool) -> None:
+@pytest.mark.parametrize("place", ["inside", "outside"])
+def test_adams_epsilon_stands_inside_of_the_bias_correction_or_outside(place: Any) -> None:
     rate, epsilon, steps = 0.01, 0.003, 5
-    run = training(optimiser="adam", rate=rate, decay=1.0, epsilon=epsilon, epsilon_hat=hat, steps=steps)
+    run = training(optimiser="adam", rate=rate, decay=1.0, epsilon=epsilon, epsilon_place=place, steps=steps)
     weight = next(run.network.parameters())
     expected, mean, square = weight.detach().double(), 0.0, 0.0
     for step in range(1, steps + 1):
@@ -121,7 +121,7 @@ def test_adams_epsilon_stands_inside_of_the_bias_correction_or_outside(hat: bool
         gradient = weight.grad.double()
         mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
         root = (1 - 0.999**step) ** 0.5
-        below = square.sqrt() + epsilon if hat else square.sqrt() + epsilon * root  # arXiv:1412.6980, end of §2
+        below = square.sqrt() + epsilon * (1 if place == "outside" else root)  # arXiv:1412.6980, end of §2
         expected = expected - rate * root / (1 - 0.9**step) * mean / below
     torch.testing.assert_close(weight.detach().double(), expected, rtol=1e-5, atol=1e-6)
 

@@ -1,0 +1,110 @@
+"""A reproduction's files: the page of its findings, with what was run and by whom, its figures, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.report.figures import svg_text
+from highway_bench.report.present import Shown
+from highway_bench.report.provenance import provenance_of
+from highway_bench.reproduce import Asked, Outcome, Reproduction
+
+GIVEN = ("epochs", "steps", "trials", "seeds", "depths")  # words of ``Asked`` that change what is measured
+
+
+def folder_for(reproduction: Reproduction, asked: Asked, out: Path) -> Path:
+    """The folder in ``out`` for what was asked for, made if it is not there: ``figure1``, and ``figure1-trials-2`` for
+    two trials, so that a trial run does not lie where the real one is looked for. Raises ``BadInput`` where it cannot
+    be made."""
+    parts = [reproduction.name]
+    parts += [asked.scale] if asked.scale != reproduction.scales[0] else []
+    for word in GIVEN:
+        value = getattr(asked, word)
+        if value:
+            parts += [word, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+    folder = out / "-".join(parts)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be made: {error.strerror}") from error
+    return folder
+
+
+def write_findings(reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell], rows: pd.DataFrame,
+                   runs: Mapping[str, Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV; their paths."""
+    files = []
+    for picture in outcome.pictures:
+        path = folder / f"{picture.name}.svg"
+        path.write_text(svg_text(picture), encoding="utf-8")
+        files.append(path)
+    text = folder / "findings.md"
+    text.write_text(markdown(reproduction, outcome, cells, provenance_of(rows, dict(runs))), encoding="utf-8")
+    table = folder / "rows.csv"
+    rows.to_csv(table, index=False)
+    return [text, *files, table]
+
+
+def markdown(reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell],
+             provenance: Sequence[Mapping[str, Any]]) -> str:
+    """Findings, tables, figures, what was not attempted, and the runs behind it, as a Markdown page."""
+    lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
+    lines += _table(["published", "evidence", "measured", "verdict", "rule", "source"],
+                    [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
+                     for one in outcome.findings])
+    for shown in outcome.tables:
+        lines += ["", f"## {shown.title}", "", *_shown(shown)]
+    for picture in outcome.pictures:
+        lines += ["", f"![{picture.title}]({picture.name}.svg)", "", picture.caption]
+    if reproduction.not_attempted:
+        lines += ["", "## Not attempted", ""]
+        lines += _table(["published", "why", "source"],
+                        [[one.published, one.why, one.source] for one in reproduction.not_attempted])
+    lines += ["", "## Measured by"]
+    for run in provenance:
+        lines += ["", f"Run {run['id']}", "", *(f"- {name}: {value}" for name, value in run["facts"])]
+    return "\n".join(lines) + "\n"
+
+
+def budget(cells: Iterable[Cell]) -> str:
+    """What was run, in a line: ``200 cells of trainability; dense; depths 10 to 100; mnist-5k; 500 steps; …``."""
+    every = list(cells)
+
+    def span(name: str, values: Iterable[Any]) -> list[str]:
+        found = sorted({value for value in values if value is not None})
+        if not found:
+            return []
+        return [f"{found[0]} {name}" if len(found) == 1 else f"{found[0]} to {found[-1]} {name}"]
+
+    def names(values: Iterable[str | None]) -> list[str]:
+        found = list(dict.fromkeys(value for value in values if value))
+        return [", ".join(found)] if found else []
+
+    return "; ".join([
+        f"{len(every)} {'cell' if len(every) == 1 else 'cells'} of {names(cell.task for cell in every)[0]}",
+        *names(cell.block for cell in every), *names(cell.family for cell in every),
+        *span("joined layers", (cell.depth for cell in every)),
+        *names(cell.dataset for cell in every),
+        *span("steps", (cell.recipe.get("steps") for cell in every)),
+        *span("items a batch", (cell.batch_size for cell in every)),
+        *span("trials a search", ({len({cell.trial for cell in every if cell.trial is not None}) or None})),
+        *span("seeds", ({len({cell.seed for cell in every if cell.trial is None}) or None})),
+    ])
+
+
+def _shown(shown: Shown) -> list[str]:
+    lines = _table([one.text for one in shown.heads], [[entry.text for entry in row] for row in shown.entries])
+    return lines + (["", shown.note] if shown.note else [])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(entries: Sequence[str]) -> str:
+        return "| " + " | ".join(entry.replace("|", "\\|") for entry in entries) + " |"
+
+    return [line(heads), line(["---"] * len(heads)), *map(line, rows)]
