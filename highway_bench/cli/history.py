@@ -148,14 +148,17 @@ def gate(
     from highway_bench.history import Layout
     from highway_bench.history.gate import check
     from highway_bench.history.gate import gate as judge
+    from highway_bench.history.machine import busy
     from highway_bench.history.measure import measure_here, this_machine
 
     layout = Layout.of(root)
     check(layout, window)
     here = this_machine(device, machine) if measure or confirm else None
+    disturbed = busy() if here else None
     if measure and here:
         measure_here(layout, here)  # what failed is the gate's to judge
     verdict = judge(layout, here if confirm else None, window=window)
+    verdict.lines += [disturbed] if disturbed else []
     if json:
         print_json(asdict(verdict))
     else:

@@ -20,6 +20,7 @@ from highway_bench.history.files import MACHINE, NAME, read_machine
 
 NO_GPU = "none"
 GIB = 2**30
+BUSY = 0.75  # load a core in the last minute; installing what is needed takes half of it
 
 
 def entry(name: str, gpu: str | None) -> dict[str, str]:
@@ -52,6 +53,15 @@ def rounded_gib(bytes_of_memory: int) -> int:
     gib = max(bytes_of_memory / GIB, 1.0)
     power = 2.0 ** math.floor(math.log2(gib))
     return math.ceil(next(size for size in (power, 1.5 * power, 2 * power) if gib <= size))
+
+
+def busy() -> str | None:
+    """A line that says so where other work keeps this machine busy: times measured beside it are partly its own, and a
+    re-run a minute later as well."""
+    load, cores = psutil.getloadavg()[0], len(os.sched_getaffinity(0))
+    if load < BUSY * cores:
+        return None
+    return f"this machine is busy (load {load:.1f} on {cores} cores): times may have risen for that alone"
 
 
 def write_entry(made: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from highway_bench.history import Layout
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.git import git
 from highway_bench.history.importing import import_results
-from highway_bench.history.machine import check_clash, entry, rounded_gib
+from highway_bench.history.machine import busy, check_clash, entry, rounded_gib
 from highway_bench.history.measure import measure_here, this_machine
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.publish import publish
@@ -193,6 +193,14 @@ def test_nothing_to_record_or_to_show(throwaway) -> None:
 def test_pages_without_npm_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert use_own_scripts(tmp_path, tmp_path / "keep") == "npm is not installed"
+
+
+def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psutil.getloadavg", lambda: (0.1, 9.0, 9.0))
+    assert busy() is None
+    monkeypatch.setattr("psutil.getloadavg", lambda: (64.5, 0.0, 0.0))
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+    assert busy() == "this machine is busy (load 64.5 on 2 cores): times may have risen for that alone"
 
 
 def test_memory_is_rounded() -> None:
