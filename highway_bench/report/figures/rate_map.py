@@ -32,6 +32,7 @@ MARKS: Final = {
     "stalled": ("o", "#999999", False),
     "diverged": ("x", "#D55E00", True),
     "failed": ("|", "#555555", True),
+    "not tried": (".", "#BBBBBB", True),
 }
 
 
@@ -134,6 +135,8 @@ def _rate(cell: dict[str, Any]) -> float:
 
 
 def _outcome(cell: dict[str, Any]) -> str:
+    if cell["status"] == Status.SKIPPED:  # a rung above one that trained at no seed
+        return "not tried"
     if cell["status"] not in OUTCOMES:
         return "failed"
     if cell["status"] == Status.DIVERGED:

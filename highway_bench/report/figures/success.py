@@ -41,6 +41,7 @@ def success_rate(rows: pd.DataFrame) -> list[Picture]:
 def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[str, Look]) -> Picture:
     blocks = [block for block in look if (part["block"] == block).any()]
     depths = sorted(part["depth"].unique())
+    counts = sorted(set(part["n"]))
     told: list[str] = []
     with settings():
         figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
@@ -60,7 +61,7 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
             panel.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
             for depth, k, n in zip(rungs["depth"], rungs["k"], rungs["n"], strict=True):
                 panel.annotate(
-                    f"{k}/{n}",
+                    f"{k}" if len(counts) == 1 else f"{k}/{n}",  # rungs of a long ladder stand close
                     (depth, k / n),
                     xytext=(0, -11 if k / n > 0.5 else 6),
                     textcoords="offset points",
@@ -78,10 +79,9 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
         figure.supylabel("share of seeds that train", fontsize=9)
         title = f"{contest['family_label']}: {_finding(part, blocks)}"
         head(figure, title)
-    seeds = sorted(set(part["n"]))
-    n = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
     caption = (
-        f"{contest_text(contest)}. k/n: seeds that succeed of those run, n = {n}; bands: Wilson 95 % intervals; "
+        f"{contest_text(contest)}. Numbers: seeds that succeed, {numbers}; bands: Wilson 95 % intervals; "
         f"dotted: the rule, {TRAINABLE:.0%} of seeds."
     )
     return Picture(name, title, f"Success rate by depth, a panel a block. {joined(told, 60)}", caption, figure)
