@@ -72,10 +72,16 @@ class Cell:
         return hash(self.key)
 
     def __str__(self) -> str:
-        parts = [self.task, self.block, self.family, f"depth {self.depth}", f"width {self.width}"]
+        parts = [self.task, self.block, *_told(self.block_options), self.family, *_told(self.family_options)]
+        parts += [f"depth {self.depth}", f"width {self.width}"]
         parts += [str(part) for part in (self.phase, self.dataset) if part]
         parts += [f"length {self.seq_len}"] if self.seq_len else []
         parts += [self.mode] if self.mode != "eager" else []
         parts += [f"trial {self.trial}"] if self.trial is not None else []
+        parts += [f"gain {self.recipe['gain']}"] if self.recipe.get("gain", 1) != 1 else []
         parts += [f"seed {self.seed}"] if self.recipe else []
         return " ".join(parts)
+
+
+def _told(options: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in options.items()]
