@@ -73,7 +73,7 @@ def markdown(reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell]
 
 
 def budget(cells: Iterable[Cell]) -> str:
-    """What was run, in a line: ``200 cells of trainability; dense; depths 10 to 100; mnist-5k; 500 steps; …``."""
+    """What was run, in a line: ``2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; …``."""
     every = list(cells)
 
     def span(name: str, values: Iterable[Any]) -> list[str]:

@@ -227,7 +227,7 @@ def compare(
     from highway_bench.registry import literal_calls
 
     layout = Layout.of(root)
-    this_machine(device)
+    this_machine(device)  # raises for a device that is not here, before anything is unpacked
     calls = literal_calls(layout.root / "highway_bench/blocks", "register_block")
     variants = literal_calls(layout.root / "highway_bench/blocks", "register_variant")
     families = literal_calls(layout.root / "highway_bench/families", "register_family")
