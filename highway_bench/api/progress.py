@@ -45,6 +45,8 @@ class Bar:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
+            if event.begun:
+                self.progress.console.print(plan(event), highlight=False)
             self.progress.update(self.task, total=event.cells, completed=event.stored, left=left(event.left))
         elif isinstance(event, Started):
             self.progress.update(self.task, description=shortened(event.cells[0]))
@@ -64,7 +66,7 @@ class Lines:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
-            self._say(f"{counted(event.cells)}, {event.stored} in the store already, {left(event.left)}")
+            self._say(plan(event))
         elif isinstance(event, Finished):
             if event.status in FAILURES:
                 self._say(str(failure(event)))
@@ -79,6 +81,12 @@ class Lines:
 def failure(event: Finished) -> Text:
     """A failed cell in one line."""
     return Text.assemble((str(event.status), "bold red"), f": {event.cell}: {event.message}")
+
+
+def plan(event: Opened) -> str:
+    """What there is to do, in one line."""
+    begun = f", {event.begun} to go on from a checkpoint" if event.begun else ""
+    return f"{counted(event.cells)}, {event.stored} in the store already{begun}, {left(event.left)}"
 
 
 def shortened(cell: Cell) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from highway_bench.report.frame import prepared
-from highway_bench.report.present import Shown
+from highway_bench.report.present import Head, Shown
 from highway_bench.report.sections import failure_table, summary_tables
 from highway_bench.report.tables import answer
 
@@ -28,9 +28,12 @@ def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mappi
             console.print(Text(sentence.contest, style="bold"), highlight=False)
             contest = sentence.contest
         console.print(Text.assemble((sentence.lead, "bold"), " ", sentence.rest), highlight=False)
+    explained: set[Head] = set()
     for shown in summary_tables(frame):
         console.print()
         print_table(shown, console)
+        explain([head for head in shown.heads if head not in explained], console)
+        explained.update(shown.heads)
     failed = failure_table(frame)
     if failed.entries:
         console.print()
@@ -55,3 +58,10 @@ def print_table(shown: Shown, console: Console) -> None:
     console.print(table)
     if shown.left_out:
         console.print(f"and {shown.left_out:,} more", highlight=False)
+
+
+def explain(heads: Iterable[Head], console: Console) -> None:
+    """What headings mean, those that have an explanation: where the page has a hint over each."""
+    hints = "; ".join(f"{head.text}: {head.hint}" for head in heads if head.hint)
+    if hints:
+        console.print(Text(hints, style="dim"), highlight=False)

@@ -15,7 +15,7 @@ from highway_bench.run.digest import SourceTree, cell_digest, modules_of
 from highway_bench.run.job import Job
 from highway_bench.run.machine import machine_identity, torch_version
 from highway_bench.run.verdict import verdict
-from highway_bench.search.checkpoint import sweep
+from highway_bench.search.checkpoint import headers_in, sweep
 from highway_bench.tasks._base import Task, tasks
 
 
@@ -101,6 +101,13 @@ class Backlog:
     def checkpoints(self) -> Path:
         """The folder beside the store in which long measurements keep their state; made when one does."""
         return self.store.path.with_name(f"{self.store.path.name}.checkpoints")
+
+    def begun(self) -> int:
+        """How many of the cells that are chosen now go on from a checkpoint."""
+        if not self.resume:
+            return 0
+        kept = {key for _, keys in headers_in(self.checkpoints) for key in keys}
+        return sum(item.chosen and item.digest in kept for item in self.items.values())
 
     def sweep(self) -> None:
         """Once a run is over: remove checkpoints whose cells have all ended."""

@@ -13,10 +13,12 @@ from highway_bench.run.backlog import Item
 
 @dataclass(frozen=True)
 class Opened:
-    """The run knows what to do: ``cells`` in all, ``stored`` of them done before, ``left`` seconds by estimate."""
+    """The run knows what to do: ``cells`` in all, ``stored`` of them done before, ``begun`` that go on from a
+    checkpoint, ``left`` seconds by estimate."""
 
     cells: int
     stored: int
+    begun: int
     left: float
 
 

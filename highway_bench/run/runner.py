@@ -98,7 +98,8 @@ class _Run:
 
     def tell_plan(self) -> None:
         items = self._backlog.items.values()
-        self._tell(Opened(len(items), sum(item.stored for item in items), self._time_left.seconds))
+        stored = sum(item.stored for item in items)
+        self._tell(Opened(len(items), stored, self._backlog.begun(), self._time_left.seconds))
 
     def open(self, plugins: Sequence[str], command: Sequence[str] | None) -> None:
         """Write the run's record, before the first of its rows."""

@@ -1,4 +1,4 @@
-"""Checkpoint: the state of a run that is under way, in a file, so that a kill costs a minute of it at most.
+"""Checkpoint: the state of a run that is under way, in a file, so that Ctrl-C costs nothing and a kill a minute of it.
 
 A file holds one run: a network, or the networks of a population. Its first line is JSON: the keys of the cells that are
 trained (digests, which change with the code, the cell and the machine), and the length and hash of what follows. It is
@@ -13,13 +13,14 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from highway_bench.cell import Cell
+from highway_bench.search.stopping import termination_put_off
 
 if TYPE_CHECKING:
     from highway_bench.search.training import Training
@@ -72,6 +73,16 @@ class Checkpoint:
                     member.restore(states[key])
                 return True
         return False
+
+    def follow(self, members: Sequence[Training],
+               run: Callable[[Callable[[], None], Callable[[], bool]], None]) -> None:
+        """Have ``run`` train ``members``, given what to do at a look and how to know that it is to stop: their state is
+        kept now and then, and where the process is told to end before they have, it ends with their last state kept.
+        """
+        with termination_put_off() as told_to_stop:
+            run(lambda: self.offer(members), told_to_stop)
+            if told_to_stop():
+                self.keep(members)
 
     def offer(self, members: Sequence[Training]) -> None:
         """Keep the state of ``members``, if the last is old enough: a minute, and twenty times what it took to write.

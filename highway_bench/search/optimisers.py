@@ -60,15 +60,21 @@ class StackedOptimiser(ABC):
     def move(self, gradients: Sequence[Tensor]) -> None:
         """Move the parameters at the current rates."""
 
+    def in_dtypes(self, values: Tensor) -> dict[torch.dtype, Tensor]:
+        """``values`` in each dtype that parameters have, brought there once a step and not for every tensor."""
+        return {dtype: values.to(dtype) for dtype in {parameter.dtype for parameter in self.parameters}}
+
     def _clipped(self, gradients: Sequence[Tensor], most: float) -> list[Tensor]:
         """Each network's whole gradient scaled to a norm of at most ``most``, as ``clip_grad_norm_`` does."""
         norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
-        scales = (most / (norms + 1e-6)).clamp(max=1.0)
-        return [gradient * across(scales, gradient) for gradient in gradients]
+        scales = self.in_dtypes((most / (norms + 1e-6)).clamp(max=1.0))
+        return [gradient * across(scales[gradient.dtype], gradient) for gradient in gradients]
 
     def _decayed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradients of weights with the decay's share; biases and gains, vectors in a network, are spared."""
-        return [gradient if parameter.ndim <= 2 else torch.addcmul(gradient, parameter, across(self.decays, parameter))
+        decays = self.in_dtypes(self.decays)
+        return [gradient if parameter.ndim <= 2
+                else torch.addcmul(gradient, parameter, across(decays[parameter.dtype], parameter))
                 for gradient, parameter in zip(gradients, self.parameters, strict=True)]
 
 
@@ -78,9 +84,10 @@ class StackedSgd(StackedOptimiser):
     slots = ("momentum_buffer",)
 
     def move(self, gradients: Sequence[Tensor]) -> None:
+        momenta, rates = self.in_dtypes(self.momenta), self.in_dtypes(-self.rates)
         for parameter, gradient, momentum in zip(self.parameters, gradients, self.kept["momentum_buffer"], strict=True):
-            torch.addcmul(gradient, momentum, across(self.momenta, momentum), out=momentum)
-            parameter.addcmul_(momentum, across(-self.rates, parameter))
+            torch.addcmul(gradient, momentum, across(momenta[momentum.dtype], momentum), out=momentum)
+            parameter.addcmul_(momentum, across(rates[parameter.dtype], parameter))
 
 
 class StackedAdam(StackedOptimiser):
@@ -91,23 +98,23 @@ class StackedAdam(StackedOptimiser):
 
     def move(self, gradients: Sequence[Tensor]) -> None:
         first, second = BETAS
-        rates = -self.rates / (1 - first**self.done)
-        root = (1 - second**self.done).sqrt()
+        rates = self.in_dtypes(-self.rates / (1 - first**self.done))
+        roots = self.in_dtypes((1 - second**self.done).sqrt())
         for parameter, gradient, mean, square in zip(self.parameters, gradients, self.kept["exp_avg"],
                                                      self.kept["exp_avg_sq"], strict=True):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            below = square.sqrt()
+            below, root = square.sqrt(), roots[square.dtype]
             if self.epsilon_place == "outside":
-                below.add_(self.epsilon).div_(root.to(below.dtype))
+                below.add_(self.epsilon).div_(root)
             else:
-                below.div_(root.to(below.dtype)).add_(self.epsilon)
-            parameter.addcmul_(mean / below, across(rates, parameter))
+                below.div_(root).add_(self.epsilon)
+            parameter.addcmul_(mean / below, across(rates[parameter.dtype], parameter))
 
 
 def across(values: Tensor, stacked: Tensor) -> Tensor:
-    """``values``, one a network, in the dtype of ``stacked`` and as (P, 1, …) to go with it."""
-    return values.to(stacked.dtype).view(-1, *[1] * (stacked.ndim - 1))
+    """``values``, one a network, as (P, 1, …) to go with ``stacked``."""
+    return values.view(-1, *[1] * (stacked.ndim - 1))
 
 
 def stacked_optimiser(name: str) -> type[StackedOptimiser]:

@@ -52,10 +52,11 @@ class Population:
         self.shell = copy.deepcopy(first.network).to("meta")
         self._stack()
 
-    def run(self, at_look: Callable[[], None] = lambda: None) -> None:
-        """Train until every member has ended; ``at_look`` is called every 25 steps, outside the clock."""
-        while self.live:
-            done = self.stretch()
+    def run(self, at_look: Callable[[], None] = lambda: None, told_to_stop: Callable[[], bool] = lambda: False) -> None:
+        """Train until every member has ended, or until told to stop, which is asked before each step. ``at_look`` is
+        called every 25 steps, outside the clock."""
+        while self.live and not told_to_stop():
+            done = self.stretch(told_to_stop)
             for member in self.live:
                 member.watch()
             ended = [member for member in self.live if member.ended]
@@ -68,8 +69,9 @@ class Population:
             if done % FINITE_EVERY == 0:
                 at_look()
 
-    def stretch(self) -> int:
-        """Steps up to the next look, the end of an epoch that is watched, or the end; the steps done by then."""
+    def stretch(self, told_to_stop: Callable[[], bool] = lambda: False) -> int:
+        """Steps up to the next look, the end of an epoch that is watched, or the end, at least one and then only until
+        told to stop; the steps done by then."""
         first = self.live[0]
         done = len(first.losses)
         until = min(done - done % FINITE_EVERY + FINITE_EVERY, first.recipe.steps)
@@ -81,6 +83,8 @@ class Population:
         for _ in range(done, until):
             rows = torch.stack([next(member.batches) for member in self.live])
             losses.append(self._advance(rows).clone())
+            if told_to_stop():
+                break
         values = torch.stack(losses).double().cpu()
         share = (time.perf_counter() - start) / (len(losses) * len(self.live))
         for member, column, rate in zip(self.live, values.unbind(1), self.optimiser.rates.tolist(), strict=True):
@@ -88,8 +92,9 @@ class Population:
             member.losses.extend(column.tolist())
             member.times.extend(before + share * step for step in range(1, len(losses) + 1))
             member.set_rate(rate)
-        self.step_count.fill_(float(until))
-        return until
+        done += len(losses)
+        self.step_count.fill_(float(done))
+        return done
 
     def _advance(self, rows: Tensor) -> Tensor:
         """One step on the members' rows (P, batch): their losses (P,)."""

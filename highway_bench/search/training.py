@@ -81,15 +81,16 @@ class Training:
         self.losses.append(float(loss.detach()))
         synchronise(self.device)
 
-    def run(self, at_look: Callable[[], None] = lambda: None) -> None:
-        """Train until the run has ended; ``at_look`` is called every 25 steps, outside the clock.
+    def run(self, at_look: Callable[[], None] = lambda: None, told_to_stop: Callable[[], bool] = lambda: False) -> None:
+        """Train until the run has ended, or is told to stop, which is asked before each step. ``at_look`` is called
+        every 25 steps, outside the clock.
 
         What layers draw (dropout) comes from ``seed``; the global random state stays as it was.
         """
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             self._start_drawing()
             start = time.perf_counter() - (self.times[-1] if self.times else 0.0)
-            while not self.ended:
+            while not self.ended and not told_to_stop():
                 self.step()
                 self.times.append(time.perf_counter() - start)
                 before = time.perf_counter()

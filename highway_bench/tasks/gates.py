@@ -25,23 +25,21 @@ from highway_bench.measure.lesion import carried_path, cut_out
 from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
 from highway_bench.search.answers import evaluate
-from highway_bench.tasks._base import Measurement, Metric, Task, register_task
+from highway_bench.tasks._base import Measurement, Metric, register_task
+from highway_bench.tasks._network import started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 
-TRAINING = Trainability()
 LOOK_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
 
 GateMaps = Maps | FusedMaps
 
 
 @register_task
-class Gates(Task[TrainingWork]):
+class Gates(Trainability):
     """A trained network from inside: gate biases and activity, the stream's change and the lesion curve, by layer."""
 
     name = "gates"
     version = "1"
-    coordinates = ("seed", "dataset")
-    meter = True
     metrics = (
         *Trainability.metrics,
         Metric("intact_loss", "nat", "lower"),  # of the trained network, over the whole training set
@@ -64,26 +62,19 @@ class Gates(Task[TrainingWork]):
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of the rate's search, which are trainability's own cells."""
-        return TRAINING.needs(_trained(cell))
+        return super().needs(_trained(cell))
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        return TRAINING.resolve(_trained(cell), found).but(task=self.name)
-
-    def timeout(self, cell: Cell) -> float:
-        return 60.0 + 20.0 * self.estimate(cell)
+        return super().resolve(_trained(cell), found).but(task=self.name)
 
     def estimate(self, cell: Cell) -> float:
         """Its training, and about as many evaluations as it has layers."""
         steps = int(cell.recipe.get("steps", 500))
-        return TRAINING.estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
-
-    def prepare(self, cell: Cell) -> TrainingWork:
-        return TRAINING.prepare(cell)
+        return super().estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
 
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
         network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
-        biases = gate_biases(network)
-        trained = list(TRAINING.measure(work, cell))
+        trained = list(super().measure(work, cell))
         yield from trained
         ended = next(one for one in trained if one.metric == "final_loss")
         if ended.value is None:  # it diverged, and weights that are not finite have nothing to show
@@ -97,7 +88,8 @@ class Gates(Task[TrainingWork]):
         look = Look.at(network, split, kind)
         for metric, value in look.whole().items():
             yield Measurement(metric=metric, value=value, status=ended.status)
-        yield from layers("gate_bias_start", biases)
+        # The same start, made again: this network may have come here from a checkpoint.
+        yield from layers("gate_bias_start", gate_biases(started_network(cell)))
         yield from layers("gate_bias_end", gate_biases(network))
         for metric, values in look.by_layer().items():
             yield from layers(metric, values)
@@ -106,7 +98,7 @@ class Gates(Task[TrainingWork]):
 
 
 def _trained(cell: Cell) -> Cell:
-    return cell.but(task=TRAINING.name)
+    return cell.but(task=Trainability.name)
 
 
 def joins_of(network: nn.Module) -> list[tuple[nn.ModuleList, int]]:

@@ -66,10 +66,10 @@ class TrainingWork:
 
     def run(self) -> None:
         """Train to the end, as far as that is not done, and keep a state now and then."""
-        if (checkpoint := self.checkpoint) is None:
+        if self.checkpoint is None:
             self.training.run()
         else:
-            self.training.run(lambda: checkpoint.offer([self.training]))
+            self.checkpoint.follow([self.training], self.training.run)
 
     def restore(self) -> None:
         """Nothing: a run goes on where it is."""
@@ -86,7 +86,7 @@ class Trainability(Task[TrainingWork]):
     version = "1"
     meter = True  # the seconds are this machine's, and rounding differs between machines
     coordinates = ("seed", "dataset")
-    metrics = (
+    metrics: tuple[Metric, ...] = (
         Metric("final_loss", "nat", "lower"),
         Metric("success", "1", "higher"),
         Metric("steps_to_threshold", "step", "lower"),
@@ -257,8 +257,10 @@ def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
         population = Population(members) if len(members) > 1 else None
     except NotStackable as error:  # what its modules do, no registry can tell
         why_alone = f"trained by itself: {error}".partition("\n")[0]
-    if population is not None:
-        population.run((lambda: None) if checkpoint is None else lambda: checkpoint.offer(members))
+    if population is not None and checkpoint is not None:
+        checkpoint.follow(members, population.run)
+    elif population is not None:
+        population.run()
     for cell, work in works.items():
         work.together = 1 if population is None else len(works)
         work.why_alone = why_alone

@@ -24,14 +24,14 @@ def test_duration(seconds: float, said: str) -> None:
 def test_lines() -> None:
     out, now = io.StringIO(), [0.0]
     lines = Lines(Console(file=out), clock=lambda: now[0])
-    lines(Opened(4, 1, 100.0))
+    lines(Opened(4, 1, 2, 100.0))
     lines(Started((CELL,)))
     lines(Finished(CELL, Status.OK, None, 1.0, 2, 4, 50.0))  # too soon for another line
     now[0] = 11.0
     lines(Finished(CELL, Status.OOM, "out of memory", 1.0, 3, 4, 20.0))
     lines(Finished(CELL, Status.OK, None, 1.0, 4, 4, 0.0))
     assert out.getvalue().splitlines() == [
-        "4 cells, 1 in the store already, about 2 min left",
+        "4 cells, 1 in the store already, 2 to go on from a checkpoint, about 2 min left",
         "oom: memory [red] dense depth 1 width 8: out of memory",
         "4/4 cells, about 0 s left",
     ]
@@ -40,9 +40,10 @@ def test_lines() -> None:
 def test_bar() -> None:
     out = io.StringIO()
     with showing_progress(Console(file=out, force_terminal=True, width=160)) as tell:
-        tell(Opened(2, 0, 100.0))
+        tell(Opened(2, 0, 1, 100.0))
         tell(Started((CELL,)))
         tell(Finished(CELL, Status.FAILED, "why", 1.0, 1, 2, 50.0))
         tell(Finished(CELL, Status.OK, None, 1.0, 2, 2, 0.0))
+    assert "1 to go on from a checkpoint" in out.getvalue()
     assert "memory [red] dense depth 1 width 8: why" in out.getvalue()
     assert "2/2" in out.getvalue()

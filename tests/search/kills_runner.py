@@ -1,36 +1,40 @@
-"""A plug-in: a worker that has it keeps a state at every look, notes where a population's stretches begin, and stops
-its runner when that is told to it. What it does is in the environment, which workers inherit."""
+"""A plug-in: a worker that has it notes where a population's stretches begin, and stops its runner at the step that is
+told to it. What it does is in the environment, which workers inherit."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
+
+from torch import Tensor
 
 from highway_bench.search import checkpoint
 from highway_bench.search.population import Population
-from highway_bench.search.training import Training
 
-before = Population.stretch
-keep = checkpoint.Checkpoint.keep
+stretch, step = Population.stretch, Population._step
+steps = 0
 
 
-def noting(self: Population) -> int:
+def noting(self: Population, *stop: object) -> int:
     with Path(os.environ["STRETCHES"]).open("a", encoding="utf-8") as out:
         out.write(f"{len(self.live[0].losses)} {len(self.live)}\n")
-    return before(self)
+    return stretch(self, *stop)  # type: ignore[arg-type]
 
 
-def killing(self: checkpoint.Checkpoint, members: Sequence[Training]) -> None:
-    keep(self, members)
-    if max(len(one.losses) for one in members) == int(os.environ.get("KILL_AT", "0")):
-        os.kill(os.getppid(), signal.Signals[os.environ["KILL_WITH"]])
-        signal.pause()  # until the runner, or the watch on it, ends this process
+def stopping(self: Population, rows: Tensor) -> Tensor:
+    global steps
+    losses = step(self, rows)
+    steps += 1
+    if steps == int(os.environ.get("STOP_AT", "0")):
+        os.kill(os.getppid(), signal.Signals[os.environ["STOP_WITH"]])
+        signal.pause()  # until the runner, or the watch on it, tells this process to end
+    return losses
 
 
 if multiprocessing.parent_process() is not None:
-    checkpoint.EVERY = checkpoint.SHARE = 0.0
-    Population.stretch = noting  # type: ignore[method-assign]
-    checkpoint.Checkpoint.keep = killing  # type: ignore[method-assign]
+    if os.environ.get("STOP_WITH") == "SIGKILL":  # then nobody tells the worker: what it kept by itself is all there is
+        checkpoint.EVERY = checkpoint.SHARE = 0.0
+    Population.stretch = noting  # type: ignore[method-assign,assignment]
+    Population._step = stopping  # type: ignore[method-assign]

@@ -268,11 +268,12 @@ def heed_interrupts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("way", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50),
+                                                          (signal.SIGINT, 130, 60)])
 def test_a_stopped_population_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals,
-                                      status: int) -> None:
-    """The runner is killed, or gets Ctrl-C, when one member has diverged and the others are half-way: none begins
-    again."""
+                                      status: int, from_step: int) -> None:
+    """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged: the others go on from the last
+    look, or from that very step."""
     recipe = trial().recipe
     cells = [trial(seed=0), trial(seed=1, recipe={**recipe, "rate": 1e200}), trial(seed=2)]
     log, script = tmp_path / "log.txt", tmp_path / "script.py"
@@ -280,7 +281,7 @@ def test_a_stopped_population_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     killed = subprocess.run([sys.executable, str(script), str(tmp_path / "store.sqlite"),
                              *(json.dumps(asdict(cell)) for cell in cells)], timeout=180, check=False,
                             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-                                              "STRETCHES": str(log), "KILL_AT": "50", "KILL_WITH": way.name},
+                                              "STRETCHES": str(log), "STOP_AT": "60", "STOP_WITH": way.name},
                             preexec_fn=heed_interrupts)
     assert killed.returncode == status
     folder = tmp_path / "store.sqlite.checkpoints"
@@ -291,7 +292,7 @@ def test_a_stopped_population_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     with Store(tmp_path / "store.sqlite") as store:
         assert run_cells(cells, store, workers=1, plugins=["kills_runner"], command=["test"]).measured == 3
         found = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}
-    assert log.read_text().splitlines() == ["0 3", "25 2", "50 2", "75 2"]
+    assert log.read_text().splitlines() == ["0 3", "25 2", "50 2", f"{from_step} 2", "75 2"]
     assert not folder.exists()
     for outcome in tasks.get("trainability").measure_group(cells):
         assert outcome.error is None

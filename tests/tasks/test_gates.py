@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from highway_bench.measure.activity import ExampleSparsity
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.search.answers import evaluate
+from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks.gates import Look, gate_biases, gates_of, joins_of, lesions
 from highway_bench.tasks.trainability import SEARCH_SEED
@@ -106,6 +108,22 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digit
         branch = join.transform(x)  # type: ignore[operator]
     seen = Look.at(network, split, "class").by_layer()["stream_change"]
     assert seen == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
+
+
+def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: MakeCell, tmp_path: Path) -> None:
+    one = digits(steps=30)
+    kept = Kept(tmp_path, {one: "key"})
+    begun = TASK.prepare(one).training
+    for _ in range(25):
+        begun.step()
+        begun.times.append(0.0)
+    kept.checkpoint([one]).keep([begun])
+    (outcome,) = TASK.resume_group([one], kept)
+    again = {(found.metric, found.axis, found.index): found.value for found in outcome.measurements}
+    for found in run(one):
+        if "seconds" not in found.metric:
+            assert again[found.metric, found.axis, found.index] == found.value
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("block", blocks.names())

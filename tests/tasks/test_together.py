@@ -140,7 +140,7 @@ def test_how_many_are_held_at_once(digits: MakeCell) -> None:
     assert TASK.at_once(digits(together=100)) == together.ON_CPU
     assert TASK.at_once(digits(together=100, device="cuda")) == 100
     assert TASK.at_once(digits(together=1)) == TASK.at_once(digits(family="conv")) == 1
-    assert tasks.get("gates").at_once(digits().but(task="gates")) == 1
+    assert tasks.get("gates").at_once(digits().but(task="gates")) == 8
 
 
 @pytest.mark.parametrize("number", [0, 2.5, "all", True])
