@@ -50,9 +50,10 @@ def check_training(recipe: Mapping[str, Any]) -> None:
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:
     """Data sets of ``cells`` that are not at hand, and why; nothing is loaded."""
-    names = {cell.dataset: dataset_options(cell) for cell in cells if cell.dataset is not None}
-    reasons = {name: make_dataset(name, **options).missing() for name, options in names.items()}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
+    wanted = [(cell.dataset, dataset_options(cell)) for cell in cells if cell.dataset is not None]
+    distinct = {(name, repr(options)): options for name, options in wanted}
+    reasons = [(name, make_dataset(name, **options).missing()) for (name, _), options in distinct.items()]
+    return {name: reason for name, reason in reasons if reason is not None}
 
 
 def check_data(cells: Iterable[Cell]) -> None:

@@ -121,7 +121,7 @@ def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
                                       n_retries=1)  # the least that scikit-learn takes
     except (OSError, HTTPException, ValueError) as error:  # no network, no space; a table that is not as announced
         raise BadInput(f"MNIST is in no folder and could not be had from OpenML ({error}); {advice}") from error
-    pixels = np.asarray(images, np.uint8).reshape(-1, 28, 28)
+    pixels = np.asarray(images, np.uint8).reshape(-1, Mnist.side, Mnist.side)
     digits = np.asarray(labels, np.uint8)
     counts = [tuple(np.bincount(part, minlength=10).tolist()) for part in (digits[:60_000], digits[60_000:])]
     if counts != [TRAIN_COUNTS, TEST_COUNTS]:

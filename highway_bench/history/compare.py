@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ STEPS = 6
 WARM = 2
 
 Cell = tuple[str, str, int]
+Times = tuple[list[float], list[float]]  # of one cell: seconds of its steps at either side
 
 
 @dataclass
@@ -46,6 +47,12 @@ class Compared:
     first: list[float] = field(default_factory=list)
     second: list[float] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
+
+    def add(self, first: list[float], second: list[float]) -> None:
+        """Count a pair of processes in: the seconds of its steps at either commit, taken in turn."""
+        self.first += first
+        self.second += second
+        self.ratios.append(paired_ratio(second, first).value)
 
     @property
     def name(self) -> str:
@@ -124,35 +131,43 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, p
             unpack(layout.root, commit, packages[-1])
         benches = layout.root / "benches/history/blocks.py"
         for number in range(pairs):
-            order = (0, 1) if number % 2 == 0 else (1, 0)  # who is started, prepared and timed first changes as well
-            with ExitStack() as processes:
-                sides = []
-                for side in order:
-                    sides.append(Worker((first, second)[side], packages[side], benches))
-                    processes.callback(sides[-1].close)
-                for cell in list(compared):
-                    times = in_turn(sides, cell, steps, device)
-                    if isinstance(times, str):
-                        say(f"left out: {compared.pop(cell).name}: {times}")
-                        continue
-                    one, other = (times[order.index(side)] for side in (0, 1))
-                    compared[cell].first += one
-                    compared[cell].second += other
-                    compared[cell].ratios.append(paired_ratio(other, one).value)
+            sides = list(zip((first, second), packages, strict=True))
+            for cell, times in one_pair(sides, benches, list(compared), steps, device, swapped=number % 2 == 1):
+                if isinstance(times, str):
+                    say(f"left out: {compared.pop(cell).name}: {times}")
+                else:
+                    compared[cell].add(*times)
             say(f"{number + 1} of {pairs} pairs of processes")
             if not compared:
                 raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
     return list(compared.values())
 
 
-def in_turn(sides: Sequence[Worker], cell: Cell, steps: int, device: str) -> tuple[list[float], list[float]] | str:
+def one_pair(sides: Sequence[tuple[str, Path]], benches: Path, cells: Sequence[Cell], steps: int, device: str, *,
+             swapped: bool) -> Iterator[tuple[Cell, Times | str]]:
+    """Each cell's seconds at both sides (a commit's name and its package), from a fresh process of each; or why not.
+
+    Where ``swapped``, the second side is started, prepared and timed first.
+    """
+    turn = -1 if swapped else 1
+    with ExitStack() as processes:
+        workers = []
+        for name, package in sides[::turn]:
+            workers.append(Worker(name, package, benches))
+            processes.callback(workers[-1].close)
+        for cell in cells:
+            times = in_turn(workers, cell, steps, device)
+            yield cell, times if isinstance(times, str) or not swapped else (times[1], times[0])
+
+
+def in_turn(sides: Sequence[Worker], cell: Cell, steps: int, device: str) -> Times | str:
     """The seconds of a cell's steps at either side, taken in turn; why not, where a side lacks the cell."""
     block, family, depth = cell
     for one in sides:
         answer = one.ask(do="prepare", block=block, family=family, depth=depth, device=device)
         if not answer["ready"]:
             return f"{one.name}: {answer['reason']}"
-    times: tuple[list[float], list[float]] = ([], [])
+    times: Times = ([], [])
     for number in range(WARM + steps):
         for side in (0, 1) if number % 2 == 0 else (1, 0):
             seconds = float(sides[side].ask(do="step"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import (
@@ -42,7 +43,7 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
         raise BadInput(f"{folder} is no folder")
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
     full = commit_of(layout.root, commit) if commit else None
-    ready: list[tuple[Path, Path, dict[str, object]]] = []
+    ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # by target: where it came from, and what is to be written
     imported = Imported()
     on_line = set(line_of(layout.root))
     for source in sources:
@@ -53,23 +54,14 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
         if full and len(paths) > 1:
             raise BadInput(f"{source} has {len(paths)} result files: --commit can name the commit of one only")
         for path in paths:
-            result = read_result(path)
-            if result.machine != machine["machine"]:
-                raise BadInput(f"{path} is of machine {result.machine!r}, its folder of {machine['machine']!r}")
-            if not result.points:
-                raise NothingMeasured(f"{path} has no value at all")
-            if result.commit == NO_COMMIT and not full:
-                raise BadInput(f"{path} does not know its commit: give it with --commit")
-            if Path(str(result.data["env_name"])).name != result.data["env_name"]:
-                raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file's name")
-            known = full or commit_of(layout.root, result.commit)
-            data = result.data | {"commit_hash": known, "date": date_of(layout.root, known)}
-            target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
-            if target in {other for _, other, _ in ready}:
-                raise BadInput(f"{source} has two files for {known[:8]} of machine {machine['machine']!r}")
+            data = checked_result(layout.root, path, str(machine["machine"]), full)
+            known = data["commit_hash"]
             name = f"{known[:8]} of machine {machine['machine']!r}"
+            target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
+            if target in ready:
+                raise BadInput(f"{source} has two files for {name}")
             if not target.exists():
-                ready.append((source, target, data))
+                ready[target] = source, data
             elif read_result(target).data == data:
                 imported.lines.append(f"{name} is recorded already, with these values")
             else:
@@ -79,9 +71,24 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
                 imported.lines.append(f"{name} is not on HEAD's first-parent line: the pages leave it out")
     if not ready and not imported.lines:
         raise NothingMeasured(f"{folder} has no result files")
-    for source, target, data in ready:
-        write_json(target, dict(data))
+    for target, (source, data) in ready.items():
+        write_json(target, data)
         copy_file(source / MACHINE, target.parent / MACHINE)
         imported.written.append(target)
     return imported
 
+
+def checked_result(root: Path, path: Path, machine: str, full: str | None) -> dict[str, Any]:
+    """A result file's data under the commit ``full``, or else its own; raises for a file that is not ``machine``'s, has
+    no value, or knows no commit."""
+    result = read_result(path)
+    if result.machine != machine:
+        raise BadInput(f"{path} is of machine {result.machine!r}, its folder of {machine!r}")
+    if not result.points:
+        raise NothingMeasured(f"{path} has no value at all")
+    if result.commit == NO_COMMIT and not full:
+        raise BadInput(f"{path} does not know its commit: give it with --commit")
+    if Path(str(result.data["env_name"])).name != result.data["env_name"]:
+        raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file's name")
+    known = full or commit_of(root, result.commit)
+    return result.data | {"commit_hash": known, "date": date_of(root, known)}

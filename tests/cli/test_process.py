@@ -60,7 +60,8 @@ def test_ctrl_c(here: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert told.splitlines()[-1] == "highway-bench: interrupted; what was measured is kept in store.sqlite"
+    said = "highway-bench: interrupted; what was measured is kept in store.sqlite, and the same command goes on"
+    assert told.splitlines()[-1] == said
     assert "Traceback" not in told
     assert measured("store.sqlite")
 

@@ -129,4 +129,5 @@ def test_interrupt_says_where_results_are(error: type[BaseException], invoke: An
     monkeypatch.setattr("highway_bench.api.measure", interrupted)
     done = invoke(*RUN)
     assert done.exit_code == 130
-    assert done.stderr == "highway-bench: interrupted; what was measured is kept in results/store.sqlite\n"
+    assert done.stderr == ("highway-bench: interrupted; what was measured is kept in results/store.sqlite, "
+                           "and the same command goes on\n")
