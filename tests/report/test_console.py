@@ -26,6 +26,10 @@ def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.
     assert max(len(line) for line in text.splitlines()) <= 160
 
 
+def test_a_heading_is_explained_once_however_many_tables_have_it(standard: pd.DataFrame) -> None:
+    assert printed(standard, width=1000).count("depth at which half of the seeds succeed") == 1
+
+
 def test_brackets_in_names_are_no_markup(make: dict[str, Callable[..., Any]]) -> None:
     rows = make["memory"](make["cell"]("memory", "[red]x[/red]", "dense", 4), 10.0)
     assert "[red]x[/red]" in printed(make["frame"](rows))
