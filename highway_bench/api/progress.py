@@ -45,7 +45,7 @@ class Bar:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
-            if event.begun:
+            if event.resumed:
                 self.progress.console.print(plan(event), highlight=False)
             self.progress.update(self.task, total=event.cells, completed=event.stored, left=left(event.left))
         elif isinstance(event, Started):
@@ -85,8 +85,8 @@ def failure(event: Finished) -> Text:
 
 def plan(event: Opened) -> str:
     """What there is to do, in one line."""
-    begun = f", {event.begun} to go on from a checkpoint" if event.begun else ""
-    return f"{counted(event.cells)}, {event.stored} in the store already{begun}, {left(event.left)}"
+    resumed = f", {event.resumed} to go on from a checkpoint" if event.resumed else ""
+    return f"{counted(event.cells)}, {event.stored} in the store already{resumed}, {left(event.left)}"
 
 
 def shortened(cell: Cell) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -20,6 +21,12 @@ class Interrupted(HighwayBenchError):
     """Ctrl-C, with what is to be said of it."""
 
     exit_status = INTERRUPTED
+
+    @classmethod
+    def keeping(cls, store: Path, *, fresh: bool) -> Interrupted:
+        """Ctrl-C amid measurements that go into ``store``; ``fresh``, where the command measures what it has again."""
+        goes_on = "without --fresh the same command goes on" if fresh else "the same command goes on"
+        return cls(f"interrupted; what was measured is kept in {store}, and {goes_on}")
 
 
 class Door(TyperGroup):

@@ -68,7 +68,7 @@ def reproduce(
             done = reproducing.reproduce(name, asked, out=out, on_event=on_event,
                                          command=["highway-bench", *sys.argv[1:]], **words)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; what was measured is kept in {store}, and the same command goes on") from None
+        raise Interrupted.keeping(store, fresh=fresh) from None
     print_done(done, as_json=json)
     raise typer.Exit(done.summary.exit_status)
 

@@ -85,7 +85,7 @@ def run(
         with api.showing_progress() as on_event:
             ran = api.measure(task, on_event=on_event, command=["highway-bench", *sys.argv[1:]], **words)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; what was measured is kept in {store}, and the same command goes on") from None
+        raise Interrupted.keeping(store, fresh=fresh) from None
     print_results(ran, store, as_json=json)
     if strict and ran.unexpected:
         name_cells("unexpected", ran.unexpected)

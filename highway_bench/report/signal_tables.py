@@ -64,8 +64,8 @@ def _brief() -> list[Column]:
         _median("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
         _median("gate_mean", "mean T", "of the first gate, over layers"),
         _median("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
-        present.made("log₁₀ s", _spread, "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank "
-                                         "where it is singular"),
+        present.made("log₁₀ s", _spread, "log₁₀ of the Jacobian's largest over its smallest singular value, or the "
+                                         "rank where it is singular"),
         _median("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
     ]
 

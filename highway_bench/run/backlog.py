@@ -102,7 +102,7 @@ class Backlog:
         """The folder beside the store in which long measurements keep their state; made when one does."""
         return self.store.path.with_name(f"{self.store.path.name}.checkpoints")
 
-    def begun(self) -> int:
+    def count_resumed(self) -> int:
         """How many of the cells that are chosen now go on from a checkpoint."""
         if not self.resume:
             return 0

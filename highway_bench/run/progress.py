@@ -11,14 +11,14 @@ from highway_bench.results.schema import Status
 from highway_bench.run.backlog import Item
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Opened:
-    """The run knows what to do: ``cells`` in all, ``stored`` of them done before, ``begun`` that go on from a
+    """The run knows what to do: ``cells`` in all, ``stored`` of them done before, ``resumed`` that go on from a
     checkpoint, ``left`` seconds by estimate."""
 
     cells: int
     stored: int
-    begun: int
+    resumed: int
     left: float
 
 

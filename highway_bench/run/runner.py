@@ -56,7 +56,8 @@ def run_cells(cells: Iterable[Cell], store: Store, *, workers: int | None = None
     is told what happens, in this process. ``engine`` replaces the local one; ``command`` is kept as how the run was
     started, by default ``sys.argv``.
 
-    On Ctrl-C the workers are stopped, the cells that ended are kept, and ``KeyboardInterrupt`` goes on to the caller.
+    On Ctrl-C the workers are stopped, the cells that ended are kept, those in training leave a checkpoint (if their
+    next step ends within three seconds), and ``KeyboardInterrupt`` goes on to the caller.
     Raises ``BadInput`` for an unknown name or a plug-in that cannot be imported, before anything is measured.
     """
     began = time.monotonic()
@@ -99,7 +100,8 @@ class _Run:
     def tell_plan(self) -> None:
         items = self._backlog.items.values()
         stored = sum(item.stored for item in items)
-        self._tell(Opened(len(items), stored, self._backlog.begun(), self._time_left.seconds))
+        self._tell(Opened(cells=len(items), stored=stored, resumed=self._backlog.count_resumed(),
+                          left=self._time_left.seconds))
 
     def open(self, plugins: Sequence[str], command: Sequence[str] | None) -> None:
         """Write the run's record, before the first of its rows."""

@@ -1,4 +1,4 @@
-"""Checkpoint: the state of a run that is under way, in a file, so that Ctrl-C costs nothing and a kill a minute of it.
+"""Checkpoint: the state of a run that is under way, in a file, so that Ctrl-C costs a step and a kill a minute of it.
 
 A file holds one run: a network, or the networks of a population. Its first line is JSON: the keys of the cells that are
 trained (digests, which change with the code, the cell and the machine), and the length and hash of what follows. It is
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 60.0  # seconds between two writings, at least
 SHARE = 20.0  # and so many times what the last one took
+WORTH = 10.0  # seconds of training that are worth a file at its end: what is measured then may take long
 SUFFIX, UNFINISHED = ".checkpoint", ".unfinished"
 
 
@@ -74,23 +75,23 @@ class Checkpoint:
                 return True
         return False
 
-    def follow(self, members: Sequence[Training],
-               run: Callable[[Callable[[], None], Callable[[], bool]], None]) -> None:
-        """Have ``run`` train ``members``, given what to do at a look and how to know that it is to stop: their state is
-        kept now and then, and where the process is told to end before they have, it ends with their last state kept.
+    def train_keeping(self, members: Sequence[Training],
+                      run: Callable[[Callable[[], None], Callable[[], bool]], None]) -> None:
+        """Have ``run`` train ``members`` and keep their state now and then. It is given what to do at a look, and how
+        to know that it is to stop: where the process is told to end, it does so here, with their last state kept.
         """
         with termination_put_off() as told_to_stop:
-            run(lambda: self.offer(members), told_to_stop)
-            if told_to_stop():
-                self.keep(members)
+            run(lambda: self.offer(members, told_to_stop=told_to_stop()), told_to_stop)
 
-    def offer(self, members: Sequence[Training]) -> None:
-        """Keep the state of ``members``, if the last is old enough: a minute, and twenty times what it took to write.
+    def offer(self, members: Sequence[Training], *, told_to_stop: bool = False) -> None:
+        """Keep the state of ``members``, if the last is old enough: a minute, and twenty times what it took to write;
+        ten seconds where they have ended; any where they are to stop.
 
         A state that cannot be written (a full disk) is none: the run goes on, with a warning the first time.
         """
         began = time.monotonic()
-        if began - self._written < self._every:
+        enough = WORTH if all(member.ended for member in members) else self._every
+        if not told_to_stop and began - self._written < enough:
             return
         try:
             self.keep(members)

@@ -40,8 +40,9 @@ class StackedOptimiser(ABC):
 
         self.rates = each(rates)
         self.factors = each([recipe.factor for recipe in recipes])
-        self.momenta = each([recipe.momentum for recipe in recipes])
-        self.decays = each([recipe.weight_decay for recipe in recipes])
+        self.dtypes = {parameter.dtype for parameter in parameters}
+        self.momenta = self._in_dtypes(each([recipe.momentum for recipe in recipes]))
+        self.decays = self._in_dtypes(each([recipe.weight_decay for recipe in recipes]))
         self.decaying = any(recipe.weight_decay for recipe in recipes)
         self.done = torch.tensor(float(done), dtype=torch.float64, device=device)
 
@@ -60,21 +61,20 @@ class StackedOptimiser(ABC):
     def move(self, gradients: Sequence[Tensor]) -> None:
         """Move the parameters at the current rates."""
 
-    def in_dtypes(self, values: Tensor) -> dict[torch.dtype, Tensor]:
-        """``values`` in each dtype that parameters have, brought there once a step and not for every tensor."""
-        return {dtype: values.to(dtype) for dtype in {parameter.dtype for parameter in self.parameters}}
+    def _in_dtypes(self, values: Tensor) -> dict[torch.dtype, Tensor]:
+        """``values`` in each dtype that parameters have: brought there once, and not for every tensor."""
+        return {dtype: values.to(dtype) for dtype in self.dtypes}
 
     def _clipped(self, gradients: Sequence[Tensor], most: float) -> list[Tensor]:
         """Each network's whole gradient scaled to a norm of at most ``most``, as ``clip_grad_norm_`` does."""
         norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
-        scales = self.in_dtypes((most / (norms + 1e-6)).clamp(max=1.0))
+        scales = self._in_dtypes((most / (norms + 1e-6)).clamp(max=1.0))
         return [gradient * across(scales[gradient.dtype], gradient) for gradient in gradients]
 
     def _decayed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradients of weights with the decay's share; biases and gains, vectors in a network, are spared."""
-        decays = self.in_dtypes(self.decays)
         return [gradient if parameter.ndim <= 2
-                else torch.addcmul(gradient, parameter, across(decays[parameter.dtype], parameter))
+                else torch.addcmul(gradient, parameter, across(self.decays[parameter.dtype], parameter))
                 for gradient, parameter in zip(gradients, self.parameters, strict=True)]
 
 
@@ -84,9 +84,9 @@ class StackedSgd(StackedOptimiser):
     slots = ("momentum_buffer",)
 
     def move(self, gradients: Sequence[Tensor]) -> None:
-        momenta, rates = self.in_dtypes(self.momenta), self.in_dtypes(-self.rates)
+        rates = self._in_dtypes(-self.rates)
         for parameter, gradient, momentum in zip(self.parameters, gradients, self.kept["momentum_buffer"], strict=True):
-            torch.addcmul(gradient, momentum, across(momenta[momentum.dtype], momentum), out=momentum)
+            torch.addcmul(gradient, momentum, across(self.momenta[momentum.dtype], momentum), out=momentum)
             parameter.addcmul_(momentum, across(rates[parameter.dtype], parameter))
 
 
@@ -98,8 +98,8 @@ class StackedAdam(StackedOptimiser):
 
     def move(self, gradients: Sequence[Tensor]) -> None:
         first, second = BETAS
-        rates = self.in_dtypes(-self.rates / (1 - first**self.done))
-        roots = self.in_dtypes((1 - second**self.done).sqrt())
+        rates = self._in_dtypes(-self.rates / (1 - first**self.done))
+        roots = self._in_dtypes((1 - second**self.done).sqrt())
         for parameter, gradient, mean, square in zip(self.parameters, gradients, self.kept["exp_avg"],
                                                      self.kept["exp_avg_sq"], strict=True):
             mean.lerp_(gradient, 1 - first)

@@ -36,7 +36,7 @@ class Population:
 
     Raises ``NotStackable`` for networks that draw random numbers, that hold batch statistics, or that ``vmap`` cannot
     run; the members are then as they were. A member's ``times`` are its equal share of the stack's: seconds divided by
-    the networks then in it, taken every 25 steps.
+    the networks then in it, taken once a stretch.
     """
 
     def __init__(self, members: Sequence[Training]) -> None:
@@ -51,10 +51,12 @@ class Population:
         self.device = first.device
         self.shell = copy.deepcopy(first.network).to("meta")
         self._stack()
+        for member in self.live:
+            member.together = max(member.together, len(members))
 
     def run(self, at_look: Callable[[], None] = lambda: None, told_to_stop: Callable[[], bool] = lambda: False) -> None:
-        """Train until every member has ended, or until told to stop, which is asked before each step. ``at_look`` is
-        called every 25 steps, outside the clock."""
+        """Train until every member has ended, or until told to stop, which is asked before each step (on a CUDA device,
+        before it is queued). ``at_look`` is called every 25 steps and at the end, outside the clock."""
         while self.live and not told_to_stop():
             done = self.stretch(told_to_stop)
             for member in self.live:
@@ -68,6 +70,7 @@ class Population:
                     self._stack()
             if done % FINITE_EVERY == 0:
                 at_look()
+        at_look()
 
     def stretch(self, told_to_stop: Callable[[], bool] = lambda: False) -> int:
         """Steps up to the next look, the end of an epoch that is watched, or the end, at least one and then only until

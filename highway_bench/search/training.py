@@ -46,6 +46,7 @@ class Training:
     losses: array[float] = field(default_factory=numbers)
     times: array[float] = field(default_factory=numbers)  # seconds from the first step's start to each step's end
     epochs: list[Answers] = field(default_factory=list)  # of ``watched``, after each epoch
+    together: int = 1  # networks that were trained as one with it, the most at any time
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.train.inputs):
@@ -83,7 +84,7 @@ class Training:
 
     def run(self, at_look: Callable[[], None] = lambda: None, told_to_stop: Callable[[], bool] = lambda: False) -> None:
         """Train until the run has ended, or is told to stop, which is asked before each step. ``at_look`` is called
-        every 25 steps, outside the clock.
+        every 25 steps and at the end, outside the clock.
 
         What layers draw (dropout) comes from ``seed``; the global random state stays as it was.
         """
@@ -98,6 +99,7 @@ class Training:
                 if len(self.losses) % FINITE_EVERY == 0:
                     at_look()
                 start += time.perf_counter() - before
+            at_look()  # here, where layers still draw from the run's own random state
 
     @property
     def lost(self) -> bool:
@@ -155,6 +157,7 @@ class Training:
             "losses": torch.tensor(self.losses, dtype=torch.float64),
             "times": torch.tensor(self.times, dtype=torch.float64),
             "epochs": [tuple(answers) for answers in self.epochs],
+            "together": self.together,
             "drawing": torch.get_rng_state(),
             "drawing_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
         }
@@ -169,6 +172,7 @@ class Training:
         self.set_rate(state["rate"])
         self.losses, self.times = (array("d", state[name].tolist()) for name in ("losses", "times"))
         self.epochs = [Answers(*answers) for answers in state["epochs"]]
+        self.together = state["together"]
         self.drawing = state["drawing"], state["drawing_cuda"]
         self.batches = self._batches()
         for _ in self.losses:

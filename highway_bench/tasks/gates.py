@@ -26,7 +26,7 @@ from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
 from highway_bench.search.answers import evaluate
 from highway_bench.tasks._base import Measurement, Metric, register_task
-from highway_bench.tasks._network import started_network
+from highway_bench.tasks._network import cell_dtype, started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 
 LOOK_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
@@ -88,8 +88,8 @@ class Gates(Trainability):
         look = Look.at(network, split, kind)
         for metric, value in look.whole().items():
             yield Measurement(metric=metric, value=value, status=ended.status)
-        # The same start, made again: this network may have come here from a checkpoint.
-        yield from layers("gate_bias_start", gate_biases(started_network(cell)))
+        start = started_network(cell).to(cell_dtype(cell))  # made again: this one may have come from a checkpoint
+        yield from layers("gate_bias_start", gate_biases(start))
         yield from layers("gate_bias_end", gate_biases(network))
         for metric, values in look.by_layer().items():
             yield from layers(metric, values)

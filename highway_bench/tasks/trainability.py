@@ -46,14 +46,13 @@ PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
 
 @dataclass
 class TrainingWork:
-    """A training run ready to start. ``step`` is one training step; ``together`` networks train as one with it."""
+    """A training run ready to start. ``step`` is one training step."""
 
     training: Training
     data: Data
     dataset: DataSet
     params: int
     flops_per_item: float | None = None
-    together: int = 1
     why_alone: str | None = None  # where it was to train with others and could not
     checkpoint: Checkpoint | None = None
 
@@ -65,11 +64,11 @@ class TrainingWork:
         self.training.step()
 
     def run(self) -> None:
-        """Train to the end, as far as that is not done, and keep a state now and then."""
+        """Train to the end, as far as that is not done, with a checkpoint if it has one."""
         if self.checkpoint is None:
             self.training.run()
         else:
-            self.checkpoint.follow([self.training], self.training.run)
+            self.checkpoint.train_keeping([self.training], self.training.run)
 
     def restore(self) -> None:
         """Nothing: a run goes on where it is."""
@@ -225,7 +224,7 @@ class Trainability(Task[TrainingWork]):
         yield one("seconds_to_threshold", times[reached - 1] if reached else None)
         yield one("step_seconds", median(after - before for before, after in zip([0.0, *times], times, strict=False)))
         yield one("rate", work.training.recipe.rate)
-        yield replace(one("together", float(work.together)), message=work.why_alone or message)
+        yield replace(one("together", float(work.training.together)), message=work.why_alone or message)
         yield replace(budget_mismatch(cell), status=status, message=message)
         if finite:
             kind, network = work.dataset.target_kind, work.training.network
@@ -258,11 +257,10 @@ def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
     except NotStackable as error:  # what its modules do, no registry can tell
         why_alone = f"trained by itself: {error}".partition("\n")[0]
     if population is not None and checkpoint is not None:
-        checkpoint.follow(members, population.run)
+        checkpoint.train_keeping(members, population.run)
     elif population is not None:
         population.run()
     for cell, work in works.items():
-        work.together = 1 if population is None else len(works)
         work.why_alone = why_alone
         work.checkpoint = kept.checkpoint([cell]) if kept is not None and population is None else None
 

@@ -24,7 +24,7 @@ def test_duration(seconds: float, said: str) -> None:
 def test_lines() -> None:
     out, now = io.StringIO(), [0.0]
     lines = Lines(Console(file=out), clock=lambda: now[0])
-    lines(Opened(4, 1, 2, 100.0))
+    lines(Opened(cells=4, stored=1, resumed=2, left=100.0))
     lines(Started((CELL,)))
     lines(Finished(CELL, Status.OK, None, 1.0, 2, 4, 50.0))  # too soon for another line
     now[0] = 11.0
@@ -40,7 +40,7 @@ def test_lines() -> None:
 def test_bar() -> None:
     out = io.StringIO()
     with showing_progress(Console(file=out, force_terminal=True, width=160)) as tell:
-        tell(Opened(2, 0, 1, 100.0))
+        tell(Opened(cells=2, stored=0, resumed=1, left=100.0))
         tell(Started((CELL,)))
         tell(Finished(CELL, Status.FAILED, "why", 1.0, 1, 2, 50.0))
         tell(Finished(CELL, Status.OK, None, 1.0, 2, 2, 0.0))

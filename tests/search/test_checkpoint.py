@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -68,21 +70,62 @@ def test_a_training_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, 
         assert torch.equal(mine, theirs)
 
 
-def test_layers_that_draw_go_on_drawing(training: MakeTraining, tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [0, 1, 24, 25, 36, 40])
+def test_a_training_that_is_told_to_stop_goes_on_with_the_next_step(training: MakeTraining, tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch,
+                                                                    steps: int) -> None:
+    """Layers that draw go on drawing, and an epoch (10 steps here) is evaluated once."""
+
     def dropping() -> Training:
-        made = training(steps=40)
+        made = training(steps=40, batch_size=400, watched=True)
         made.network.body.leave = torch.nn.Dropout(0.5)
         return made
 
     whole, first, second = dropping(), dropping(), dropping()
     whole.run()
     kept = Checkpoint(tmp_path, ["a"])
-    with pytest.raises(Killed):
-        first.run(until(25, kept, [first]))
+    stop_after(steps, lambda: len(first.losses), monkeypatch)
+    kept.train_keeping([first], first.run)
+    assert len(first.losses) == steps
     torch.manual_seed(99)
     assert kept.restore([second])
     second.run()
     assert list(second.losses) == list(whole.losses)
+    assert second.epochs == whole.epochs
+
+
+@pytest.mark.parametrize("steps", [1, 24, 25, 36, 40])
+def test_a_population_that_is_told_to_stop_goes_on_with_the_next_step(training: MakeTraining, tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch,
+                                                                      steps: int) -> None:
+    def members() -> list[Training]:
+        return [training(optimiser="adam", seed=seed, rate=0.01, batch_size=400, watched=True) for seed in range(3)]
+
+    whole, first, second = members(), members(), members()
+    Population(whole).run()
+    kept = Checkpoint(tmp_path, ["a", "b", "c"])
+    population = Population(first)
+    taken = Mock(wraps=population._step)
+    monkeypatch.setattr(population, "_step", taken)
+    stop_after(steps, lambda: taken.call_count, monkeypatch)
+    kept.train_keeping(first, population.run)
+    assert [len(member.losses) for member in first] == [steps] * 3
+    assert kept.restore(second)
+    Population(second).run()
+    for one, other in zip(second, whole, strict=True):
+        assert list(one.losses) == list(other.losses)
+        assert one.epochs == other.epochs
+        assert one.together == 3
+
+
+def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands for a process that is told to end when so many steps are ``done``."""
+
+    @contextmanager
+    def told() -> Iterator[Callable[[], bool]]:
+        yield lambda: done() >= steps
+
+    monkeypatch.setattr(checkpoint, "termination_put_off", told)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
@@ -166,6 +209,18 @@ def test_a_state_is_kept_once_a_minute(training: MakeTraining, tmp_path: Path, m
     for now[0] in (10.0, 59.0, 60.0, 70.0, 119.0, 121.0):
         kept.offer([one])
     assert len(written) == 2
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(9.0, False), (11.0, True)])
+def test_what_took_long_to_train_is_kept_at_its_end(training: MakeTraining, tmp_path: Path, seconds: float,
+                                                    written: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured of it may take long as well."""
+    now = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=2)
+    now[0] = seconds
+    kept.train_keeping([one], one.run)
+    assert kept.restore([training(steps=2)]) == written
 
 
 def test_a_state_that_took_long_to_write_is_kept_less_often(training: MakeTraining, tmp_path: Path,

@@ -110,6 +110,19 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digit
     assert seen == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
+def test_networks_that_train_together_show_what_they_would_alone(digits: MakeCell) -> None:
+    cells = [digits(dtype="float64", seed=seed, together=2) for seed in range(2)]
+    for outcome in TASK.measure_group(cells):
+        alone = {(one.metric, one.axis, one.index): one.value for one in run(outcome.cell)}
+        found = {(one.metric, one.axis, one.index): one.value for one in outcome.measurements}
+        assert found.keys() == alone.keys()
+        assert found["together", "", 0.0] == 2
+        for place, value in found.items():
+            if "seconds" not in place[0] and place[0] != "together":
+                expected = alone[place]
+                assert value == (None if expected is None else pytest.approx(expected, rel=1e-6, abs=1e-9))
+
+
 def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: MakeCell, tmp_path: Path) -> None:
     one = digits(steps=30)
     kept = Kept(tmp_path, {one: "key"})
@@ -120,9 +133,9 @@ def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: Mak
     kept.checkpoint([one]).keep([begun])
     (outcome,) = TASK.resume_group([one], kept)
     again = {(found.metric, found.axis, found.index): found.value for found in outcome.measurements}
-    for found in run(one):
-        if "seconds" not in found.metric:
-            assert again[found.metric, found.axis, found.index] == found.value
+    whole = {(found.metric, found.axis, found.index): found.value for found in run(one)}
+    assert again.keys() == whole.keys()
+    assert all(again[place] == value for place, value in whole.items() if "seconds" not in place[0])
     assert not list(tmp_path.iterdir())
 
 
