@@ -22,6 +22,7 @@ from highway_bench.reproduce._trials import Trials
 
 ARMS = ("plain", "highway")
 
+
 def best(table: pd.DataFrame) -> Picture:
     """Best loss by depth, and the winners' losses on fresh seeds with their intervals."""
     look = looks(ARMS)
