@@ -55,6 +55,7 @@ class ToldLosses:
         self.target_kind = "class"
         self.network = nn.Linear(2, 2)
         self.batch_size = 4
+        self.together = 1
 
     def run(self) -> None: ...
 
