@@ -102,8 +102,8 @@ def _finding(part: pd.DataFrame) -> str:
     here = part[part["depth"] == deepest].sort_values("final_loss", kind="stable")
     best, last = here.iloc[0], here.iloc[-1]
     if not np.isfinite(best["final_loss"]):
-        return f"at depth {deepest} no block keeps a finite loss"
-    first = f"at depth {deepest} {best['block']} ends at a loss of {three(best['final_loss'])}"
+        return f"at depth {deepest:,} no block keeps a finite loss"
+    first = f"at depth {deepest:,} {best['block']} ends at a loss of {three(best['final_loss'])}"
     if len(here) == 1:
         return first
     worst = f"at {three(last['final_loss'])}" if np.isfinite(last["final_loss"]) else "in divergence"

@@ -109,7 +109,7 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
 def _finding(part: pd.DataFrame, depth: int) -> str:
     best = part.sort_values("final_loss", kind="stable").iloc[0]
     fastest = part.sort_values("training_seconds", kind="stable").iloc[0]
-    first = f"at depth {depth} {best['block']} has the lowest loss, {three(best['final_loss'])}"
+    first = f"at depth {depth:,} {best['block']} has the lowest loss, {three(best['final_loss'])}"
     if best["block"] == fastest["block"]:
         return f"{first}, and the shortest training, {quantity(best['training_seconds'], 's')}"
     return (

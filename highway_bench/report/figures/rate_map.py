@@ -154,7 +154,7 @@ def _finding(part: pd.DataFrame, contest: dict[str, Any]) -> str:
         / part[part["depth"] == deepest].groupby("block").size()
     )
     shares = shares.fillna(0).sort_values(ascending=False, kind="stable")
-    best, where = shares.index[0], f"{contest['family_label']}: at depth {deepest} "
+    best, where = shares.index[0], f"{contest['family_label']}: at depth {deepest:,} "
     k, n = (int(((cells["depth"] == deepest) & (cells["block"] == best)).sum()) for cells in (trained, part))
     level = [block for block in block_order(shares.index) if shares[block] == shares.iloc[0]]
     if len(level) > 1:

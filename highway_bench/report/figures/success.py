@@ -23,6 +23,8 @@ from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.trainability import STALLS, TRAINS, contests, trainability_table
 from highway_bench.report.tables.words import contest_text
 
+MOST_LEVEL = 5  # depths whose labels have room side by side under a panel
+
 
 def success_rate(rows: pd.DataFrame) -> list[Picture]:
     """A picture a contest."""
@@ -75,8 +77,10 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
         for panel in axes:
             panel.set_xlim(depths[0] / 1.35, depths[-1] * 1.35)
             log_axis(panel, "x", at=depths)
+            if len(depths) > MOST_LEVEL:
+                panel.tick_params(axis="x", labelrotation=90)
         figure.supxlabel("depth, layers (log)", fontsize=9)
-        figure.supylabel("share of seeds that train", fontsize=9)
+        figure.supylabel("share of seeds", fontsize=9)
         title = f"{contest['family_label']}: {_finding(part, blocks)}"
         head(figure, title)
     numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
@@ -95,12 +99,11 @@ def _finding(part: pd.DataFrame, blocks: list[str]) -> str:
     here = judged[judged["depth"] == deepest].set_index("block")["verdict"].to_dict()
     trained, rest = ([block for block in blocks if here.get(block) == verdict] for verdict in (TRAINS, STALLS))
     if trained and not rest:
-        who = f"all {len(trained)} blocks train" if len(trained) > 1 else f"{trained[0]} trains"
-        return f"{who} at depth {deepest}, the deepest judged"
+        who = f"all {len(trained)} blocks" if len(trained) == len(blocks) > 1 else listed(trained)
+        return f"{who} {'train' if len(trained) > 1 else 'trains'} at depth {deepest:,}, the deepest judged"
     if trained:
-        do = "do" if len(rest) > 1 else "does"
-        return (
-            f"at depth {deepest} {listed(trained)} {'train' if len(trained) > 1 else 'trains'}; {listed(rest)} {do} not"
-        )
+        does, do = (singular if len(who) == 1 else plural
+                    for who, singular, plural in ((trained, "trains", "train"), (rest, "does", "do")))
+        return f"at depth {deepest:,} {listed(trained)} {does}; {listed(rest)} {do} not"
     depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
-    return f"no block trains beyond depth {int(depths.max())}" if len(depths) else "no block trains at any depth tried"
+    return f"no block trains {f'beyond depth {int(depths.max()):,}' if len(depths) else 'at any depth tried'}"
