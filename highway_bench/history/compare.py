@@ -130,8 +130,8 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, p
             packages.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-"))))
             unpack(layout.root, commit, packages[-1])
         benches = layout.root / "benches/history/blocks.py"
+        sides = list(zip((first, second), packages, strict=True))
         for number in range(pairs):
-            sides = list(zip((first, second), packages, strict=True))
             for cell, times in one_pair(sides, benches, list(compared), steps, device, swapped=number % 2 == 1):
                 if isinstance(times, str):
                     say(f"left out: {compared.pop(cell).name}: {times}")
