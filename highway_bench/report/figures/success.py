@@ -98,12 +98,11 @@ def _finding(part: pd.DataFrame, blocks: list[str]) -> str:
     deepest = int(judged["depth"].max())
     here = judged[judged["depth"] == deepest].set_index("block")["verdict"].to_dict()
     trained, rest = ([block for block in blocks if here.get(block) == verdict] for verdict in (TRAINS, STALLS))
+    train = "train" if len(trained) > 1 else "trains"
     if trained and not rest:
         who = f"all {len(trained)} blocks" if len(trained) == len(blocks) > 1 else listed(trained)
-        return f"{who} {'train' if len(trained) > 1 else 'trains'} at depth {deepest:,}, the deepest judged"
+        return f"{who} {train} at depth {deepest:,}, the deepest judged"
     if trained:
-        does, do = (singular if len(who) == 1 else plural
-                    for who, singular, plural in ((trained, "trains", "train"), (rest, "does", "do")))
-        return f"at depth {deepest:,} {listed(trained)} {does}; {listed(rest)} {do} not"
+        return f"at depth {deepest:,} {listed(trained)} {train}; {listed(rest)} {'do' if len(rest) > 1 else 'does'} not"
     depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
     return f"no block trains {f'beyond depth {int(depths.max()):,}' if len(depths) else 'at any depth tried'}"
