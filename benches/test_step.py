@@ -1,6 +1,7 @@
 """pytest-benchmark's door: one step of every block in every family, grouped so that blocks stand side by side.
 
     nox -s step                                     # all of them, saved for this machine
+    nox -s step -- benches/test_step.py             # without the benches of the tool itself
     nox -s step -- -k "dense and highway"           # some
     nox -s step -- --benchmark-compare              # against the last saved run of this machine
 
@@ -20,11 +21,12 @@ from highway_bench.tasks import tasks
 
 STEPS = Profile("steps", "every block and family, forward and backward, at one small depth",
                 (timing(0.2, 5, phases=("forward-backward",)),))
-CELLS = [planned.cell for planned in plan(STEPS, Selection())]
+CELLS = {f"{cell.family}-{cell.block}": cell for cell in (planned.cell for planned in plan(STEPS, Selection()))}
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.family}-{cell.block}")
-def test_step(benchmark: BenchmarkFixture, cell) -> None:
+@pytest.mark.parametrize("name", CELLS)  # a name and not its cell, which pytest-benchmark could not save
+def test_step(benchmark: BenchmarkFixture, name: str) -> None:
+    cell = CELLS[name]
     benchmark.group = f"{cell.family}, depth {cell.depth}, {cell.phase}"
     work = tasks.get("throughput").prepare(cell)
     benchmark.extra_info |= {"block": cell.block, "family": cell.family, "depth": cell.depth, "width": cell.width,

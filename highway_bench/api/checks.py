@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.data import make_dataset
+from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.run.profiles import PROFILES, Profile
 from highway_bench.search.recipe import Recipe
@@ -50,21 +50,25 @@ def check_training(recipe: Mapping[str, Any]) -> None:
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:
     """Data sets of ``cells`` that are not at hand, and why; nothing is loaded."""
-    wanted = [(cell.dataset, dataset_options(cell)) for cell in cells if cell.dataset is not None]
-    distinct = {(name, repr(options)): options for name, options in wanted}
-    reasons = [(name, make_dataset(name, **options).missing()) for (name, _), options in distinct.items()]
+    reasons = [(name, dataset.missing()) for name, dataset, _ in data_sets(cells)]
     return {name: reason for name, reason in reasons if reason is not None}
 
 
 def check_data(cells: Iterable[Cell]) -> None:
     """Load the data sets of ``cells`` once, here: a broken file is found before anything is measured, and a download
     is made once and not by every worker. Raises ``BadInput`` for a batch that is larger than its data as well."""
+    for name, dataset, cell in data_sets(cells):
+        items = len(dataset.load(seed=cell.seed).train.inputs)
+        if cell.batch_size > items:
+            raise BadInput(f"a batch of {cell.batch_size} is larger than the {items} training items of {name}")
+
+
+def data_sets(cells: Iterable[Cell]) -> Iterator[tuple[str, DataSet, Cell]]:
+    """The data sets of ``cells``, each once, with its name and the cell that takes the largest batch of it."""
     found: dict[tuple[str, str], Cell] = {}
     for cell in cells:
         if cell.dataset is not None:
             key = (cell.dataset, repr(dataset_options(cell)))
             found[key] = max(found.get(key, cell), cell, key=lambda one: one.batch_size)
     for (name, _), cell in found.items():
-        items = len(make_dataset(name, **dataset_options(cell)).load(seed=cell.seed).train.inputs)
-        if cell.batch_size > items:
-            raise BadInput(f"a batch of {cell.batch_size} is larger than the {items} training items of {name}")
+        yield name, make_dataset(name, **dataset_options(cell)), cell
