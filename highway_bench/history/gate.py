@@ -20,7 +20,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, Point, Result, read_json, read_results
 from highway_bench.history.layout import Layout
-from highway_bench.history.measure import QUICK_SERIES, Machine, measure_here
+from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine, measure_here
 from highway_bench.history.noise import is_exact, known_noise, tolerated
 from highway_bench.history.publish import publish
 
@@ -68,7 +68,7 @@ class Verdict:
     regressions: list[Regression] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     dismissed: list[Regression] = field(default_factory=list)
-    series: int = 0
+    series: int = 0  # judged: with a recent point, and one before it
     machines: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -77,8 +77,8 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     """Look for regressions in the last ``window`` measured commits of every machine.
 
     With ``here``, proposals of this machine are measured again. Raises ``NothingMeasured`` where HEAD has no point on
-    any machine: an old history must not vouch for a commit that nobody measured. Raises ``BadInput`` for a tree with
-    uncommitted changes: HEAD's verdict would pass for theirs.
+    any machine, for an old history must not vouch for a commit that nobody measured, and where no series has two points
+    to be told apart. Raises ``BadInput`` for a tree with uncommitted changes: HEAD's verdict would pass for theirs.
     """
     check(layout, window)
     try:
@@ -97,30 +97,40 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     if here is not None and here.name not in by_machine:
         verdict.lines.append(f"{here.name} has no points, so that nothing is measured again")
 
-    accepted = layout.configuration().get("regressions_first_commits", {})
-    proposed: dict[tuple[str, str], Regression] = {}
-    units = {name: about["unit"] for name, about in read_json(layout.shown / BENCHMARKS).items() if "." in name}
-    for machine, results in by_machine.items():
-        lines = lines_of(results, accepted, order)
-        behind = len(commits) - 1 - order[results[-1].commit]
-        if behind:
-            verdict.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
-        else:
-            verdict.lost += lost_series(machine, results)
-        recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
-        noise = known_noise(layout, machine)
-        for found in (*newest_steps(machine, lines, recent, noise),
-                      *asv_steps(published.html, machine, lines, recent, noise)):
-            unit = units.get(found.series.partition("(")[0], "")
-            # asv's come last: it saw the whole line, and knows the commit better
-            proposed[found.series, machine] = replace(found, unit=unit)
-        verdict.series += len(lines)
-
-    for found in _confirmed(layout, list(proposed.values()), here, verdict):
+    proposed = [found for machine, results in by_machine.items()
+                for found in _propose(layout, published.html, machine, results, order, window, verdict)]
+    if not verdict.series and not verdict.lost:
+        raise NothingMeasured("no series has a recent point and one before it, so that nothing was judged: "
+                              "run nox -s history -- HEAD~10..HEAD")
+    for found in _confirmed(layout, proposed, here, verdict):
         (verdict.regressions if found.again is None or found.again > found.before + found.tolerated
          else verdict.dismissed).append(found)
     verdict.regressions.sort(key=lambda one: (one.machine, one.series))
     return verdict
+
+
+def _propose(layout: Layout, html: Path, machine: str, results: Sequence[Result], order: Mapping[str, int],
+             window: int, verdict: Verdict) -> Iterable[Regression]:
+    """What seems to have regressed on one machine, each series once; what was looked at there, and what has no value at
+    HEAD, goes into ``verdict``."""
+    lines = lines_of(results, layout.configuration().get("regressions_first_commits", {}), order)
+    recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
+    behind = len(order) - 1 - order[results[-1].commit]
+    if behind:
+        verdict.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
+    else:
+        verdict.lost += lost_series(machine, results[-1], lines, recent)
+    judged = [series for series, line in lines.items() if len(line) > 1 and line[-1][0] in recent]
+    verdict.series += len(judged)
+    if len(judged) < len(lines):
+        verdict.lines.append(f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
+                             f"at its last {window} measured commits, or none before")
+    noise = known_noise(layout, machine)
+    found = {one.series: one for steps in (newest_steps(machine, lines, recent, noise),
+                                           asv_steps(html, machine, lines, recent, noise))
+             for one in steps}  # asv's come last: it saw the whole line, and knows the commit better
+    units = {name: about["unit"] for name, about in read_json(layout.shown / BENCHMARKS).items() if "." in name}
+    return [replace(one, unit=units.get(series.partition("(")[0], "")) for series, one in found.items()]
 
 
 def check(layout: Layout, window: int = WINDOW) -> None:
@@ -134,17 +144,18 @@ def check(layout: Layout, window: int = WINDOW) -> None:
 
 def lines_of(results: Sequence[Result], accepted: Mapping[str, str | None],
              order: Mapping[str, int]) -> dict[str, Line]:
-    """Each series' points, those that its newest one continues, from the last ``accepted`` change for the worse on.
+    """Each series' points, those that its newest place continues, a value there or none, from the last ``accepted``
+    change for the worse on.
 
     ``accepted`` is asv's own list of first commits by a pattern of series; one without a commit is never judged.
     """
     lines: dict[str, Line] = {}
     identities: dict[str, tuple[object, ...]] = {}
     for result in reversed(results):
-        for series, point in result.points.items():
+        for series in result.places:
             identity = result.identity(series)
-            if identities.setdefault(series, identity) == identity:
-                lines.setdefault(series, []).insert(0, (result.commit, point))
+            if identities.setdefault(series, identity) == identity and series in result.points:
+                lines.setdefault(series, []).insert(0, (result.commit, result.points[series]))
     for pattern, commit in accepted.items():
         for series in [name for name in lines if re.match(pattern, name)]:
             lines[series] = [(at, point) for at, point in lines[series]
@@ -152,18 +163,16 @@ def lines_of(results: Sequence[Result], accepted: Mapping[str, str | None],
     return {series: line for series, line in lines.items() if line}
 
 
-def lost_series(machine: str, results: Sequence[Result]) -> Iterable[Lost]:
-    """Series without a value at HEAD, the newest of ``results``: those that failed, and those of every run that the
-    point before had. What a quick run does not look at is not lost, nor is a block that is no more."""
-    head = results[-1]
+def lost_series(machine: str, head: Result, lines: Mapping[str, Line], recent: Collection[str]) -> Iterable[Lost]:
+    """Series without a value at ``head``: those that failed, and those that had one at a recent commit. What a quick
+    run does not look at is not lost, nor is a block that is no more."""
     for series in head.failures:
         yield Lost(series, machine, "failed")
-    before = next((result for result in reversed(results) if result.commit != head.commit), None)
-    if before is not None:
-        gone = before.points.keys() & head.places - head.points.keys() - set(head.failures)
-        for series in sorted(gone):
-            if re.match(QUICK_SERIES, series) and before.identity(series) == head.identity(series):
-                yield Lost(series, machine, f"n/a, and {before.points[series].value:.4g} at {before.commit[:8]}")
+    looked_at = re.compile("" if FULL_ONLY in head.data["results"] else QUICK_SERIES)
+    for series in sorted(lines.keys() & head.places - head.points.keys() - set(head.failures)):
+        commit, last = lines[series][-1]
+        if commit in recent and looked_at.match(series):
+            yield Lost(series, machine, f"n/a, and {last.value:.4g} at {commit[:8]}")
 
 
 def newest_steps(machine: str, lines: Mapping[str, Line], recent: Collection[str],
@@ -195,7 +204,7 @@ def step_up(series: str, line: Line, recent: Collection[str],
         return None
     before = [point for _, point in line[-1 - LEVEL:-1]]
     level = statistics.median(point.value for point in before)
-    allowed = tolerated(series, before, last, repeated)
+    allowed = tolerated(series, before, repeated)
     if last.value <= level + allowed:
         return None
     place = len(line) - 1
@@ -219,7 +228,7 @@ def asv_steps(html: Path, machine: str, lines: Mapping[str, Line], recent: Colle
             place = places.get(commit, 0)
             if commit in recent and place:
                 earlier = [point for _, point in line[max(0, place - LEVEL):place]]
-                allowed = tolerated(series, earlier, line[place][1], noise.get(series))
+                allowed = tolerated(series, earlier, noise.get(series))
                 if after > before + allowed:
                     yield Regression(series, machine, before, after, allowed, commit, line[place - 1][0])
 

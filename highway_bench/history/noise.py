@@ -47,20 +47,21 @@ def is_loss(series: str) -> bool:
     return series.partition("(")[0].endswith(LOSS)
 
 
-def tolerated(series: str, before: Sequence[Point], after: Point, repeated: float | None = None) -> float:
-    """By how much ``after`` may lie above the level of ``before`` (oldest first) without being a regression.
+def tolerated(series: str, before: Sequence[Point], repeated: float | None = None) -> float:
+    """By how much a new point may lie above the level of ``before`` (oldest first) without being a regression.
 
     In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and no less than three
     standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses);
     runs that followed each other miss what drifts, so that the neighbours' differences count where they are larger.
-    Where neither is known, a sd of a tenth is assumed.
+    Where neither is known, a sd of a tenth is assumed. The new point is taken to be as exact as those before it: seeds
+    that fall apart, or samples that scatter, are what is looked for, and must not widen their own limit.
     """
     if is_exact(series) or not before:
         return 0.0
     level = statistics.median(point.value for point in before)
     scale = 1.0 if is_loss(series) else max(abs(level), 1e-12)
     least = (LEAST_DECADES if is_loss(series) else LEAST) * scale * (2 if repeated is None else 1)
-    within = math.hypot(_of_median(before[-1]), _of_median(after))
+    within = math.sqrt(2) * statistics.median(_of_median(point) for point in before)
     neighbours = _between([point.value for point in before])
     if repeated is None and neighbours is None:
         between = ASSUMED * scale
