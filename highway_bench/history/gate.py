@@ -21,7 +21,7 @@ from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, Point, Result, read_json, read_results
 from highway_bench.history.layout import Layout
 from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine, measure_here
-from highway_bench.history.noise import is_exact, known_noise, tolerated
+from highway_bench.history.noise import is_exact, is_loss, known_noise, tolerated
 from highway_bench.history.publish import publish
 
 WINDOW = 10  # measured commits of a machine that count as recent
@@ -60,14 +60,28 @@ class Lost:
     reason: str
 
 
+@dataclass(frozen=True)
+class Limits:
+    """By how much a new point of a benchmark's series may rise without being flagged, the series' least, median and
+    most: shares of the value, decades for losses."""
+
+    machine: str
+    benchmark: str
+    series: int
+    least: float
+    median: float
+    most: float
+
+
 @dataclass
 class Verdict:
-    """What the gate found: regressions, series lost at HEAD, proposals that a re-run did not confirm, and how much was
-    looked at."""
+    """What the gate found: regressions, series lost at HEAD, proposals that a re-run did not confirm, how much was
+    looked at, and how closely."""
 
     regressions: list[Regression] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     dismissed: list[Regression] = field(default_factory=list)
+    limits: list[Limits] = field(default_factory=list)
     series: int = 0  # judged: with a recent point, and one before it
     machines: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -126,6 +140,7 @@ def _propose(layout: Layout, html: Path, machine: str, results: Sequence[Result]
         verdict.lines.append(f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
                              f"at its last {window} measured commits, or none before")
     noise = known_noise(layout, machine)
+    verdict.limits += limits(machine, {series: lines[series] for series in judged}, noise)
     found = {one.series: one for steps in (newest_steps(machine, lines, recent, noise),
                                            asv_steps(html, machine, lines, recent, noise))
              for one in steps}  # asv's come last: it saw the whole line, and knows the commit better
@@ -211,6 +226,18 @@ def step_up(series: str, line: Line, recent: Collection[str],
     while line[place - 1][1].value > level + allowed:  # one of those behind the level is not
         place -= 1
     return place, level, allowed
+
+
+def limits(machine: str, lines: Mapping[str, Line], noise: Mapping[str, float]) -> Iterable[Limits]:
+    """What is tolerated of the next point of each series, by benchmark."""
+    shares: dict[str, list[float]] = {}
+    for series, line in lines.items():
+        before = [point for _, point in line[-LEVEL:]]
+        level = 1.0 if is_loss(series) else abs(statistics.median(point.value for point in before))
+        allowed = tolerated(series, before, noise.get(series))
+        shares.setdefault(series.partition("(")[0], []).append(allowed / level if level else allowed)
+    for benchmark, many in sorted(shares.items()):
+        yield Limits(machine, benchmark, len(many), min(many), statistics.median(many), max(many))
 
 
 def asv_steps(html: Path, machine: str, lines: Mapping[str, Line], recent: Collection[str],

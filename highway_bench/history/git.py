@@ -35,9 +35,10 @@ def _answer(root: Path, *words: str) -> bytes:
 
 
 def has_git(root: Path) -> bool:
-    """Whether ``root`` is a checkout with a commit."""
+    """Whether ``root`` is a checkout with a commit; a copy that lies in some other project's checkout is none."""
     try:
         git(root, "rev-parse", "HEAD")
+        git(root, "ls-files", "--error-unmatch", "asv.conf.json")
     except BadInput:
         return False
     return True
@@ -70,9 +71,11 @@ def line_of(root: Path) -> list[str]:
     return git(root, "rev-list", "--first-parent", "--reverse", "HEAD").split()
 
 
-def is_dirty(root: Path) -> bool:
-    """Whether what is measured differs from HEAD: tracked changes, or new files that are not ignored."""
-    return bool(git(root, "status", "--porcelain", "--", ".", *NOT_MEASURED))
+def is_dirty(root: Path, *paths: str) -> bool:
+    """Whether what is measured, or what of it is in ``paths``, differs from HEAD: tracked changes, or new files that
+    are not ignored, whatever git's own settings say of those."""
+    return bool(git(root, "status", "--porcelain", "--untracked-files=normal", "--", *(paths or (".",)),
+                    *NOT_MEASURED))
 
 
 def is_shallow(root: Path) -> bool:

@@ -17,7 +17,7 @@ import highway_bench
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.environment import series_name
-from highway_bench.history.files import Result, read_result, result_paths
+from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
 from highway_bench.history.importing import NO_COMMIT
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import check_clash, entry, write_entry
@@ -30,6 +30,7 @@ SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 QUICK_SERIES = (r"^(?!.*\.(Families|Others)\.time_step)"
                 r"(?!.*\.Depths\.(time_step|track_(peak|saved)_bytes)\(.*, 100\))"
                 r"(?!.*\.Depths\.track_(log_loss|steps_to_threshold)\(.*, (50|100)\))")
+GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", "asv.conf.json")
 FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
 WHO = """
 import json, sys, torch
@@ -117,15 +118,23 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
         words += ["-b", pattern]
     environment = {"HIGHWAY_BENCH_HISTORY_COMMIT": full, "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
                    "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only)}
+    before = _contents(measured.folder / machine.name, [full])
     _asv_run(layout, machine, words, quick, changes, environment)
-    return _collect(measured, [full], [full])
+    if with_git and not measured.dirty and (git.is_dirty(layout.root) or git.commit_of(layout.root, "HEAD") != full):
+        measured.lines.append(f"this checkout was changed while {full[:8]} was measured")
+        measured.dirty, measured.folder = True, _moved(measured.folder, layout.uncommitted, machine, full, before)
+    return _collect(measured, [full], [full], before)
 
 
 def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
     """Measure the commits of a range, each built and installed; commits that have a point of this python and torch
     already, a full one if that is asked for, are left out unless ``again``. Commits that do not build, or predate the
-    benchmarks, are named and give no point."""
+    benchmarks, are named and give no point. Raises ``BadInput`` where what this checkout gives to all of them, the
+    benchmarks and the names of blocks and families, is not committed."""
     git.check_whole(layout.root)
+    if git.is_dirty(layout.root, *GIVEN):
+        raise BadInput(f"uncommitted changes in {', '.join(GIVEN)}: every commit of a range is measured with this "
+                       "checkout's benchmarks, so commit or stash them first")
     commits = git.commits_in(layout.root, span) if ".." in span else [git.commit_of(layout.root, span)]
     measured = Measured(machine.name, folder=layout.results)
     measured.lines += merge_recorded(layout)
@@ -135,12 +144,14 @@ def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = 
     wanted = [commit for commit in commits if commit not in known]
     if len(wanted) < len(commits):
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
+    before: dict[Path, bytes] = {}
     if wanted:
         layout.working.mkdir(parents=True, exist_ok=True)
         listed = layout.working / "commits.txt"
         listed.write_text("\n".join(wanted), encoding="utf-8")
+        before = _contents(layout.results / machine.name, wanted)
         _asv_run(layout, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {})
-    return _collect(measured, commits, wanted)
+    return _collect(measured, commits, wanted, before)
 
 
 def _asv_run(layout: Layout, machine: Machine, words: Sequence[str], quick: bool, changes: Mapping[str, object],
@@ -183,9 +194,25 @@ def _by_commit(folder: Path) -> dict[str, Result]:
     return {result.commit: result for result in results if result.data["env_name"] == series_name()}
 
 
-def _collect(measured: Measured, commits: Sequence[str], wanted: Sequence[str]) -> Measured:
+def _contents(folder: Path, commits: Sequence[str]) -> dict[Path, bytes]:
+    """The result files of ``commits`` in a machine's folder as they stand, before asv writes over them."""
+    return {path: path.read_bytes() for commit in commits for path in folder.glob(f"{commit[:8]}-*.json")}
+
+
+def _moved(folder: Path, target: Path, machine: Machine, commit: str, before: Mapping[Path, bytes]) -> Path:
+    """Take what was just measured out of a folder of points, which has what it had ``before``, into ``target``."""
+    shutil.rmtree(target, ignore_errors=True)
+    copy_file(folder / machine.name / MACHINE, target / machine.name / MACHINE)
+    for path in _contents(folder / machine.name, [commit]):
+        copy_file(path, target / machine.name / path.name)
+        _restore(path, before)
+    return target
+
+
+def _collect(measured: Measured, commits: Sequence[str], wanted: Sequence[str],
+             before: Mapping[Path, bytes]) -> Measured:
     """Look at what asv wrote: values of all ``commits``, failures of those that were ``wanted``. A file without any
-    value is removed: it would pass for a point."""
+    value would pass for a point: what stood there ``before`` takes its place, or nothing."""
     assert measured.folder is not None
     found = _by_commit(measured.folder / measured.machine)
     for commit in commits:
@@ -197,7 +224,15 @@ def _collect(measured: Measured, commits: Sequence[str], wanted: Sequence[str]) 
         reason = "does not build or import" if result is not None and result.failures else "predates the benchmarks"
         measured.without.append(f"{commit[:8]}: n/a, the commit {reason}")
         if result is not None:
-            result.path.unlink()
+            _restore(result.path, before)
     if not measured.results:
         raise NothingMeasured(f"nothing was measured: {'; '.join(measured.without)}")
     return measured
+
+
+def _restore(path: Path, before: Mapping[Path, bytes]) -> None:
+    """Put a result file back as it was before asv wrote it."""
+    if path in before:
+        path.write_bytes(before[path])
+    else:
+        path.unlink()

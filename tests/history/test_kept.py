@@ -13,8 +13,10 @@ import pytest
 
 import highway_bench.history.measure as measuring
 from highway_bench.blocks import blocks
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.families import families
 from highway_bench.history.files import read_result, read_results, result_paths
+from highway_bench.history.git import has_git, is_dirty
 from highway_bench.history.measure import measure_range
 from highway_bench.history.publish import publish
 from highway_bench.history.record import record
@@ -147,3 +149,49 @@ def test_versions_are_pinned_by_hand() -> None:
 def test_package_of_the_plugin_is_free_of_torch(name: str) -> None:
     code = f"import {name}, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_measured_while_the_tree_changes_takes_no_points_place(throwaway, monkeypatch) -> None:
+    throwaway.commit("start")
+    (path,) = (result.path for result in throwaway.measure(series=["Depths.track_peak"]).results.values())
+    before, data = path.read_bytes(), json.loads(path.read_bytes())
+
+    def overwrite(*_) -> None:
+        path.write_text(json.dumps(data | {"results": {name: [[7.0] * len(row[0]), *row[1:]]
+                                                       for name, row in data["results"].items()}}))
+        throwaway.write("highway_bench/door.py", "changed = True")
+
+    monkeypatch.setattr(measuring, "_asv_run", overwrite)
+    found = throwaway.measure()
+    assert found.dirty
+    assert any("was changed while" in line for line in found.lines)
+    assert {point.value for result in found.results.values() for point in result.points.values()} == {7}
+    assert found.folder == throwaway.layout.uncommitted
+    assert path.read_bytes() == before
+
+
+def test_a_commit_that_no_longer_builds_keeps_its_point(throwaway, monkeypatch) -> None:
+    throwaway.commit("start")
+    (path,) = (result.path for result in throwaway.measure(series=["Depths.track_peak"]).results.values())
+    before, data = path.read_bytes(), json.loads(path.read_bytes())
+    failed = json.dumps(data | {"results": {name: [None, *row[1:]] for name, row in data["results"].items()}})
+    monkeypatch.setattr(measuring, "_asv_run", lambda *_: path.write_text(failed))
+    with pytest.raises(NothingMeasured, match="does not build"):
+        measure_range(throwaway.layout, throwaway.machine, "HEAD", again=True)
+    assert path.read_bytes() == before
+    throwaway.write("benches/history/blocks.py", "")
+    with pytest.raises(BadInput, match="uncommitted changes in benches/history"):
+        measure_range(throwaway.layout, throwaway.machine, "HEAD", again=True)
+
+
+def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway) -> None:
+    throwaway.commit("start")
+    throwaway.git("config", "status.showUntrackedFiles", "no")
+    assert not is_dirty(throwaway.root)
+    throwaway.block("mine")
+    assert is_dirty(throwaway.root)
+    copy = throwaway.root / "reports/copy"
+    copy.mkdir(parents=True)
+    shutil.copyfile(throwaway.root / "asv.conf.json", copy / "asv.conf.json")
+    assert has_git(throwaway.root)
+    assert not has_git(copy)
