@@ -114,7 +114,8 @@ class Reproduction(ABC):
 
     def conclude(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         """``outcome``, with no verdict where a run that it rests on did not end, or where fewer seeds were asked for
-        than a verdict takes: what is left out might have said otherwise."""
+        than a verdict takes: what is left out might have said otherwise. Nor does a budget that was cut below the
+        scale's contradict anything: any network fails that is trained for too short."""
         outcome = self.outcome(rows, asked)
         runs = list(with_needs(self.cells(asked)))
         ended = ended_cells(rows)
@@ -122,11 +123,14 @@ class Reproduction(ABC):
         why = f"{left} of {len(runs)} runs did not end" if left else ""
         if not why and asked.seeds is not None and asked.seeds < self.least_seeds:
             why = f"{asked.seeds} of at least {self.least_seeds} seeds"
-        if not why:
-            return outcome
-        findings = [replace(one, verdict=Verdict.NOT_TESTABLE, measured=f"{one.measured} ({why})")
-                    for one in outcome.findings]
-        return replace(outcome, findings=findings)
+        if why:
+            return replace(outcome, findings=[undecided(one, why) for one in outcome.findings])
+        whole = self.cells(replace(asked, steps=None, epochs=None, trials=None))
+        if any(is_cut(cell, meant) for cell, meant in zip(self.cells(asked), whole, strict=True)):
+            why = "with less than this scale's budget"
+            return replace(outcome, findings=[undecided(one, why) if one.verdict == Verdict.CONTRADICTED else one
+                                              for one in outcome.findings])
+        return outcome
 
     @abstractmethod
     def cells(self, asked: Asked) -> list[Cell]:
@@ -136,6 +140,17 @@ class Reproduction(ABC):
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         """Findings, tables and figures from ``rows``: the store's rows of all these cells and of what they needed,
         prepared as for a report. A cell that failed has rows that say so, and none of its metrics."""
+
+
+def undecided(finding: Finding, why: str) -> Finding:
+    """``finding`` without its verdict."""
+    return replace(finding, verdict=Verdict.NOT_TESTABLE, measured=f"{finding.measured} ({why})")
+
+
+def is_cut(cell: Cell, meant: Cell) -> bool:
+    """Whether ``cell`` trains for fewer steps than ``meant``, or is the best of fewer trials."""
+    budgets = [(one.recipe.get("steps", 0), one.recipe.get("search", {}).get("trials", 0)) for one in (cell, meant)]
+    return any(mine < theirs for mine, theirs in zip(*budgets, strict=True))
 
 
 def with_needs(cells: Iterable[Cell]) -> Iterator[Cell]:

@@ -51,3 +51,18 @@ def test_fewer_seeds_than_a_verdict_takes() -> None:
     found = one.conclude(prepared(pd.DataFrame(rows)), asked)
     assert {finding.verdict for finding in found.findings} == {Verdict.NOT_TESTABLE}
     assert all("1 of at least 3 seeds" in finding.measured for finding in found.findings)
+
+
+def test_a_shorter_budget_contradicts_nothing() -> None:
+    """Every network fails that is trained for five steps."""
+    one = reproductions.get("inits")
+    found = {}
+    for steps in (None, 5):
+        asked = Asked(steps=steps)
+        ended = [failed(cell, number) | {"status": "stalled", "metric": metric, "value": value}
+                 for number, cell in enumerate(with_needs(one.cells(asked)))
+                 for metric, value in (("success", 0.0), ("final_loss", 2.3))]
+        found[steps] = one.conclude(prepared(pd.DataFrame(ended)), asked).findings
+    assert Verdict.CONTRADICTED in {finding.verdict for finding in found[None]}
+    assert {finding.verdict for finding in found[5]} == {Verdict.NOT_TESTABLE}
+    assert "less than this scale's budget" in found[5][0].measured
