@@ -38,7 +38,8 @@ CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image
 GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # of the weights at the start, times those of the init
 
 SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks like the upper end, deep plain ones the lower
-STEEP_RATES = (3.0, *SGD_RATES)  # a gated stack of hundreds of layers wants more than one of tens
+# Gated stacks of hundreds of layers want more than those of tens, plain ones that are given the time want less.
+FRONTIER_RATES = (3.0, *SGD_RATES, 0.003, 0.001)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
 def climb(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
     """A ladder on which no rung is tried whose shallower neighbour trained at no seed, so that it may reach far; the
     seeds of a rung train together where that is faster."""
-    rungs = ladder(steps=steps, seeds=seeds, rates=STEEP_RATES, depths=depths, **grid)
+    rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, depths=depths, **grid)
     together = replace(rungs, recipe={**rungs.recipe, "together": seeds}, statuses=OUTCOMES | {Status.SKIPPED})
     return climbing(together)
 
