@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -23,5 +24,6 @@ def serve(
     with server(reports, port) as serving:
         typer.echo(f"{address(serving)}  (Ctrl-C ends it)")
         if browser:
-            webbrowser.open(address(serving))
+            # Beside the server: a browser in this console ends only when it is left, and asks for the page before.
+            threading.Thread(target=webbrowser.open, args=(address(serving),), daemon=True).start()
         serving.serve_forever()

@@ -17,10 +17,8 @@ def history_links(folder: Path) -> dict[str, str]:
     """
     try:
         index = json.loads((folder.resolve().parent / "asv/html/index.json").read_text(encoding="utf-8"))
-        followed = {name: index["benchmarks"][name]["params"][0] for name in FOLLOWED if name in index["benchmarks"]}
-    except (OSError, ValueError, KeyError, IndexError):
+        return {"": PAGES} | {
+            block.strip("'"): f"{PAGES}#{name}?p-block={quote(block)}"
+            for name in FOLLOWED if name in index["benchmarks"] for block in index["benchmarks"][name]["params"][0]}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none, cut short, or of another shape
         return {}
-    links = {"": PAGES}
-    for name, blocks in followed.items():
-        links |= {block.strip("'"): f"{PAGES}#{name}?p-block={quote(block)}" for block in blocks}
-    return links

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from highway_bench.cli.serve import serve
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.publish import link_report, publish
@@ -207,6 +208,31 @@ def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> No
     for _ in range(2):
         link_report(page)
         assert page.read_text().count("../../page/index.html") == 1
+
+
+@pytest.mark.parametrize("index", ["[]", '{"benchmarks": []}', '{"benchmarks": {"blocks.Depths.time_step": 1}}', "{",
+                                   '{"benchmarks": {"blocks.Depths.time_step": {"params": [[1]]}}}'])
+def test_a_report_needs_no_history(tmp_path: Path, index: str) -> None:
+    (tmp_path / "asv/html").mkdir(parents=True)
+    (tmp_path / "asv/html/index.json").write_text(index)
+    assert history_links(tmp_path / "page") in ({}, {"": "../asv/html/index.html"})
+
+
+def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page/index.html").write_text("x")
+    found, made = [], []
+
+    def browse(where: str) -> None:
+        try:
+            found.append(urllib.request.urlopen(where, timeout=10).read())
+        finally:
+            threading.Thread(target=made[0].shutdown).start()  # as Ctrl-C does; it would wait for itself here
+
+    monkeypatch.setattr("highway_bench.history.serve.server", lambda *given: made.append(server(*given)) or made[0])
+    monkeypatch.setattr("webbrowser.open", browse)
+    serve(tmp_path, 0, browser=True)
+    assert found == [b"x"]
 
 
 def test_nothing_to_serve(tmp_path: Path) -> None:
