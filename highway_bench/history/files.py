@@ -6,19 +6,23 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput
+from highway_bench.history.shape import faults
 
 MACHINE = "machine.json"
 BENCHMARKS = "benchmarks.json"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")  # of a machine: it is a folder's name
 RESULT_VERSION = 2  # asv 0.6's
 MACHINE_VERSION = 1
+CELL_COLUMNS = ("result", "stats_q_25", "stats_q_75", "stats_repeat")
+
+Row = dict[str, Any]  # what a file says of one benchmark, by column
 
 
 class CutShort(BadInput):
@@ -33,6 +37,26 @@ class Point(NamedTuple):
     samples: int
 
 
+class Cell(NamedTuple):
+    """One series' place in a file. Its value is NaN where it is n/a, and ``None`` where it failed."""
+
+    series: str
+    value: float | None
+    first: float | None  # quartiles
+    third: float | None
+    repeat: int | None
+
+    @property
+    def point(self) -> Point | None:
+        """The value with its spread, if it is finite."""
+        if self.value is None or not math.isfinite(self.value):
+            return None
+        if self.first is None or self.third is None or (self.repeat or 0) < 2:
+            return Point(float(self.value), math.nan, self.repeat or 1)
+        # Quartiles, since timings have long tails: for normal samples they are 1.349 sd apart.
+        return Point(float(self.value), (self.third - self.first) / 1.349, self.repeat or 1)
+
+
 @dataclass(frozen=True)
 class Result:
     """One result file: what one machine measured at one commit."""
@@ -45,62 +69,46 @@ class Result:
     def machine(self) -> str:
         return str(self.data["params"]["machine"])
 
-    @property
-    def started(self) -> int:
-        """When the newest of its values was measured, in milliseconds; 0 where it does not say."""
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        """Each benchmark's row by column; asv leaves out what is empty at a row's end."""
         columns = self.data["result_columns"]
-        if "started_at" not in columns:
-            return 0
-        at = columns.index("started_at")
-        return max((row[at] or 0 for row in self.data["results"].values() if len(row) > at), default=0)
+        return {name: dict(zip(columns, row, strict=False)) for name, row in self.data["results"].items()}
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every series that the file has a place for, named as asv does: ``blocks.Depths.time_step('plain', 10)``. Of a
+        benchmark that failed as a whole, all places failed."""
+        return [Cell(f"{name}({', '.join(place)})" if place else name, *(row[column] for column in CELL_COLUMNS))
+                for name, whole in self.rows.items() for place, row in by_place(whole, CELL_COLUMNS).items()]
 
     @cached_property
     def points(self) -> dict[str, Point]:
-        """Finite values by series, named as asv names them: ``blocks.Depths.time_step('highway', 10)``."""
-        found: dict[str, Point] = {}
-        columns = self.data["result_columns"]
-        for name, row in self.data["results"].items():
-            cells = dict(zip(columns, row, strict=False))
-            values = cells.get("result") or []
-            places = itertools.product(*(cells.get("params") or []))
-            low, high, count = (cells.get(f"stats_{name}") or [None] * len(values)
-                                for name in ("q_25", "q_75", "repeat"))
-            for place, value, first, third, repeat in zip(places, values, low, high, count, strict=False):
-                if isinstance(value, int | float) and math.isfinite(value):
-                    # Quartiles, since timings have long tails: for normal samples they are 1.349 sd apart.
-                    sd = (third - first) / 1.349 if None not in (first, third) and (repeat or 0) > 1 else math.nan
-                    key = f"{name}({', '.join(place)})" if place else name
-                    found[key] = Point(float(value), sd, int(repeat or 1))
-        return found
+        """Finite values by series."""
+        return {cell.series: point for cell in self.cells if (point := cell.point) is not None}
 
     @cached_property
     def places(self) -> set[str]:
         """Every series that the file has a place for, with a value or without."""
-        found = set()
-        for name, row in self.data["results"].items():
-            params = dict(zip(self.data["result_columns"], row, strict=False)).get("params") or []
-            found |= {f"{name}({', '.join(place)})" if place else name for place in itertools.product(*params)}
-        return found
+        return {cell.series for cell in self.cells}
 
     @cached_property
     def failures(self) -> list[str]:
-        """Series that failed, and benchmarks that failed as a whole (asv writes null; n/a is NaN)."""
-        found = []
-        for name, row in self.data["results"].items():
-            cells = dict(zip(self.data["result_columns"], row, strict=False))
-            values, params = cells.get("result"), cells.get("params") or []
-            if values is None:
-                found.append(name)
-            elif None in values:
-                found += [f"{name}({', '.join(place)})" if place else name
-                          for place, value in zip(itertools.product(*params), values, strict=False) if value is None]
-        return found
+        """Series that failed."""
+        return [cell.series for cell in self.cells if cell.value is None]
 
     def identity(self, series: str) -> tuple[object, ...]:
         """What a series' line is of: its version, python and requirements. A new torch starts a new line."""
-        row = self.data["results"].get(series.partition("(")[0], [])
-        version = dict(zip(self.data["result_columns"], row, strict=False)).get("version")
+        version = self.rows.get(series.partition("(")[0], {}).get("version")
         return version, self.data["params"].get("python"), str(self.data.get("requirements"))
+
+
+def by_place(row: Row, columns: Iterable[str]) -> dict[tuple[str, ...], Row]:
+    """The values of ``columns`` at each combination of a benchmark's parameters; asv writes null for a column that is
+    null everywhere."""
+    places = list(itertools.product(*(row.get("params") or [])))
+    values = {column: row.get(column) or [None] * len(places) for column in columns}
+    return {place: {column: values[column][number] for column in values} for number, place in enumerate(places)}
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -121,11 +129,20 @@ def read_result(path: Path) -> Result:
     """A result file; raises ``BadInput`` for one that is cut short, of a newer schema, or lacks what it must have."""
     data = read_json(path)
     check_version(path, data, RESULT_VERSION)
-    missing = [name for name in ("commit_hash", "params", "result_columns", "results", "env_name", "date")
-               if name not in data]
-    if missing or "machine" not in data["params"]:
-        raise BadInput(f"{path} is no result file of asv: it lacks {', '.join(missing) or 'the machine'}")
+    fault = next(faults(data), None)
+    if fault:
+        raise BadInput(f"{path} is no result file of asv: {fault}")
     return Result(path, str(data["commit_hash"]), data)
+
+
+def check_machine(result: Result, machine: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` where a result does not say the same of its machine as the ``machine``'s entry: every field is
+    part of a line's identity, and the line would split."""
+    params = result.data["params"]
+    other = [f"{name}={params.get(name)!r}, there {value!r}" for name, value in machine.items()
+             if params.get(name) != value]
+    if other:
+        raise BadInput(f"{result.path} is of another machine than its {MACHINE} says: {'; '.join(other)}")
 
 
 def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
@@ -137,7 +154,7 @@ def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
     data = read_json(path)
     check_version(path, data, MACHINE_VERSION)
     data.pop("version", None)
-    if not NAME.match(str(data.get("machine"))):
+    if not (isinstance(data.get("machine"), str) and NAME.match(data["machine"])):
         raise BadInput(f"{path} names no machine: {data.get('machine')!r}")
     if data["machine"] != folder.name and not renamed:
         raise BadInput(f"{path} says machine {data.get('machine')!r}, its folder {folder.name!r}")
@@ -175,7 +192,12 @@ def read_results(results: Path) -> Iterator[Result]:
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write whole or not at all: the file is put in its place when it is complete."""
-    _put(path, json.dumps(data, separators=(",", ":")).encode())
+    write_text(path, json.dumps(data, separators=(",", ":")))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write whole or not at all."""
+    _put(path, text.encode())
 
 
 def copy_file(source: Path, target: Path) -> None:

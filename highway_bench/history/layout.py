@@ -17,7 +17,8 @@ class Layout:
     """The folders of a checkout's history.
 
     ``recorded`` is committed. ``results`` is what asv writes, ``uncommitted`` the points of a tree with uncommitted
-    changes, ``shown`` what was last published: all of them ignored by git, so that measuring dirties nothing.
+    changes, ``shown`` what was last published, ``merged`` the names of results that are recorded, and ``withdrawn``
+    the twins of those that were: all of them ignored by git, so that measuring dirties nothing.
     """
 
     root: Path
@@ -53,6 +54,14 @@ class Layout:
     @property
     def shown(self) -> Path:
         return self.working / "shown"
+
+    @property
+    def merged(self) -> Path:
+        return self.working / "merged.txt"
+
+    @property
+    def withdrawn(self) -> Path:
+        return self.working / "withdrawn"
 
     @property
     def html(self) -> Path:

@@ -25,8 +25,7 @@ BUSY = 0.75  # load a core in the last minute; installing what is needed takes h
 
 def entry(name: str, gpu: str | None) -> dict[str, str]:
     """The entry of machine ``name`` with the GPU's name, or ``None`` where a CPU is measured. All values are text."""
-    if not NAME.match(name):
-        raise BadInput(f"machine name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
+    check_name(name)
     return {
         "machine": name,
         "gpu": gpu or NO_GPU,
@@ -36,6 +35,12 @@ def entry(name: str, gpu: str | None) -> dict[str, str]:
         "num_cpu": str(len(os.sched_getaffinity(0))),
         "ram": f"{rounded_gib(psutil.virtual_memory().total)} GiB",
     }
+
+
+def check_name(name: str) -> None:
+    """Raise ``BadInput`` where ``name`` cannot be a machine's: it is a folder's name."""
+    if not NAME.match(name):
+        raise BadInput(f"machine name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
 
 
 def cpu_model() -> str:

@@ -2,49 +2,106 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from highway_bench.history.combine import combined
 from highway_bench.history.files import (
     MACHINE,
+    MACHINE_VERSION,
     CutShort,
+    Result,
     copy_file,
     machine_folders,
     read_machine,
     read_result,
     result_paths,
+    write_json,
+    write_text,
 )
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import check_clash
 
 
 def merge_recorded(layout: Layout) -> list[str]:
-    """Copy recorded results into the working folder; of a point that both have, the one measured last is kept.
+    """Bring recorded results into the working folder; of a point that both have, each benchmark as measured last.
 
-    Gives a line for each working file that had to be dropped because a killed run cut it short. Raises ``BadInput``
-    where a *recorded* file is broken, or any is of a newer schema, and changes nothing then: git can restore the one,
-    a newer version reads the other.
+    Working copies of what is recorded no more are moved out of it. Gives a line for that, and for each working file
+    that a killed run cut short. Raises ``BadInput`` where a *recorded* file is broken, or any is of a newer schema, and
+    changes nothing then: git can restore the one, a newer version reads the other.
     """
     recorded = [(folder, read_machine(folder), [read_result(path) for path in result_paths(folder)])
                 for folder in machine_folders(layout.recorded)]
-    for _, machine, _ in recorded:
-        check_clash(machine, layout.results)
-    lines = drop_broken(layout)
+    working, broken = read_working(layout.results)
+    for folder, machine, _ in recorded:
+        if layout.results / folder.name / MACHINE not in broken:
+            check_clash(machine, layout.results)
+    lines = [*mend(working, broken), *_withdraw(layout)]
     for folder, _, results in recorded:
         target = layout.results / folder.name
         copy_file(folder / MACHINE, target / MACHINE)
         for result in results:
-            there = target / result.path.name
-            if not there.exists() or read_result(there).started < result.started:
-                copy_file(result.path, there)
+            there = working.get(target / result.path.name)
+            if there is None:
+                copy_file(result.path, target / result.path.name)
+            elif (both := combined(there, result)) is not there:
+                write_json(there.path, both.data)
+    note_recorded(layout)
     return lines
 
 
-def drop_broken(layout: Layout) -> list[str]:
-    """Remove working files that a killed run cut short; they can be measured again."""
-    lines = []
-    for folder in machine_folders(layout.results):
-        for path in result_paths(folder):
+def read_working(folder: Path) -> tuple[dict[Path, Result], dict[Path, str]]:
+    """The results in a working folder by their path, and the files there that a killed run cut short, with the reason;
+    a machine's missing entry is one."""
+    found: dict[Path, Result] = {}
+    broken: dict[Path, str] = {}
+    for machine in machine_folders(folder):
+        for path in (machine / MACHINE, *result_paths(machine)):
             try:
-                read_result(path)
+                if path.name != MACHINE:
+                    found[path] = read_result(path)
+                elif path.is_file():
+                    read_machine(machine)
+                else:
+                    broken[path] = f"{path} is missing"
             except CutShort as error:
-                path.unlink()
-                lines.append(f"dropped a working file, to be measured again: {error}")
+                broken[path] = str(error)
+    return found, broken
+
+
+def mend(found: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
+    """Remove working results that were cut short, and make a machine's entry anew from its results, which all say what
+    it said; a line for each."""
+    lines = []
+    for path, reason in broken.items():
+        path.unlink(missing_ok=True)
+        like = next((result for result in found.values() if result.path.parent == path.parent), None)
+        if path.name == MACHINE and like is not None:
+            others = {"python", *like.data.get("requirements", {})}
+            entry = {name: value for name, value in like.data["params"].items() if name not in others}
+            write_json(path, entry | {"version": MACHINE_VERSION})
+            lines.append(f"made anew from the results beside it: {reason}")
+        else:
+            lines.append(f"dropped, and to be measured again unless it is recorded: {reason}")
     return lines
+
+
+def note_recorded(layout: Layout) -> None:
+    """Remember the names of what is recorded: the working folder has its twin."""
+    names = [path.relative_to(layout.recorded) for folder in machine_folders(layout.recorded)
+             for path in result_paths(folder)]
+    write_text(layout.merged, "".join(f"{name}\n" for name in names))
+
+
+def _withdraw(layout: Layout) -> list[str]:
+    """Move working results aside whose recorded twin has gone: somebody took the point back, and it must not return
+    from here. A machine's entry goes with its last result, for it may be what was wrong."""
+    before = layout.merged.read_text(encoding="utf-8").splitlines() if layout.merged.is_file() else []
+    gone = [name for name in before if (layout.results / name).is_file() and not (layout.recorded / name).is_file()]
+    for name in gone:
+        source, target = layout.results / name, layout.withdrawn / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+        if not result_paths(source.parent):
+            (source.parent / MACHINE).unlink(missing_ok=True)
+    aside = layout.withdrawn.relative_to(layout.root)
+    return [f"recorded no more, and so moved to {aside}: {', '.join(gone)}"] if gone else []

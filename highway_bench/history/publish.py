@@ -8,11 +8,11 @@ from pathlib import Path
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.files import BENCHMARKS, read_result, result_paths
+from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
 from highway_bench.history.layout import Layout
 from highway_bench.history.machine import entry, write_entry
 from highway_bench.history.measure import AsvFailed, asv
-from highway_bench.history.merge import merge_recorded
+from highway_bench.history.merge import mend, merge_recorded, read_working
 from highway_bench.history.scripts import use_own_scripts
 
 HTML = Path("asv/html/index.html")  # asv's first page, in the folder of reports
@@ -36,7 +36,7 @@ def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -
     shutil.rmtree(layout.shown, ignore_errors=True)
     if layout.results.is_dir():
         shutil.copytree(layout.results, layout.shown)
-    if _add_uncommitted(layout):
+    if _add_uncommitted(layout, lines):
         lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not recorded")
     machines = _drop_off_line(layout, lines)
     if not machines:
@@ -87,7 +87,7 @@ def _drop_off_line(layout: Layout, lines: list[str]) -> dict[str, int]:
     return kept
 
 
-def _add_uncommitted(layout: Layout) -> bool:
+def _add_uncommitted(layout: Layout, lines: list[str]) -> bool:
     """Lay the points of the uncommitted tree over those of HEAD, if the tree still is uncommitted and HEAD the same."""
     if not layout.uncommitted.is_dir():
         return False
@@ -95,16 +95,14 @@ def _add_uncommitted(layout: Layout) -> bool:
     if not git.is_dirty(layout.root):
         shutil.rmtree(layout.uncommitted)
         return False
-    found = False
-    for folder in layout.uncommitted.iterdir():
-        for path in result_paths(folder) if folder.is_dir() else []:
-            if read_result(path).commit == head:
-                target = layout.shown / folder.name
-                target.mkdir(parents=True, exist_ok=True)
-                for name in (path, folder / "machine.json"):
-                    shutil.copyfile(name, target / name.name)
-                found = True
-    return found
+    points, broken = read_working(layout.uncommitted)
+    lines += mend(points, broken)
+    newest = [path for path, result in points.items() if result.commit == head]
+    for path in newest:
+        target = layout.shown / path.parent.name
+        copy_file(path, target / path.name)
+        copy_file(path.with_name(MACHINE), target / MACHINE)
+    return bool(newest)
 
 
 def link_report(page: Path) -> None:

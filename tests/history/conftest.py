@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import json5
@@ -14,6 +15,7 @@ import pytest
 pytest.importorskip("asv", reason="the history needs asv: pip install --group history")
 
 from highway_bench.history import Layout
+from highway_bench.history.files import write_json
 from highway_bench.history.machine import entry
 from highway_bench.history.measure import Machine, Measured, measure_here
 
@@ -146,6 +148,27 @@ def own_home(tmp_path_factory: pytest.TempPathFactory):
 def throwaway(tmp_path: Path) -> Throwaway:
     """A repository of its own for a test, with no commit."""
     return Throwaway(tmp_path / "repository")
+
+
+@pytest.fixture(scope="session")
+def write_point() -> Callable[..., Path]:
+    """Writes a result file that nobody measured."""
+    def write(folder: Path, commit: str, rows: dict[str, tuple[list[float | None] | None, int]],
+              **fields: object) -> Path:
+        """``rows`` are each benchmark's values, over *plain* and *highway*, and when they were measured; the machine's
+        ``folder`` is made where it is missing."""
+        if not (folder / "machine.json").is_file():
+            write_json(folder / "machine.json", entry(folder.name, None) | {"version": 1})
+        machine = json.loads((folder / "machine.json").read_text())
+        machine.pop("version")
+        cells = {name: [values, [["'plain'", "'highway'"]], "1", started] for name, (values, started) in rows.items()}
+        path = folder / f"{commit[:8]}-py3.11-torch2.13.json"
+        write_json(path, {
+            "commit_hash": commit, "env_name": "py3.11-torch2.13", "date": 0, "version": 2, "python": "3.11",
+            "params": machine | {"python": "3.11", "torch": "2.13"}, "requirements": {"torch": "2.13"},
+            "result_columns": ["result", "params", "version", "started_at"], "results": cells} | fields)
+        return path
+    return write
 
 
 @pytest.fixture(scope="session")
