@@ -19,9 +19,11 @@ from highway_bench.history.files import (
     write_text,
 )
 from highway_bench.history.layout import Layout
+from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
 
 
+@alone
 def merge_recorded(layout: Layout) -> list[str]:
     """Bring recorded results into the working folder; of a point that both have, each benchmark as measured last.
 

@@ -10,6 +10,7 @@ from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
 from highway_bench.history.layout import Layout
+from highway_bench.history.lock import alone
 from highway_bench.history.machine import entry, write_entry
 from highway_bench.history.measure import AsvFailed, asv
 from highway_bench.history.merge import mend, merge_recorded, read_working
@@ -29,6 +30,7 @@ class Published:
     lines: list[str] = field(default_factory=list)
 
 
+@alone
 def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -> Published:
     """Write asv's pages into ``html``, by default the layout's; raises ``NothingMeasured`` where there is no point."""
     git.check_whole(layout.root)
@@ -54,6 +56,7 @@ def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -
     return Published(target, list(machines), sum(machines.values()), lines)
 
 
+@alone
 def discover(layout: Layout) -> None:
     """List today's benchmarks into ``shown``. The list decides what asv shows, is made anew each time, and is never
     committed: it is the one file that would conflict."""
