@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.combine import combined
 from highway_bench.history.files import (
     MACHINE,
+    check_machine,
     copy_file,
     machine_folders,
     read_machine,
@@ -18,9 +22,12 @@ from highway_bench.history.files import (
 )
 from highway_bench.history.git import check_whole, commit_of, date_of, line_of
 from highway_bench.history.layout import Layout
+from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
+from highway_bench.history.merge import merge_recorded
 
 NO_COMMIT = "0" * 40
+HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch's name is another commit here than there
 
 
 @dataclass
@@ -31,20 +38,23 @@ class Imported:
     lines: list[str] = field(default_factory=list)
 
 
+@alone
 def import_results(layout: Layout, folder: Path, commit: str | None = None) -> Imported:
     """Record the results in ``folder``, which is of one machine, or holds such folders.
 
-    ``commit`` is what was measured, where the files themselves do not know: it takes the place of the commit in all of
-    them, which must then be one a machine. Everything is checked before anything is written, and a point that is
-    recorded already with other values is an error: nothing recorded is overwritten.
+    ``commit`` is what was measured, where the files themselves do not know; they must then be one a machine. Everything
+    is checked before anything is recorded, and a point that is recorded already with other values is an error: nothing
+    recorded is overwritten. What was imported counts in the working results as well, however new those are.
     """
     check_whole(layout.root)
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder")
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
+    if not any(map(result_paths, sources)):
+        raise NothingMeasured(f"{folder} has no result files")
     full = commit_of(layout.root, commit) if commit else None
     ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # by target: where it came from, and what is to be written
-    imported = Imported()
+    imported = Imported(lines=merge_recorded(layout))
     on_line = set(line_of(layout.root))
     for source in sources:
         paths = result_paths(source)
@@ -54,7 +64,7 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
         if full and len(paths) > 1:
             raise BadInput(f"{source} has {len(paths)} result files: --commit can name the commit of one only")
         for path in paths:
-            data = checked_result(layout.root, path, str(machine["machine"]), full)
+            data = checked_result(layout.root, path, machine, full)
             known = data["commit_hash"]
             name = f"{known[:8]} of machine {machine['machine']!r}"
             target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
@@ -69,26 +79,32 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
                                f"{target.relative_to(layout.root)} first if these are to count")
             if known not in on_line:
                 imported.lines.append(f"{name} is not on HEAD's first-parent line: the pages leave it out")
-    if not ready and not imported.lines:
-        raise NothingMeasured(f"{folder} has no result files")
     for target, (source, data) in ready.items():
         write_json(target, data)
-        copy_file(source / MACHINE, target.parent / MACHINE)
+        if not (target.parent / MACHINE).exists():
+            copy_file(source / MACHINE, target.parent / MACHINE)
         imported.written.append(target)
+        working = layout.results / target.relative_to(layout.recorded)
+        if working.is_file():
+            write_json(working, combined(read_result(target), read_result(working), newest=False).data)
+    imported.lines += merge_recorded(layout)
     return imported
 
 
-def checked_result(root: Path, path: Path, machine: str, full: str | None) -> dict[str, Any]:
-    """A result file's data under the commit ``full``, or else its own; raises for a file that is not ``machine``'s, has
-    no value, or knows no commit."""
+def checked_result(root: Path, path: Path, machine: Mapping[str, Any], full: str | None) -> dict[str, Any]:
+    """A result file's data under its own commit, or else the commit ``full``; raises for a file that is not
+    ``machine``'s, has no value, knows no commit, or another than ``full``."""
     result = read_result(path)
-    if result.machine != machine:
-        raise BadInput(f"{path} is of machine {result.machine!r}, its folder of {machine!r}")
+    check_machine(result, machine)
     if not result.points:
         raise NothingMeasured(f"{path} has no value at all")
-    if result.commit == NO_COMMIT and not full:
-        raise BadInput(f"{path} does not know its commit: give it with --commit")
     if Path(str(result.data["env_name"])).name != result.data["env_name"]:
         raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file's name")
-    known = full or commit_of(root, result.commit)
+    if not HASH.match(result.commit):
+        raise BadInput(f"{path} has the commit {result.commit!r}, which is no hash")
+    if result.commit == NO_COMMIT and not full:
+        raise BadInput(f"{path} does not know its commit: give it with --commit")
+    known = full if full and result.commit == NO_COMMIT else commit_of(root, result.commit)
+    if full and known != full:
+        raise BadInput(f"{path} is of commit {known[:8]}, not of {full[:8]}: leave --commit away")
     return result.data | {"commit_hash": known, "date": date_of(root, known)}

@@ -1,0 +1,176 @@
+"""Working and recorded results of one point: the newer counts, nothing is lost, and what was taken back stays away."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history import Layout
+from highway_bench.history.files import MACHINE, read_result
+from highway_bench.history.importing import import_results
+from highway_bench.history.lock import alone
+from highway_bench.history.merge import merge_recorded
+from highway_bench.history.record import record
+
+NAN = math.nan
+BOX = "cpu-box"
+
+
+@pytest.fixture
+def layout(throwaway) -> Layout:
+    throwaway.commit("start")
+    return throwaway.layout
+
+
+@pytest.fixture
+def head(layout: Layout, throwaway) -> str:
+    return throwaway.commits[-1]
+
+
+def values(path: Path) -> dict[str, float]:
+    return {series: point.value for series, point in read_result(path).points.items()}
+
+
+def test_the_newer_row_counts_and_no_value_is_lost(write_point, layout: Layout, head: str) -> None:
+    """A newer quick point was recorded elsewhere; the full one here was not."""
+    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 2.0], 10), "b.loss": ([3.0, NAN], 30),
+                                                     "b.deep": ([4.0, 4.0], 10)})
+    write_point(layout.recorded / BOX, head, {"b.step": ([5.0, NAN], 20), "b.loss": ([6.0, 7.0], 20),
+                                              "b.new": ([8.0, NAN], 20)})
+    assert merge_recorded(layout) == []
+    merged = {"b.step('plain')": 5.0, "b.step('highway')": 2.0, "b.loss('plain')": 3.0, "b.loss('highway')": 7.0,
+              "b.deep('plain')": 4.0, "b.deep('highway')": 4.0, "b.new('plain')": 8.0}
+    assert values(there) == merged
+    before = there.read_bytes()
+    merge_recorded(layout)
+    assert there.read_bytes() == before
+    assert record(layout, BOX, replace=True).replaced == [head[:8]]
+    assert values(layout.recorded / BOX / there.name) == merged
+
+
+def test_a_newer_version_of_a_benchmark_takes_no_value_of_an_older(write_point, layout: Layout, head: str) -> None:
+    there = write_point(layout.results / BOX, head, {}, results={"b.step": [[1.0, NAN], [["'x'", "'y'"]], "2", 20]})
+    write_point(layout.recorded / BOX, head, {"b.step": ([5.0, 5.0], 10)})
+    merge_recorded(layout)
+    assert values(there) == {"b.step('x')": 1.0}
+
+
+def test_a_block_that_one_file_alone_knows_is_kept(write_point, layout: Layout, head: str) -> None:
+    there = write_point(layout.results / BOX, head, {},
+                        results={"b.step": [[1.0, 2.0], [["'new'", "'plain'"]], "1", 9]})
+    write_point(layout.recorded / BOX, head, {"b.step": ([5.0, 6.0], 1)})
+    merge_recorded(layout)
+    assert values(there) == {"b.step('new')": 1.0, "b.step('plain')": 2.0, "b.step('highway')": 6.0}
+
+
+def test_a_newer_failure_is_shown_and_takes_no_recorded_value(write_point, layout: Layout, head: str) -> None:
+    kept = write_point(layout.recorded / BOX, head, {"b.step": ([1.0, 2.0], 10)})
+    there = write_point(layout.results / BOX, head, {"b.step": ([5.0, None], 20)})
+    merge_recorded(layout)
+    assert read_result(there).failures == ["b.step('highway')"]
+    record(layout, BOX, replace=True)
+    assert values(kept) == {"b.step('plain')": 5.0, "b.step('highway')": 2.0}
+
+
+def test_a_point_taken_back_does_not_return(write_point, layout: Layout, head: str, tmp_path: Path) -> None:
+    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
+    assert record(layout, BOX).added == [head[:8]]
+    kept = layout.recorded / BOX / there.name
+    kept.unlink()
+    with pytest.raises(NothingMeasured):
+        record(layout, BOX)
+    assert (layout.withdrawn / BOX / there.name).is_file()
+    assert not kept.exists()
+    import_results(layout, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
+    assert values(there) == values(kept) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0}
+
+
+def test_what_is_imported_counts_over_what_was_measured_here(write_point, layout: Layout, head: str,
+                                                             tmp_path: Path) -> None:
+    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20), "b.loss": ([3.0, 3.0], 20)})
+    import_results(layout, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
+    assert values(there) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0, "b.loss('plain')": 3.0,
+                             "b.loss('highway')": 3.0}
+
+
+@pytest.mark.parametrize("twin", [True, False])
+def test_working_files_cut_short_are_mended(write_point, layout: Layout, head: str, twin: bool) -> None:
+    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
+    lost = write_point(layout.results / BOX, "b" * 40, {})
+    entry = there.parent / MACHINE
+    whole = json.loads(entry.read_text())
+    if twin:
+        record(layout, BOX)
+        there.write_text("{")
+    entry.write_text('{"machine"')
+    lost.write_text("{")
+    lines = merge_recorded(layout)
+    assert all("cut short" in line for line in lines)
+    assert len(lines) == 2 + twin
+    assert json.loads(entry.read_text()) == whole
+    assert values(there) == {"b.step('plain')": 1.0, "b.step('highway')": 1.0}
+    assert not lost.exists()
+
+
+def test_nothing_is_dropped_where_a_file_cannot_be_read(write_point, layout: Layout, head: str) -> None:
+    short = write_point(layout.results / BOX, "b" * 40, {})
+    short.write_text("{")
+    newer = write_point(layout.results / BOX, head, {}, version=99)
+    with pytest.raises(BadInput, match="newer than"):
+        merge_recorded(layout)
+    assert short.is_file()
+    assert newer.is_file()
+
+
+def test_a_machine_to_record_is_no_path(write_point, layout: Layout, head: str) -> None:
+    write_point(layout.uncommitted / BOX, head, {"b.step": ([1.0, 1.0], 20)})
+    with pytest.raises(BadInput, match="machine name"):
+        record(layout, f"../uncommitted/{BOX}")
+
+
+def test_a_point_that_says_other_hardware_would_split_its_line(write_point, layout: Layout, head: str,
+                                                               tmp_path: Path) -> None:
+    for folder in (layout.results / BOX, tmp_path / BOX):
+        path = write_point(folder, head, {"b.step": ([1.0, 1.0], 20)})
+        data = json.loads(path.read_text())
+        path.write_text(json.dumps(data | {"params": data["params"] | {"ram": "1 GiB"}}))
+    (line,) = record(layout, BOX).left
+    assert "ram='1 GiB', there" in line
+    with pytest.raises(BadInput, match="ram='1 GiB', there"):
+        import_results(layout, tmp_path / BOX)
+
+
+@pytest.mark.parametrize(("commit", "given", "message"), [
+    (None, "HEAD~1", "is of commit .* leave --commit away"), ("main", None, "'main', which is no hash"),
+    ("HEAD~1", "HEAD~1", "'HEAD~1', which is no hash"), ("f" * 40, None, "no commit 'ffff")])
+def test_an_import_knows_its_commit(write_point, throwaway, tmp_path: Path, commit: str | None, given: str | None,
+                                    message: str) -> None:
+    for _ in range(2):
+        throwaway.commit("one more")
+    write_point(tmp_path / BOX, commit or throwaway.commits[-1], {"b.step": ([1.0, 1.0], 20)})
+    with pytest.raises(BadInput, match=message):
+        import_results(throwaway.layout, tmp_path / BOX, given)
+    assert not throwaway.layout.recorded.exists()
+
+
+def test_one_command_works_in_the_folder_at_a_time(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, order = threading.Event(), []
+    monkeypatch.setattr(sys, "stderr", type("Said", (), {"write": lambda self, line: waits.set()})())
+    note = alone(lambda layout, who: order.append(who))
+    other = threading.Thread(target=note, args=(layout, "other"))
+
+    @alone
+    def first(layout: Layout) -> None:
+        other.start()
+        assert waits.wait(20)
+        note(layout, "first")  # what it calls need not wait
+
+    first(layout)
+    other.join(20)
+    assert order == ["first", "other"]
