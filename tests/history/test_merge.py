@@ -83,7 +83,7 @@ def test_a_point_taken_back_does_not_return(write_point, layout: Layout, head: s
     assert record(layout, BOX).added == [head[:8]]
     kept = layout.recorded / BOX / there.name
     kept.unlink()
-    with pytest.raises(NothingMeasured):
+    with pytest.raises(NothingMeasured, match=r"moved to .*; there are no points"):
         record(layout, BOX)
     assert (layout.withdrawn / BOX / there.name).is_file()
     assert not kept.exists()
