@@ -104,7 +104,6 @@ def import_folder(
     """Bring results that were measured elsewhere into reports/asv/results."""
     from highway_bench.history import Layout
     from highway_bench.history.importing import import_results
-    from highway_bench.history.merge import merge_recorded
     from highway_bench.history.publish import discover
 
     layout = Layout.of(root)
@@ -112,8 +111,6 @@ def import_folder(
     for path in imported.written:
         typer.echo(str(path.relative_to(layout.root)))
     for line in imported.lines:
-        typer.echo(line)
-    for line in merge_recorded(layout):
         typer.echo(line)
     discover(layout)  # the list of benchmarks, which decides what is shown
 

@@ -20,6 +20,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, Point, Result, read_json, read_results
 from highway_bench.history.layout import Layout
+from highway_bench.history.lock import alone
 from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine, measure_here
 from highway_bench.history.noise import is_exact, is_loss, known_noise, tolerated
 from highway_bench.history.publish import publish
@@ -87,6 +88,7 @@ class Verdict:
     lines: list[str] = field(default_factory=list)
 
 
+@alone
 def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -> Verdict:
     """Look for regressions in the last ``window`` measured commits of every machine.
 

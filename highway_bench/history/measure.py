@@ -18,8 +18,9 @@ from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
-from highway_bench.history.importing import NO_COMMIT
+from highway_bench.history.importing import HASH, NO_COMMIT
 from highway_bench.history.layout import Layout
+from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash, entry, write_entry
 from highway_bench.history.merge import merge_recorded
 
@@ -87,6 +88,7 @@ def this_machine(device: str | None = None, name: str | None = None) -> Machine:
     return Machine(found, entry(name or machine, gpu))
 
 
+@alone
 def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit: str | None = None,
                  out: Path | None = None, series: Sequence[str] = (), only: Sequence[str] = ()) -> Measured:
     """Measure this checkout as it stands.
@@ -97,6 +99,8 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
     ``commit`` that git knows better.
     """
     with_git = git.has_git(layout.root)
+    if commit and not with_git and not HASH.match(commit):
+        raise BadInput(f"--commit is a commit's hash where there is no git to ask, not {commit!r}")
     measured = Measured(machine.name)
     if with_git:
         git.check_whole(layout.root)
@@ -126,6 +130,7 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
     return _collect(measured, [full], [full], before)
 
 
+@alone
 def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
     """Measure the commits of a range, each built and installed; commits that have a point of this python and torch
     already, a full one if that is asked for, are left out unless ``again``. Commits that do not build, or predate the

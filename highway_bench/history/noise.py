@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from highway_bench.errors import BadInput
 from highway_bench.history.files import Point, read_json, write_json
 from highway_bench.history.layout import Layout
+from highway_bench.history.lock import alone
 from highway_bench.history.measure import Machine, measure_here
 
 SCHEMA = 2
@@ -88,6 +89,7 @@ def _between(values: Sequence[float]) -> float | None:
     return 1.4826 * statistics.median(steps) / math.sqrt(2)
 
 
+@alone
 def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
     """Measure this checkout ``runs`` times and record how far each series' values differ.
 
@@ -127,7 +129,10 @@ def recorded_noise(layout: Layout, machine: str) -> dict[str, Spread]:
     if data.get("schema") != SCHEMA:
         raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here: remove "
                        "it and run highway-bench history noise again")
-    return {str(series): Spread(float(sd), int(degrees)) for series, (sd, degrees) in data["spreads"].items()}
+    try:
+        return {str(series): Spread(float(sd), int(degrees)) for series, (sd, degrees) in data["spreads"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path} is no record of noise: {error!r}; remove it and measure it again") from error
 
 
 def known_noise(layout: Layout, machine: str) -> dict[str, float]:

@@ -32,9 +32,9 @@ RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # the same for both blocks: gated stacks li
 SOURCE = "arXiv:1505.00387, §2.3"
 
 # The rule, agreed before the runs that are reported; a part of them had run under another, with three rates. A pair of
-# init and activation trains if every seed ends at a tenth of chance's loss or below, and stands still if every seed ends
-# above nine tenths of it, or diverges. The claim, that learning proceeds, is reproduced if every highway pair trains,
-# contradicted if one of them stands still; else the budget is too small.
+# init and activation trains if every seed ends at a tenth of chance's loss or below, and stands still if every seed
+# ends above nine tenths of it, or diverges. The claim, that learning proceeds, is reproduced if every highway pair
+# trains, contradicted if one of them stands still; else the budget is too small.
 STILL = 0.9
 RULE = "every pair trains at every seed: reproduced; one stands still at every seed: contradicted"
 
