@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
@@ -22,6 +21,7 @@ from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import HighwayBenchError
 from highway_bench.families import Family, families, make_family
 from highway_bench.network import build
+from highway_bench.search.stacked import NotStackable, Stacked
 
 DEPTH = 3
 BATCH = 4
@@ -212,15 +212,12 @@ def batches(subject: Subject) -> str | None:
         return "declared as not running under vmap"
     stacks = [subject.stack(seed=seed) for seed in (0, 1)]
     x = torch.stack([subject.example(seed=seed) for seed in (0, 1)])
-    parameters, buffers = stack_module_state(stacks)
-    skeleton = copy.deepcopy(stacks[0]).to("meta")
-
-    def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
-        y: Tensor = functional_call(skeleton, (parameters, buffers), (x,))
-        return y
-
-    with sdpa_kernel(SDPBackend.MATH):  # the fused attention has no batching rule
-        together = vmap(one)(parameters, buffers, x)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):  # the fused attention has no batching rule
+            together = Stacked(stacks, lambda stack, x: stack(x), [x])(x)
+    except NotStackable as reason:
+        raise ContractBroken("two networks cannot run as one; mend this, or register the block with vmap=False: "
+                             + str(reason).partition("\n")[0]) from None
     for place, stack in enumerate(stacks):
         _agree(stack(x[place]), together[place], "the stack under vmap")
     return None

@@ -101,6 +101,18 @@ class NeverUses(Sound):
         self.unused = site.family.transform(site)
 
 
+class Ties(Sound):
+    """One scale under two names, which ``torch.func`` knows under the first only."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.scale = self.same = nn.Parameter(torch.ones(site.width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x + self.transform(x * self.scale) * self.same
+        return y
+
+
 class Detaches(Sound):
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = x + self.transform(x).detach() + 0 * self.transform(x)
@@ -173,11 +185,13 @@ FAULTS = [
           "forward creates parameters (Linear.weight)"),
     Fault(ConstantGateMadeInForward, {"registers once", "batches", "compiles"}, "move them to __init__"),
     Fault(MixesItems, {"keeps items apart"}, "mix no batch axis"),
-    Fault(NeverUses, {"trains everything"}, "joins.0.unused",
+    Fault(NeverUses, {"trains everything", "batches"}, "joins.0.unused",
           {"extra_parameters": lambda width, joins: joins * (width * width + width)}),
     Fault(Detaches, {"trains everything"}, "no gradient moved"),
     Fault(DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
-    Fault(CountsCalls, {"is deterministic", "compiles"}, "keep no state between calls"),
+    Fault(Ties, {"batches"}, "register the block with vmap=False: parameters are shared",
+          {"extra_parameters": lambda width, joins: joins * width}),
+    Fault(CountsCalls, {"is deterministic", "batches", "compiles"}, "keep no state between calls"),
     Fault(ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
     Fault(Branches, {"batches", "compiles"}, "raised"),
     Fault(ShallowOnly, {"carries signal"}, "raised ValueError: too deep for me"),

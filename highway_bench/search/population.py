@@ -8,40 +8,33 @@ member whose loss is lost is taken out, and the rest go on in a smaller stack.
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
+from torch import Tensor
 
 from highway_bench.data import Split
 from highway_bench.measure.clock import synchronise
 from highway_bench.search.answers import loss_of, placed
 from highway_bench.search.optimisers import StackedOptimiser, stacked_optimiser
 from highway_bench.search.recorded import Recorded
+from highway_bench.search.stacked import NotStackable, Stacked, why_not_stacked
 from highway_bench.search.training import FINITE_EVERY, Training
-
-
-class NotStackable(Exception):
-    """Networks that do not train as one; the message says why."""
 
 
 class Population:
     """Trains ``members`` as one, from wherever they all are. They must agree in shape, data set, optimiser, steps,
     batch size, clipping and ε; everything else is each one's own.
 
-    Raises ``NotStackable`` for networks that draw random numbers, that hold batch statistics, or that ``vmap`` cannot
-    run; the members are then as they were. A member's ``times`` are its equal share of the stack's: seconds divided by
-    the networks then in it, taken once a stretch.
+    Raises ``NotStackable`` for networks that cannot be stacked (see ``Stacked``); the members are then as they were. A
+    member's ``times`` are its equal share of the stack's: seconds divided by the networks then in it, taken once a
+    stretch.
     """
 
     def __init__(self, members: Sequence[Training]) -> None:
         first = members[0]
-        if (reason := why_not_stacked(first.network)) is not None:
+        if (reason := why_not_stacked(first.network)) is not None:  # said also where all have ended
             raise NotStackable(reason)
         self.live = [member for member in members if not member.ended]
         if len({common(member) for member in self.live}) > 1:
@@ -49,7 +42,6 @@ class Population:
                              "done")
         self.kind = first.target_kind
         self.device = first.device
-        self.shell = copy.deepcopy(first.network).to("meta")
         self._stack()
         for member in self.live:
             member.together = max(member.together, len(members))
@@ -110,16 +102,9 @@ class Population:
         return self.recorded[size](rows)
 
     def _step(self, rows: Tensor) -> Tensor:
-        losses = self._losses(*self._batch(rows))
+        losses = self.stacked(*self._batch(rows))
         self.optimiser.update(torch.autograd.grad(losses.sum(), self.optimiser.parameters))
         return losses.detach()
-
-    def _losses(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-            return loss_of(functional_call(self.shell, (parameters, buffers), (x,)), y, self.kind)
-
-        losses: Tensor = vmap(one, in_dims=(0, self.buffer_dims, 0, 0))(self.parameters, self.buffers, inputs, targets)
-        return losses
 
     def _batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs and targets (P, batch, …); members have their data in common, or each its own."""
@@ -131,26 +116,27 @@ class Population:
         return placed(inputs, self.device, self.live[0].dtype), placed(targets, self.device, self.live[0].dtype)
 
     def _stack(self) -> None:
-        """Stack what is alive, try it, and make the members' networks and optimisers views of it.
+        """Stack what is alive, which tries it, and make the members' networks and optimisers views of it.
 
         Only then, for members that cannot be stacked go on by themselves and must have nothing in common.
         """
         self.recorded: dict[int, Recorded] = {}  # by batch size; graphs of a stack before are freed first
         if not self.live:
             return
-        networks = [member.network for member in self.live]
-        parameters, buffers = stack_module_state(networks)
-        self.parameters = dict(parameters)
-        self.buffers, self.buffer_dims = common_buffers(dict(buffers))
+        self.splits = self._placed_splits()
+        rows = torch.arange(self.live[0].batch_size, device=self.splits[0].inputs.device)
+        self.stacked = Stacked([member.network for member in self.live], self._loss,
+                               self._batch(rows.expand(len(self.live), -1)))
         self.step_count = torch.tensor(float(len(self.live[0].losses)), device=self.device)
         self.optimiser = self._stacked_optimiser()
-        self.splits = self._placed_splits()
-        self._try()
         self._link()
+
+    def _loss(self, network: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
+        return loss_of(network(inputs), targets, self.kind)
 
     def _stacked_optimiser(self) -> StackedOptimiser:
         make = stacked_optimiser(self.live[0].recipe.optimiser)
-        trained = {name: value for name, value in self.parameters.items() if value.requires_grad}
+        trained = self.stacked.trained
         own = [dict(member.network.named_parameters()) for member in self.live]
         kept = {slot: [torch.stack([slot_of(member, named[name], slot)
                                     for member, named in zip(self.live, own, strict=True)]) for name in trained]
@@ -161,12 +147,11 @@ class Population:
     def _link(self) -> None:
         """Make the members' parameters and optimisers' states views of the stack; they count steps in one tensor, so
         that none can go on by itself but through a state that was taken."""
-        trained = [name for name, value in self.parameters.items() if value.requires_grad]
         kept = {name: {slot: tensors[place] for slot, tensors in self.optimiser.kept.items()}
-                for place, name in enumerate(trained)}
+                for place, name in enumerate(self.stacked.trained)}
         for place, member in enumerate(self.live):
             for name, parameter in member.network.named_parameters():
-                parameter.data = self.parameters[name].detach()[place]
+                parameter.data = self.stacked.parameters[name].detach()[place]
                 if name in kept:
                     views = {slot: tensor[place] for slot, tensor in kept[name].items()}
                     member.optimiser.state[parameter] = {**views, "step": self.step_count}
@@ -181,34 +166,6 @@ class Population:
         dtype = self.live[0].dtype
         return [Split(*(placed(part, self.device, dtype) for part in split)) for split in splits]
 
-    @torch.no_grad()
-    def _try(self) -> None:
-        """One forward pass, so that what ``vmap`` cannot run is known before anything is trained."""
-        rows = torch.arange(self.live[0].batch_size, device=self.splits[0].inputs.device)
-        try:
-            self._losses(*self._batch(rows.expand(len(self.live), -1)))
-        except torch.OutOfMemoryError:  # says nothing of vmap
-            raise
-        except (RuntimeError, NotImplementedError, ValueError) as error:
-            raise NotStackable(f"{type(error).__name__}: {error}") from error
-
-
-def why_not_stacked(network: nn.Module) -> str | None:
-    """Why networks like this one cannot be a population, as far as their modules tell; ``None`` where nothing does."""
-    for module in network.modules():
-        if isinstance(module, nn.RNNBase):
-            return f"torch has no batching rule for nn.{type(module).__name__}"
-        if isinstance(module, _NormBase) and module.track_running_stats:
-            return "the network holds batch statistics"
-        if isinstance(module, _DropoutNd) and module.p > 0:
-            return "the network draws random numbers"
-        if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
-            return "the network draws random numbers"
-    kinds = {parameter.dtype for parameter in network.parameters()}
-    if not kinds <= {torch.float32, torch.float64}:
-        return "rates of single members would be rounded to half precision"
-    return None
-
 
 def common(member: Training) -> tuple[object, ...]:
     """What the members of a population must have in common."""
@@ -216,13 +173,6 @@ def common(member: Training) -> tuple[object, ...]:
     watches = None if member.watched is None else member.steps_per_epoch
     return (recipe.optimiser, recipe.steps, recipe.clip, recipe.epsilon, recipe.epsilon_place, recipe.last_batch,
             member.batch_size, member.steps_per_epoch, member.target_kind, watches, len(member.losses))
-
-
-def common_buffers(stacked: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
-    """Buffers, and the axis of the networks in each: none for one that is the same in all of them."""
-    same = {name for name, value in stacked.items() if bool((value == value[:1]).all())}
-    return ({name: value[0] if name in same else value for name, value in stacked.items()},
-            {name: None if name in same else 0 for name in stacked})
 
 
 def slot_of(member: Training, parameter: Tensor, slot: str) -> Tensor:

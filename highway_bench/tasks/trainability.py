@@ -22,7 +22,8 @@ from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
 from highway_bench.search.answers import evaluate, mistakes
 from highway_bench.search.checkpoint import Checkpoint, Kept
-from highway_bench.search.population import NotStackable, Population
+from highway_bench.search.population import Population
+from highway_bench.search.stacked import NotStackable
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
 from highway_bench.tasks._curve import curve, first_below

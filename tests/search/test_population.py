@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,8 +13,9 @@ from torch import Tensor, nn
 
 from highway_bench.data import Split
 from highway_bench.search import population
-from highway_bench.search.population import NotStackable, Population, why_not_stacked
+from highway_bench.search.population import Population
 from highway_bench.search.recipe import Recipe
+from highway_bench.search.stacked import NotStackable, Stacked
 from highway_bench.search.training import Training
 
 MakeTraining = Callable[..., Training]
@@ -25,13 +27,12 @@ TRIALS: tuple[dict[str, Any], ...] = (
 
 
 def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
-    """Two trainings that went the same way: losses, weights, rate, and what was seen after epochs."""
+    """Two trainings that went the same way: losses, weights and buffers, rate, and what was seen after epochs."""
     assert list(one.losses) == pytest.approx(list(other.losses), rel=rtol, nan_ok=True)
     assert one.rate == other.rate
     assert len(one.times) == len(other.times)
     if math.isfinite(one.losses[-1]):
-        for mine, yours in zip(one.network.parameters(), other.network.parameters(), strict=True):
-            torch.testing.assert_close(mine, yours, rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(one.network.state_dict(), other.network.state_dict(), rtol=1e-6, atol=1e-9)
     assert [tuple(answers) for answers in one.epochs] == [
         (pytest.approx(answers.loss, rel=1e-7), answers.accuracy) for answers in other.epochs]
 
@@ -149,16 +150,33 @@ def test_a_members_time_is_its_share(training: MakeTraining, monkeypatch: pytest
     assert list(members[0].times) == pytest.approx([1.0 * (step + 1) for step in range(20)])
 
 
-class Draws(nn.Module):
-    """Draws numbers by itself, as no list of modules could tell."""
+class Kept(nn.Module):
+    """A map, and one of the things beside it that a stack would do once for all networks, or lose."""
 
-    def __init__(self) -> None:
+    seen: Tensor
+
+    def __init__(self, beside: str) -> None:
         super().__init__()
-        self.map = nn.Linear(3, 2)
+        self.map, self.other, self.beside, self.passes = nn.Linear(3, 3), nn.Linear(3, 3), beside, 0
+        self.register_buffer("seen", torch.zeros(()))
+        if beside == "tie":
+            self.other.weight = self.map.weight
+        elif beside == "tied buffer":
+            self.other.register_buffer("seen", self.seen)
+        elif beside == "mask":
+            self.mask = torch.rand(3)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.map(x) + torch.rand_like(x[..., :1])
-        return y
+        y: Tensor = self.map(x)
+        if self.beside == "draw":
+            return self.other(y) + torch.rand_like(y)
+        if self.beside == "write" and self.training:
+            self.seen.add_(1)
+        elif self.beside == "exchange" and self.training:
+            self.seen = self.seen + 1
+        elif self.beside == "count":
+            self.passes += 1
+        return y if self.beside == "unused" else self.other(y) + self.seen
 
 
 @pytest.mark.parametrize(("network", "says"), [
@@ -166,25 +184,40 @@ class Draws(nn.Module):
     (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), "holds batch statistics"),
     (nn.LSTM(3, 3), r"no batching rule for nn\.LSTM"),
     (nn.Linear(3, 3).to(torch.bfloat16), "half precision"),
-    (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.0), nn.LayerNorm(3)), None),
+    (Kept("draw"), "random"),
+    (Kept("write"), "^the network changes its buffers$"),
+    (Kept("exchange"), "^the network changes its buffers$"),
+    (Kept("count"), "^the network's modules change their numbers$"),
+    (Kept("tie"), "^parameters are shared$"),
+    (Kept("tied buffer"), "^buffers are shared$"),
+    (Kept("mask"), r"^the tensor Kept\.mask is not registered$"),
+    (Kept("unused"), r"^no gradient reaches other\.weight$"),
 ])
-def test_what_is_not_stacked(network: nn.Module, says: str | None) -> None:
-    reason = why_not_stacked(network)
-    if says is None:
-        assert reason is None
-    else:
-        with pytest.raises(NotStackable, match=says):
-            Population([plainly(network)])
+def test_what_is_not_stacked(network: nn.Module, says: str) -> None:
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    with pytest.raises(NotStackable, match=says):
+        Population([plainly(network)])
+    torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
+
+
+def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
+    with pytest.raises(NotStackable, match=r"^the networks' modules hold other numbers$"):
+        Population([plainly(nn.LayerNorm(3, eps=eps)) for eps in (1e-5, 1e-3)])
+
+
+def test_what_lies_still_beside_parameters_is_stacked() -> None:
+    """Buffers that differ between members are each one's own; a dropout that drops nothing draws nothing."""
+    networks = [nn.Sequential(Kept("nothing"), nn.Dropout(0.0), nn.LayerNorm(3)).double() for _ in range(2)]
+    for place, network in enumerate(networks):
+        network[0].seen.fill_(place)
+    made = [[plainly(copy.deepcopy(network)) for network in networks] for _ in range(2)]
+    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+        assert_same(one, other)
 
 
 def plainly(network: nn.Module) -> Training:
-    split = Split(torch.randn(8, 3), torch.randint(0, 2, (8,)))
-    return Training(network, split, "class", Recipe(), 4, 0)
-
-
-def test_what_vmap_refuses_is_not_stacked() -> None:
-    with pytest.raises(NotStackable, match="random"):
-        Population([plainly(Draws()) for _ in range(2)])
+    split = Split(torch.eye(3).repeat(3, 1), torch.arange(9) % 2)
+    return Training(network, split, "class", Recipe(steps=4), 4, 0)
 
 
 def test_members_that_cannot_be_stacked_have_nothing_in_common_afterwards(
@@ -195,7 +228,7 @@ def test_members_that_cannot_be_stacked_have_nothing_in_common_afterwards(
         raise RuntimeError("no batching rule")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Population, "_losses", refuses)
+        patch.setattr(Stacked, "__call__", refuses)
         with pytest.raises(NotStackable, match=r"^RuntimeError: no batching rule$"):
             Population(made[0])
     assert [member.optimiser.state for member in made[0]] == [{}, {}]
@@ -207,7 +240,7 @@ def test_a_device_that_is_full_says_nothing_of_vmap(training: MakeTraining, monk
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Population, "_losses", full)
+    monkeypatch.setattr(Stacked, "__call__", full)
     with pytest.raises(torch.OutOfMemoryError):
         Population([training(seed=seed) for seed in range(2)])
 

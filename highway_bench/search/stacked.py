@@ -1,0 +1,117 @@
+"""Stacked: networks of one shape called as one under ``vmap``, and the networks of which no such stack can be made.
+
+Nothing of a stack that ``vmap`` runs but computes wrongly may pass for the networks by themselves. So what a module
+does beside its parameters is refused: it would be done once for all, or be lost.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
+
+Call = Callable[..., Tensor]  # of(network, x, …): what is asked of a network, its loss for one
+
+
+class NotStackable(Exception):
+    """Networks that do not run as one; the message says why."""
+
+
+class Stacked:
+    """What ``of`` asks of every one of ``networks``, in one pass: parameters of one name are one tensor (P, …).
+
+    ``example`` is what ``of`` takes beside the network, a part for each: (P, …). It is tried, forward and back, so that
+    what cannot be stacked is known before anything is trained; then ``NotStackable`` is raised, and the networks are as
+    they were.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], of: Call, example: Sequence[Tensor]) -> None:
+        first = networks[0]
+        if (reason := why_not_stacked(first)) is not None:
+            raise NotStackable(reason)
+        if any(numbers_in(network) != numbers_in(first) for network in networks):
+            raise NotStackable("the networks' modules hold other numbers")
+        parameters, buffers = stack_module_state(list(networks))
+        self.parameters: dict[str, Tensor] = dict(parameters)
+        self.trained = {name: value for name, value in self.parameters.items() if value.requires_grad}
+        self._buffers, self._buffer_axes = common_buffers(dict(buffers))
+        self._shell = copy.deepcopy(first).to("meta")
+        self._of = of
+        try:
+            if (reason := what_changes(first, of, [part[0] for part in example])) is not None:
+                raise NotStackable(reason)
+            gradients = torch.autograd.grad(self(*example).sum(), list(self.trained.values()), allow_unused=True)
+        except torch.OutOfMemoryError:  # says nothing of vmap
+            raise
+        except (RuntimeError, ValueError) as error:
+            raise NotStackable(f"{type(error).__name__}: {error}") from error
+        for name, gradient in zip(self.trained, gradients, strict=True):
+            if gradient is None:  # an optimiser leaves it out; what is stacked would decay
+                raise NotStackable(f"no gradient reaches {name}")
+
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], *parts: Tensor) -> Tensor:
+            def network(x: Tensor) -> Any:
+                return functional_call(self._shell, (parameters, buffers), (x,))
+
+            return self._of(network, *parts)
+
+        axes = (0, self._buffer_axes, *(0 for _ in inputs))
+        results: Tensor = vmap(one, in_dims=axes)(self.parameters, self._buffers, *inputs)
+        return results
+
+
+def why_not_stacked(network: nn.Module) -> str | None:
+    """Why networks like this one cannot be stacked, as far as their modules tell; ``None`` where nothing does."""
+    for module in network.modules():
+        if isinstance(module, nn.RNNBase):
+            return f"torch has no batching rule for nn.{type(module).__name__}"
+        if isinstance(module, _NormBase) and module.track_running_stats:
+            return "the network holds batch statistics"
+        if isinstance(module, _DropoutNd) and module.p > 0:
+            return "the network draws random numbers"
+        if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
+            return "the network draws random numbers"
+        for name, value in vars(module).items():
+            if isinstance(value, Tensor):
+                return f"the tensor {type(module).__name__}.{name} is not registered"
+    for what, named in (("parameters", network.named_parameters), ("buffers", network.named_buffers)):
+        if len(list(named(remove_duplicate=False))) > len(list(named())):
+            return f"{what} are shared"
+    kinds = {parameter.dtype for parameter in network.parameters()}
+    if not kinds <= {torch.float32, torch.float64}:
+        return "rates of single members would be rounded to half precision"
+    return None
+
+
+def what_changes(network: nn.Module, of: Call, inputs: Sequence[Tensor]) -> str | None:
+    """What a pass in training mode changes about a network, tried on a copy; ``None`` where it changes nothing."""
+    trial = copy.deepcopy(network).train()
+    buffers, counted = dict(trial.named_buffers()), numbers_in(trial)
+    values = {name: buffer.clone() for name, buffer in buffers.items()}
+    with torch.no_grad(), torch.random.fork_rng(devices={part.device for part in inputs if part.is_cuda}):
+        of(trial, *inputs)
+    after = dict(trial.named_buffers())
+    if after.keys() != buffers.keys() or any(after[name] is not buffer or not torch.equal(buffer, values[name])
+                                             for name, buffer in buffers.items()):
+        return "the network changes its buffers"
+    return None if numbers_in(trial) == counted else "the network's modules change their numbers"
+
+
+def numbers_in(network: nn.Module) -> dict[tuple[str, str], float]:
+    """The plain numbers that modules hold as attributes: a scale, or how often they were called."""
+    return {(place, name): value for place, module in network.named_modules() for name, value in vars(module).items()
+            if isinstance(value, int | float)}
+
+
+def common_buffers(stacked: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
+    """Buffers, and the axis of the networks in each: none for one that is the same in all of them."""
+    same = {name for name, value in stacked.items() if bool((value == value[:1]).all())}
+    return ({name: value[0] if name in same else value for name, value in stacked.items()},
+            {name: None if name in same else 0 for name in stacked})
