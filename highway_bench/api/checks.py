@@ -5,47 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from highway_bench.cell import Cell
+from highway_bench.cell import Cell, canonical
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.run.profiles import PROFILES, Profile
-from highway_bench.search.recipe import Recipe
+from highway_bench.run.profiles import Profile
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import dataset_options
-from highway_bench.tasks._recipe import recipe_from
-from highway_bench.tasks.propagation import gain_of
+from highway_bench.tasks._recipe import WORDS, recipe_from
 
 
-def check_recipe(recipe: Mapping[str, Any], profile: Profile, cells: Sequence[Cell]) -> None:
-    """Raise ``BadInput`` for a word of ``recipe`` that no grid and no training knows, or an impossible value."""
-    known = {"dataset", *Recipe.__dataclass_fields__}
-    for one in (profile, *PROFILES.values()):
-        known.update(word for grid in one.grids for word in grid.recipe)
-    for word in recipe:
+def check_words(recipe: Mapping[str, Any], profile: Profile) -> None:
+    """Raise ``BadInput`` for a word of ``recipe`` that neither the profile nor any task knows, or an impossible value.
+    """
+    known = {*WORDS, *(word for grid in profile.grids for word in grid.recipe)}
+    for word, value in recipe.items():
         if word not in known:
             raise UnknownName("recipe word", word, sorted(known))
-    if recipe:
-        waiting = [cell for cell in cells if cell.task in ("trainability", "gates")]
-        seen = set(waiting)
-        for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
-            needed = tasks.get(cell.task).needs(cell)
-            if not needed:
-                check_training(cell.recipe)
-            waiting.extend(one for one in needed if one not in seen)
-            seen.update(needed)
-        for cell in cells:
-            if cell.task == "propagation":
-                gain_of(cell)
-                if cell.dataset is not None:
-                    check_training({word: value for word, value in cell.recipe.items() if word != "gain"})
-
-
-def check_training(recipe: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` for a recipe that no training can follow."""
+        if word in WORDS:
+            WORDS[word].check(word, value)
     try:
-        recipe_from(dict(recipe))
-    except TypeError as error:  # text where a number belongs
+        canonical(recipe)
+    except (TypeError, ValueError) as error:  # a number amid others that is infinite, or an object
         raise BadInput(f"recipe {dict(recipe)}: {error}") from error
+
+
+def check_trainings(cells: Sequence[Cell]) -> None:
+    """Raise ``BadInput`` for the recipe of a cell, or of a trial that it needs, that no training can follow."""
+    waiting = [cell for cell in cells if cell.task in ("trainability", "gates")]
+    seen = set(waiting)
+    for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
+        needed = tasks.get(cell.task).needs(cell)
+        if not needed:
+            recipe_from(cell.recipe)
+        waiting.extend(one for one in needed if one not in seen)
+        seen.update(needed)
+    for cell in cells:
+        if cell.task == "propagation" and cell.dataset is not None:
+            recipe_from({word: value for word, value in cell.recipe.items() if word != "gain"})
 
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:

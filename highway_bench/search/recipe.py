@@ -5,20 +5,64 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput
 
-OPTIMISERS = ("sgd", "adam")
 BETAS = (0.9, 0.999)  # Adam's, torch's defaults
-BOUNDS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
-    "momentum": ("of at least 0 and below 1", lambda value: 0 <= value < 1),
-    "weight_decay": ("of at least 0", lambda value: 0 <= value < math.inf),
-    "epsilon": ("above 0", lambda value: 0 < value < math.inf),
-    "clip": ("above 0, or none", lambda value: value > 0),
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a word of a recipe may stand for, in words and as a test of its value."""
+
+    says: str
+    holds: Callable[[Any], bool]
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ``BadInput`` where ``value`` is nothing that the word called ``name`` may stand for."""
+        if not self.holds(value):
+            raise BadInput(f"a recipe's {name} must be {self.says}, not {value!r}")
+
+
+def number(says: str, holds: Callable[[float], bool]) -> Word:
+    """A finite number of which ``holds`` is true; no truth value, which Python takes for one."""
+    return Word(f"a number {says}", lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+                and math.isfinite(value) and holds(value))
+
+
+def whole(least: int) -> Word:
+    """A whole number, ``least`` or more."""
+    return Word(f"a whole number, {least} or more",
+                lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least)
+
+
+def one_of(*known: str) -> Word:
+    """One of a few names."""
+    return Word(" or ".join(known), lambda value: value in known)
+
+
+def either(word: Word, other: str | None) -> Word:
+    """What ``word`` is, or ``other`` itself."""
+    return Word(f"{word.says}, or {other or 'none'}", lambda value: value == other or word.holds(value))
+
+
+POSITIVE = number("above 0", lambda value: value > 0)
+NOT_NEGATIVE = number("of at least 0", lambda value: value >= 0)
+TRAINING: Mapping[str, Word] = {
+    "optimiser": one_of("sgd", "adam"),
+    "rate": POSITIVE,
+    "momentum": number("of at least 0 and below 1", lambda value: 0 <= value < 1),
+    "decay": number("above 0 and at most 1", lambda value: 0 < value <= 1),
+    "weight_decay": NOT_NEGATIVE,
+    "epsilon": POSITIVE,
+    "epsilon_place": one_of("inside", "outside"),
+    "clip": either(POSITIVE, None),
+    "last_batch": one_of("drop", "keep"),
+    "steps": whole(1),
 }
 
 
@@ -43,19 +87,8 @@ class Recipe:
     steps: int = 500
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or not self.rate > 0 or not 0 < self.decay <= 1:
-            raise BadInput("a recipe needs steps of at least 1, a rate above 0 and a decay above 0 and at most 1")
-        if self.optimiser not in OPTIMISERS:
-            raise UnknownName("optimiser", str(self.optimiser), OPTIMISERS)
-        for name, (says, holds) in BOUNDS.items():
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and holds(value)) and not (name == "clip" and value is None):
-                raise BadInput(f"a recipe's {name} must be a number {says}, not {value!r}")
-        if self.epsilon_place not in ("inside", "outside"):
-            raise BadInput(f"a recipe's epsilon_place is inside or outside, not {self.epsilon_place!r}")
-        if self.last_batch not in ("drop", "keep"):
-            raise BadInput(f"a recipe's last_batch is drop or keep, not {self.last_batch!r}")
+        for name, word in TRAINING.items():
+            word.check(name, getattr(self, name))
 
     @property
     def factor(self) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.tasks._base import Skip
+from highway_bench.tasks._recipe import value_of
 
 
 def rung_below(cell: Cell) -> tuple[Cell, ...]:
@@ -20,7 +21,7 @@ def rung_below(cell: Cell) -> tuple[Cell, ...]:
     A ladder is ``{"depths": […], "seeds": n or […], "rates": […]}``: the rates are those that every rung is tuned over.
     Without them all rungs have the rate that the cell has.
     """
-    ladder: Mapping[str, Any] = cell.recipe.get("ladder", {})
+    ladder: Mapping[str, Any] = value_of(cell, "ladder", {})
     shallower = [depth for depth in ladder.get("depths", ()) if depth < cell.depth]
     if not shallower:
         return ()

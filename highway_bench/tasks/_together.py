@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from highway_bench.cell import Cell
-from highway_bench.data._base import check_count
 from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks._network import cell_family, cell_spec
+from highway_bench.tasks._recipe import value_of
 
 ON_CPU = 16  # networks in one stack on a CPU core: with more, a layer's activations leave its cache
 LARGEST = 1e7  # FLOP of a layer's forward pass on a batch, above which one network keeps a CPU core busy by itself
@@ -23,9 +23,7 @@ OWN = ("rate", "momentum", "decay", "weight_decay")  # of a recipe: each member'
 
 def most_together(cell: Cell) -> int:
     """How many runs may train as one, by the cell's recipe; raises ``BadInput`` for what is no such number."""
-    most = cell.recipe.get("together", 1)
-    check_count("a recipe's together", most, least=1)
-    return int(most)
+    return int(value_of(cell, "together", 1))
 
 
 def one_by_one(cell: Cell) -> str | None:

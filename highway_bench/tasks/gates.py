@@ -25,6 +25,7 @@ from highway_bench.measure.lesion import carried_path, cut_out
 from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
 from highway_bench.search.answers import evaluate
+from highway_bench.search.recipe import Recipe
 from highway_bench.tasks._base import Measurement, Metric, register_task
 from highway_bench.tasks._network import cell_dtype, started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
@@ -69,7 +70,7 @@ class Gates(Trainability):
 
     def estimate(self, cell: Cell) -> float:
         """Its training, and about as many evaluations as it has layers."""
-        steps = int(cell.recipe.get("steps", 500))
+        steps = int(cell.recipe.get("steps", Recipe.steps))
         return super().estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
 
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
 from highway_bench.measure.decay import depth_scale
 from highway_bench.measure.gates import GateState, gate_state
 from highway_bench.measure.jacobian import gains, jacobian, line_gradients, neighbour_correlation, spectrum
@@ -41,6 +40,7 @@ from highway_bench.tasks._probe import (
     take_batch_statistics,
     training_of,
 )
+from highway_bench.tasks._recipe import value_of
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole
@@ -117,10 +117,7 @@ class Propagation(Task[Probe]):
 
 def gain_of(cell: Cell) -> float:
     """What the recipe multiplies weights by, 1 where it does not say; raises ``BadInput`` for no positive number."""
-    gain = cell.recipe.get("gain", 1.0)
-    if not isinstance(gain, int | float) or isinstance(gain, bool) or not 0 < gain < math.inf:
-        raise BadInput(f"a gain is a number above 0, not {gain!r}")
-    return float(gain)
+    return float(value_of(cell, "gain", 1.0))
 
 
 def passing(work: Probe) -> Iterator[Measurement]:

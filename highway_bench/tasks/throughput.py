@@ -22,6 +22,7 @@ from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Skip, Task, register_task
 from highway_bench.tasks._network import DTYPES, budget_mismatch, cell_dtype
+from highway_bench.tasks._recipe import value_of
 from highway_bench.tasks._step import StackStep
 
 UNPAIRED = "unpaired: it could not be prepared beside the others of its group"
@@ -110,8 +111,8 @@ class Throughput(Task[StackStep]):
 def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
     """How long to sample, from the cell's recipe: ``samples`` at least, and ``seconds`` at least for each of a
     round."""
-    seconds = float(cell.recipe.get("seconds", 0.5))
-    return Budget(min_samples=int(cell.recipe.get("samples", 20)), min_seconds=seconds * rounds_of,
+    seconds = float(value_of(cell, "seconds", 0.5))
+    return Budget(min_samples=value_of(cell, "samples", 20), min_seconds=seconds * rounds_of,
                   warmup_samples=2, warmup_seconds=min(0.1, seconds / 5) * rounds_of,
                   max_seconds=(10.0 + 5.0 * seconds) * rounds_of)
 

@@ -23,6 +23,7 @@ from highway_bench.results.schema import Status
 from highway_bench.search.answers import evaluate, mistakes
 from highway_bench.search.checkpoint import Checkpoint, Kept
 from highway_bench.search.population import Population
+from highway_bench.search.recipe import Recipe
 from highway_bench.search.stacked import NotStackable
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
@@ -36,7 +37,7 @@ from highway_bench.tasks._network import (
     count_parameters,
     dataset_options,
 )
-from highway_bench.tasks._recipe import recipe_from
+from highway_bench.tasks._recipe import recipe_from, value_of
 from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.tasks._together import at_once, most_together, shape, stacks
 
@@ -167,7 +168,7 @@ class Trainability(Task[TrainingWork]):
         if cell.family == "dense":
             flops = 3 * cell_spec(cell).layer_flops(cell_family(cell), cell.width, positions=1)
             layer = max(layer, flops * cell.batch_size / PRODUCT_RATE)
-        return 1.0 + layer * cell.depth * int(cell.recipe.get("steps", 500))
+        return 1.0 + layer * cell.depth * int(cell.recipe.get("steps", Recipe.steps))
 
     def prepare(self, cell: Cell) -> TrainingWork:
         if cell.dataset is None:
@@ -175,7 +176,7 @@ class Trainability(Task[TrainingWork]):
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
         network = cell_network(cell)
         data = dataset.load(seed=cell.seed)
-        recipe = recipe_from(dict(cell.recipe))
+        recipe = recipe_from(cell.recipe)
         watched = data.test if watches_epochs(cell) else None
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))
@@ -268,10 +269,7 @@ def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
 
 def watches_epochs(cell: Cell) -> bool:
     """Whether ``cell`` is to be evaluated after every epoch; raises ``BadInput`` for a word that says neither."""
-    when = cell.recipe.get("evaluate", "end")
-    if when not in ("end", "epoch"):
-        raise BadInput(f"a recipe's evaluate is end or epoch, not {when!r}")
-    return bool(when == "epoch")
+    return bool(value_of(cell, "evaluate", "end") == "epoch")
 
 
 def epoch_values(training: Training) -> dict[str, list[float | None]]:

@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
-from highway_bench.api.checks import check_recipe
+from highway_bench.api.running import planned_cells
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import get_profile
 
 
 def check(task: str, recipe: dict[str, Any]) -> None:
-    planned = plan("smoke", Selection(tasks=[task], recipe=recipe, device="cpu"))
-    check_recipe(recipe, get_profile("smoke"), [one.cell for one in planned])
+    planned_cells([task], "smoke", (), {"recipe": recipe, "device": "cpu"})
+
+
+@pytest.mark.parametrize(("recipe", "says"), [
+    ({"momentum": 1.5}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.5$"),
+    ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam, not 'lion'$"),
+    ({"steps": 0}, "^a recipe's steps must be a whole number, 1 or more, not 0$"),
+    ({"steps": 2.5}, "^a recipe's steps must be"),
+    ({"steps": True}, "^a recipe's steps must be"),
+    ({"steps": "many"}, "^a recipe's steps must be"),
+    ({"rate": True}, "^a recipe's rate must be a number above 0, or tuned, not True$"),
+    ({"rate": math.inf}, "^a recipe's rate must be"),
+    ({"rates": 5}, "^a recipe's rates must be a list, each a number above 0, not 5$"),
+    ({"rates": [0.1, "a"]}, "^a recipe's rates must be"),
+    ({"ladder": 3}, "^a recipe's ladder must be depths, seeds and, where they are tuned, rates, not 3$"),
+    ({"ladder": {"depths": 4, "seeds": 2}}, "^a recipe's ladder must be"),
+    ({"ladder": {"depths": [1, 2]}}, "^a recipe's ladder must be"),
+    ({"dataset": 3}, "^a recipe's dataset must be the data set's options by name, not 3$"),
+    ({"dataset": {"length": math.inf}}, "^recipe .* not JSON compliant"),
+    ({"layout": "foo"}, "^a recipe's layout must be the name of a layout, or none, not 'foo'$"),
+    ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
+    ({"threshold": -1}, "^a recipe's threshold must be"),
+    ({"verdict": 2}, "^a recipe's verdict must be true or false, not 2$"),
+    ({"evaluate": "often"}, "^a recipe's evaluate must be end or epoch, not 'often'$"),
+    ({"search": 3}, "^a recipe's search must be a space, a number of trials and a seed, not 3$"),
+    ({"samples": "abc"}, "^a recipe's samples must be a whole number, 1 or more, not 'abc'$"),
+    ({"seconds": "abc"}, "^a recipe's seconds must be a number of at least 0, not 'abc'$"),
+    ({"gain": True}, "^a recipe's gain must be a number above 0, not True$"),
+])
+def test_values_that_cannot_be(recipe: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        check("*", recipe)
 
 
 @pytest.mark.parametrize("task", ["trainability", "gates", "propagation"])
-@pytest.mark.parametrize(("recipe", "says"), [
-    ({"momentum": 1.5}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.5$"),
-    ({"optimiser": "lion"}, "^unknown optimiser 'lion'; known: sgd, adam$"),
-    ({"steps": 0}, "^a recipe needs steps of at least 1"),
-    ({"steps": "many"}, "not supported between instances"),
-    ({"seconds": 1.0}, "^a recipe has no seconds"),
-])
-def test_what_no_training_can_follow(task: str, recipe: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        check(task, recipe)
-
-
-@pytest.mark.parametrize("gain", [0.0, "large", True])
-def test_a_gain_that_is_none(gain: Any) -> None:
-    with pytest.raises(BadInput, match=r"^a gain is a number above 0, not"):
-        check("propagation", {"gain": gain})
+def test_words_that_no_training_has(task: str) -> None:
+    with pytest.raises(BadInput, match=r"^a recipe has no seconds"):
+        check(task, {"seconds": 1.0})
 
 
 def test_what_is_possible() -> None:
     check("propagation", {"gain": 2.0, "steps": 3})
-    check("gates", {"steps": 3, "clip": 1.0})
-    check("trainability", {"steps": 3, "rates": [0.1]})
-    check("cost", {"momentum": 1.5})  # of no training
+    check("gates", {"steps": 3, "clip": 1.0, "layout": None})
+    check("trainability", {"steps": 3, "rates": [0.1], "ladder": {"depths": [1, 2], "seeds": [0, 5]}})
+    check("cost", {"momentum": 0.5})  # of no training
     with pytest.raises(UnknownName, match="unknown recipe word 'stepz'; did you mean steps"):
         check("gates", {"stepz": 3})

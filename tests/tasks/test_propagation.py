@@ -267,7 +267,7 @@ def test_places() -> None:
 
 @pytest.mark.parametrize("gain", [0, -1.0, "much", True, math.inf])
 def test_a_gain_is_a_positive_number(start: MakeCell, gain: Any) -> None:
-    with pytest.raises(BadInput, match="a gain is a number above 0"):
+    with pytest.raises(BadInput, match="a recipe's gain must be a number above 0"):
         TASK.prepare(start().but(recipe={"gain": gain}))
 
 

@@ -295,8 +295,8 @@ def test_a_search_that_cannot_be(digits: MakeCell, changes: dict[str, Any], says
     ({"dataset": None}, "^trainability needs a data set$"),
     ({"rate": "tuned", "rates": [0.1]}, "^the rate 'tuned' is no number: it must be resolved before training$"),
     ({"batch_size": 5_000}, "^a batch of 5000 is larger than the .* training items$"),
-    ({"optimiser": "lion"}, "^unknown optimiser 'lion'; known: sgd, adam$"),
-    ({"steps": 0}, "a recipe needs steps of at least 1"),
+    ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam, not 'lion'$"),
+    ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
     ({"dtype": "int8"}, "unknown dtype 'int8'"),
     ({"device": "mps"}, "unknown device 'mps'"),
 ])
