@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,8 @@ from highway_bench.data._base import TargetKind
 
 
 class Answers(NamedTuple):
-    """Loss and accuracy over a split; no accuracy where targets are scalars."""
+    """Loss and accuracy over a split. No accuracy where targets are scalars, and where the loss is not finite: the
+    largest of outputs that are no numbers is the first class."""
 
     loss: float
     accuracy: float | None
@@ -43,21 +45,22 @@ def loss_of(answers: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
 @torch.no_grad()
 def evaluate(network: nn.Module, split: Split, kind: TargetKind, *, batch_size: int = 500,
              at_most: int | None = None) -> Answers:
-    """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items."""
+    """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items; every target
+    that counts does so once, however they fall into batches."""
     network.eval()
     device, dtype = place_of(network)
-    total, right, asked, items = 0.0, 0, 0, 0
+    total, right, asked = 0.0, 0, 0
     count = len(split.inputs) if at_most is None else min(at_most, len(split.inputs))
     for start in range(0, count, batch_size):
         inputs, targets = (placed(part[start : min(start + batch_size, count)], device, dtype) for part in split)
+        here = len(inputs) if kind == "scalar" else int((targets != -100).sum())
         answers = network(inputs)
-        total += float(loss_of(answers, targets, kind)) * len(inputs)
-        items += len(inputs)
-        if kind != "scalar":
-            real = targets != -100
-            right += int(((answers.argmax(-1) == targets) & real).sum())
-            asked += int(real.sum())
-    return Answers(total / items, right / asked if asked else None)
+        if here:  # a mean over no target is no number
+            total += float(loss_of(answers, targets, kind)) * here
+            right += 0 if kind == "scalar" else int((answers.argmax(-1) == targets).sum())
+            asked += here
+    loss = total / asked if asked else math.nan
+    return Answers(loss, None if kind == "scalar" or not math.isfinite(loss) else right / asked)
 
 
 @torch.no_grad()

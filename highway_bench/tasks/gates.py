@@ -210,7 +210,7 @@ def lesions(network: nn.Module, split: Split, kind: TargetKind) -> dict[str, dic
             with cut_out(joins, place):
                 answers = evaluate(network, split, kind)
             found["lesion_loss"][layer] = answers.loss
-            if answers.accuracy is not None:
+            if kind != "scalar":
                 found["lesion_error"][layer] = _error(answers.accuracy)
     return found
 

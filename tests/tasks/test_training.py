@@ -204,12 +204,22 @@ def test_evaluation_counts_every_item_once() -> None:
     assert evaluate(Told(), split, "class", at_most=4).accuracy == 1.0
 
 
-def test_accuracy_of_tokens_is_over_those_asked_for() -> None:
+def test_answers_to_tokens_are_over_those_asked_for() -> None:
     answers = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 2]])]
     split = Split(answers, torch.tensor([[0, -100, 1], [-100, -100, 2]]))
-    assert evaluate(Told(), split, "token").accuracy == pytest.approx(2 / 3)
+    whole, parts = evaluate(Told(), split, "token"), evaluate(Told(), split, "token", batch_size=1)
+    assert whole.accuracy == parts.accuracy == pytest.approx(2 / 3)
+    assert whole.loss == pytest.approx(parts.loss)  # two targets in one batch, one in the other
+    unasked = Split(split.inputs, split.targets.index_fill(0, torch.tensor([1]), -100))
+    assert evaluate(Told(), unasked, "token", batch_size=1).accuracy == 0.5
 
 
 def test_a_scalar_has_no_accuracy() -> None:
     found = evaluate(Told(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar")
     assert found == (2.0, None)
+
+
+def test_outputs_that_are_no_numbers_have_no_accuracy() -> None:
+    found = evaluate(Told(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
+    assert math.isnan(found.loss)
+    assert found.accuracy is None
