@@ -30,8 +30,8 @@ class Budget:
     """How long to warm up and to sample.
 
     Sampling goes on until there are ``min_samples`` samples *and* their times add up to ``min_seconds``; warming up
-    likewise. ``max_seconds`` bounds the whole call, warm-up and restoring included: no step is begun after it, except
-    that one sample is always taken. A step that has begun is never interrupted.
+    likewise. ``max_seconds`` bounds the whole call, warm-up and restoring included: no round, one call of every step,
+    is begun after it, except that one is always timed. A round that has begun is never interrupted.
     """
 
     min_samples: int = 20
@@ -108,9 +108,8 @@ def sample_interleaved(steps: Mapping[Key, Step], budget: Budget, *, restore: Ma
     Each round calls every step once. From round to round the order moves on by one place, and after every step has been
     first once it runs the other way (A B C, B C A, C A B, A C B, …): each step has each place equally often, and none
     follows itself, warm, more often than the others. Sample i of every key belongs to round i: the samples are paired.
-    The budget counts rounds: ``min_samples`` rounds,
-    and ``min_seconds`` of their times summed over all steps. ``restore`` maps a key to what undoes its step, called
-    after each of its calls, not timed.
+    The budget counts rounds: ``min_samples`` rounds, and ``min_seconds`` of their times summed over all steps.
+    ``restore`` maps a key to what undoes its step, called after each of its calls, not timed.
     """
     if not steps:
         raise BadInput("there is no step to time")

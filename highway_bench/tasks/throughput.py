@@ -100,7 +100,9 @@ class Throughput(Task[StackStep]):
             del work
         for cell in dropped:
             for outcome in self.measure_group([cell]):
-                yield replace(outcome, measurements=[replace(one, message=UNPAIRED) for one in outcome.measurements])
+                yield replace(outcome, measurements=[
+                    replace(one, message="; ".join(filter(None, [UNPAIRED, one.message])))
+                    for one in outcome.measurements])
 
     def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
         """The cell's workload after its first step, and what that step took."""

@@ -103,12 +103,14 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
         return StackStep(one)
 
     monkeypatch.setattr(TASK, "prepare", prepare)
+    monkeypatch.setattr(throughput, "sample_interleaved", lambda steps, *_, **__: {one: [1e-3] for one in steps})
     cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
     outcomes = {outcome.cell.block: outcome for outcome in TASK.measure_group(cells)}
     assert tries == ["plain", "highway", "pre-norm", "highway"]
     assert all(outcome.error is None for outcome in outcomes.values())
-    assert {one.message for one in outcomes["highway"].measurements} == {UNPAIRED}
-    assert {one.message for one in outcomes["plain"].measurements} == {None}
+    cut = "cut short by its time limit: 1 of 3 samples"
+    assert {one.message for one in outcomes["highway"].measurements} == {UNPAIRED, f"{UNPAIRED}; {cut}"}
+    assert {one.message for one in outcomes["plain"].measurements} == {None, cut}
 
 
 def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
