@@ -14,8 +14,7 @@ highest rise during the step; whatever else the process holds is left out, cuBLA
 
 The tracker and compiled code do not mix: a compiled function called under a tracker runs eagerly, its eager peak
 passes for the compiled one, and (seen with torch 2.13) its code then stays eager for the rest of the process. So the
-tracker refuses what it can tell is compiled and holds compilation off while it runs, and ``tracker_ran`` says whether
-it has run in this process, for whoever isolates cells.
+tracker refuses what it can tell is compiled and holds compilation off while it runs.
 """
 
 from __future__ import annotations
@@ -36,14 +35,6 @@ from highway_bench.errors import BadInput
 
 Meter = Literal["tracker", "profiler", "allocator"]
 Held = nn.Module | Optimizer | Tensor
-
-_tracker_ran = False
-
-
-def tracker_ran() -> bool:
-    """Whether the tracker of live tensors has run in this process; then no compiled cell should run in it."""
-    return _tracker_ran
-
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryReport:
@@ -167,13 +158,11 @@ def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> i
 
 def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
     """Peak bytes of live tensors on the CPU during an eager ``step``, those of ``held`` included."""
-    global _tracker_ran
     held = list(held)
     from torch.distributed._tools.mem_tracker import MemTracker  # here: it takes as long to import as torch itself
 
     tracker = MemTracker()
     tracker.track_external(*held)
-    _tracker_ran = True
     # Held off, because a compiled function met under a dispatch mode would never run compiled again.
     with torch.compiler.set_stance("force_eager"), tracker:
         step()

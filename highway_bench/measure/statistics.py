@@ -139,13 +139,6 @@ def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
     return best if minimise else -best
 
 
-def permutation_minimum_p(n: int, m: int) -> float:
-    """Smallest two-sided p that a permutation test of n against m values can give: 2 / C(n + m, n)."""
-    if n < 1 or m < 1:
-        raise BadInput(f"a permutation test needs values on both sides, not {n} and {m}")
-    return min(1.0, 2 / math.comb(n + m, n))
-
-
 def sign_flip_minimum_p(n: int) -> float:
     """Smallest two-sided p that a paired sign-flip test of ``n`` pairs can give: 2 / 2ⁿ."""
     if n < 1:

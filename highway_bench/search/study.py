@@ -80,14 +80,6 @@ class Search:
         """The loss of every trial that has ended, by number: infinite for one that diverged."""
         return self._streams[0].told()
 
-    def best(self) -> Trial | None:
-        """The trial of the lowest loss, the first of equals; ``None`` before one has ended with a finite loss."""
-        finite = [(loss, number) for number, loss in self.told().items() if math.isfinite(loss)]
-        if not finite:
-            return None
-        number = min(finite)[1]
-        return self.ask(number + 1)[number]
-
 
 class _Stream:
     """One optuna study, and the seeds of its trials."""

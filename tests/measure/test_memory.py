@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
-from highway_bench.measure import memory
 from highway_bench.measure.memory import (
     MemoryReport,
     measure_memory,
@@ -15,7 +14,6 @@ from highway_bench.measure.memory import (
     saved_activations,
     storage_bytes,
     tracker_peak,
-    tracker_ran,
 )
 
 BATCH, INPUT, HIDDEN, OUTPUT = 32, 16, 64, 4
@@ -192,14 +190,6 @@ def test_the_tracker_leaves_compiled_code_compiled() -> None:
     assert ran == 0
     doubled(x)
     assert ran == 1
-
-
-def test_the_process_remembers_that_the_tracker_ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_tracker_ran", False)
-    report_of(make_net(), meter="profiler")
-    assert not tracker_ran()
-    report_of(make_net())
-    assert tracker_ran()
 
 
 @pytest.mark.gpu

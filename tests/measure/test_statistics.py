@@ -24,7 +24,6 @@ from highway_bench.measure.statistics import (
     noise_floor,
     paired_ratio,
     pairs_needed,
-    permutation_minimum_p,
     sign_flip_minimum_p,
     t_interval,
     wilson,
@@ -165,18 +164,8 @@ def test_a_diverged_trial_ranks_last() -> None:
     assert best_of_k([0.5, -math.inf], 2, minimise=False) == 0.5
 
 
-def test_smallest_p_of_permutation_tests() -> None:
-    assert [permutation_minimum_p(n, n) for n in (3, 4, 5)] == pytest.approx([.1, 2 / 70, 2 / 252])
+def test_smallest_p_of_sign_flip_tests() -> None:
     assert [sign_flip_minimum_p(n) for n in (5, 6, 8)] == [.0625, .03125, .0078125]
-    assert permutation_minimum_p(1, 1) == 1.0
-
-
-def test_smallest_p_is_what_enumeration_finds() -> None:
-    values = [1.0, 2.0, 3.0, 10.0, 11.0, 12.0]
-    seen = abs(mean(values[:3]) - mean(values[3:]))
-    splits = [(part, [v for v in values if v not in part]) for part in itertools.combinations(values, 3)]
-    p = mean(abs(mean(one) - mean(other)) >= seen for one, other in splits)
-    assert p == pytest.approx(permutation_minimum_p(3, 3))
 
 
 def test_pairs_needed_for_holm_corrected_families() -> None:
@@ -282,7 +271,7 @@ def test_area_under_success_by_hand() -> None:
     lambda: t_interval([]), lambda: t_interval([1.0, math.nan]), lambda: median_interval([math.inf, 1.0]),
     lambda: log10_interval([0.0, 1.0]), lambda: paired_ratio([1.0], [1.0, 2.0]), lambda: paired_ratio([0.0], [1.0]),
     lambda: noise_floor([1.0, 1.0, 1.0]), lambda: best_of_k([1.0], 2), lambda: best_of_k([1.0], 0),
-    lambda: best_of_k([math.nan], 1), lambda: permutation_minimum_p(0, 3), lambda: sign_flip_minimum_p(0),
+    lambda: best_of_k([math.nan], 1), lambda: sign_flip_minimum_p(0),
     lambda: pairs_needed(0), lambda: holm([1.5]), lambda: l50({}), lambda: l_max({0: (1, 1)}),
     lambda: area_under_success({10: (3, 2)})])
 def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]

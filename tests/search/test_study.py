@@ -10,7 +10,7 @@ import pytest
 
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.search.space import FIGURE_1, FIGURE_1_GATES, Choice, LogUniform, Space, Uniform, get_space
-from highway_bench.search.study import JOURNAL, Search, Trial
+from highway_bench.search.study import JOURNAL, Search
 
 ROWS = Space({"rate": LogUniform(1e-3, 1.0)})
 
@@ -60,7 +60,6 @@ def test_a_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert again.told() == {1: math.inf, 2: 0.5}
     assert again.ask(6)[:4] == first
     assert again.ask(6) == Search(FIGURE_1, FIGURE_1_GATES).ask(6)
-    assert again.best() == first[2]
     other = Search(FIGURE_1, name="plain", folder=tmp_path / "new")
     assert other.told() == {}
 
@@ -73,14 +72,12 @@ def test_a_line_that_a_kill_left_half_written(tmp_path: Path) -> None:
     assert Search(ROWS, folder=tmp_path).ask(3) == first
 
 
-def test_the_best_is_the_lowest_finite_loss() -> None:
+def test_a_trial_that_has_ended_keeps_its_loss() -> None:
     search = Search(ROWS)
-    trials = search.ask(4)
-    assert search.best() is None
+    search.ask(4)
     for number, loss in enumerate([math.nan, 0.3, 0.2, 0.2]):
         search.tell(number, loss)
-    assert search.best() == trials[2] == Trial(2, trials[2].values)
-    search.tell(3, 0.1)  # it has ended
+    search.tell(3, 0.1)
     assert search.told() == {0: math.inf, 1: 0.3, 2: 0.2, 3: 0.2}
 
 
