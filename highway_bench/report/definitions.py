@@ -38,6 +38,11 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a 95 % "
         "bootstrap interval over seeds. “>” and “<” mean that it lies beyond the ladder.",
     ),
+    (
+        "area",
+        "Area under the share of seeds that succeed against the logarithm of depth, as a share of the ladder's: 100 % "
+        "where every seed trains at every depth. Depths beyond one at which no seed trained count as failed.",
+    ),
     ("k of n [low, high]", "Successes of runs with the 95 % Wilson interval of their share."),
     (
         "learning rate",

@@ -32,6 +32,7 @@ def summary_tables(rows: pd.DataFrame) -> list[Shown]:
     trained = [
         present.made("L_max", _l_max, "largest depth that trains with every shallower one"),
         present.made("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
+        present.percent("area", "area", "under success against log depth, as a share of the ladder's"),
         present.words("verdict", "verdict"),
         present.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
         present.made("to threshold", _reached, "median time of training until the loss threshold"),

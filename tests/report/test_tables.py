@@ -180,6 +180,7 @@ def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(mak
     assert (plain["l_max"], highway["l_max"]) == (10, 20)
     assert plain["l50"] == pytest.approx(math.sqrt(10 * 20))
     assert highway["l50"] == pytest.approx(math.sqrt(20 * 50))
+    assert plain["area"] == pytest.approx(0.5 * math.log(2) / math.log(5))
     assert plain["at_depth"] == highway["at_depth"] == 20
     assert (plain["verdict"], highway["verdict"]) == ("does not train", "trains")
     assert highway["seconds_to_threshold"] == pytest.approx(0.24)
@@ -195,6 +196,15 @@ def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
     plain, residual = of(table, block="plain"), of(table, block="residual")
     assert (plain["l_max"], plain["l_max_censored"], plain["l50_censored"]) == (10, "left", "left")
     assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
+
+
+def test_the_area_under_success_is_that_of_the_whole_ladder(make: Make) -> None:
+    """A rung is not tried where the one below trained at no seed; where it is unknown, so is the area."""
+    table = summary(ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [2.0] * 5, ("highway", 10): [0.1] * 5,
+                                  ("residual", 10): [0.1] * 5, ("residual", 100): [0.1] * 5,
+                                  ("residual", 1000): [0.1] * 5}))  # fmt: skip
+    areas = {block: of(table, block=block)["area"] for block in ("plain", "residual", "highway")}
+    assert areas == {"plain": pytest.approx(0.25), "residual": 1.0, "highway": pytest.approx(math.nan, nan_ok=True)}
 
 
 def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget(make: Make) -> None:

@@ -1,13 +1,14 @@
-"""How deep a block trains: L_max by the rule and L50 by the fit, from a ladder of depths."""
+"""How deep a block trains, from a ladder of depths: L_max by the rule, L50 by the fit, the area under success."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.frontier import l50, l_max
+from highway_bench.measure.frontier import Success, area_under_success, l50, l_max
 from highway_bench.report.frame import rows_of
 from highway_bench.report.tables.trainability import FEW, NO_VERDICT
 
@@ -17,17 +18,18 @@ def frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
 
     ``l_max`` with ``l_max_censored`` (``left``: below ``l_max``, the shallowest depth; ``right``: the ladder ended),
     where a run that did not finish counts against it, also at a depth where none did; ``l50``, ``l50_low``,
-    ``l50_high`` and ``l50_censored`` from finished runs; ``provisional``; ``limited``, here ``False`` (see
-    ``summary``). All NaN where seeds are too few or no run finished.
+    ``l50_high`` and ``l50_censored`` from finished runs; ``area`` under their success over all depths of ``part``;
+    ``provisional``; ``limited``, here ``False`` (see ``summary``). All NaN where seeds are too few or no run finished.
     """
     rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
-    nothing = dict.fromkeys(("l_max", "l50", "l50_low", "l50_high"), math.nan)
+    nothing = dict.fromkeys(("l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
     empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
     if not rungs["n"].any() or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
         return empty
     cells = [{name: int(cell[name]) for name in ("depth", "k", "n", "unfinished")} for cell in rows_of(rungs)]
     rule = l_max({cell["depth"]: (cell["k"], cell["n"] + cell["unfinished"]) for cell in cells})
-    fit = l50({cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]})
+    success = {cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]}
+    fit = l50(success)
     return {
         "l_max": float(rule.shallowest if rule.value is None else rule.value),
         "l_max_censored": rule.censored or "",
@@ -35,6 +37,15 @@ def frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
         "l50_low": fit.low,
         "l50_high": fit.high,
         "l50_censored": fit.censored or "",
+        "area": _area(success, [int(depth) for depth in part["depth"].unique()]),
         "provisional": rule.provisional,
         "limited": False,
     }
+
+
+def _area(success: Success, ladder: Sequence[int]) -> float:
+    """The area under success over the whole ``ladder``, so that blocks can be compared: deeper than a rung at which no
+    seed trained, none would have. NaN where the deepest rungs are not known."""
+    deepest = max(success)
+    untried = {depth: (0, 1) for depth in ladder if depth > deepest}
+    return math.nan if untried and success[deepest][0] else area_under_success({**success, **untried})

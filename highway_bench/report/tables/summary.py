@@ -32,7 +32,7 @@ from highway_bench.report.tables.trainability import (
     trainability_table,
 )
 
-FRONTIER = ("l_max", "l_max_censored", "l50", "l50_low", "l50_high", "l50_censored", "provisional", "limited")
+FRONTIER = ("l_max", "l_max_censored", "l50", "l50_low", "l50_high", "l50_censored", "area", "provisional", "limited")
 AT_DEPTH = (
     "at_depth",
     "verdict",
