@@ -9,7 +9,7 @@ kept where there are gates, the lesion where a layer carries its input, the chan
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ from highway_bench.network import Stack
 from highway_bench.search.answers import evaluate
 from highway_bench.search.recipe import Recipe
 from highway_bench.tasks._base import Measurement, Metric, register_task
+from highway_bench.tasks._curve import Verdict
 from highway_bench.tasks._network import cell_dtype, started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 
@@ -73,22 +74,14 @@ class Gates(Trainability):
         steps = int(cell.recipe.get("steps", Recipe.steps))
         return super().estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
 
-    def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
-        network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
-        trained = list(super().measure(work, cell))
-        yield from trained
-        ended = next(one for one in trained if one.metric == "final_loss")
-        if ended.value is None:  # it diverged, and weights that are not finite have nothing to show
+    def found(self, work: TrainingWork, cell: Cell, verdict: Verdict) -> Iterator[Measurement]:
+        yield from super().found(work, cell, verdict)
+        if verdict.final is None:  # it diverged, and weights that are not finite have nothing to show
             return
-
-        def layers(metric: str, values: Mapping[int, float | None]) -> Iterator[Measurement]:
-            for layer, value in values.items():
-                finite = value if value is not None and math.isfinite(value) else None
-                yield Measurement(metric=metric, value=finite, axis="layer", index=layer, status=ended.status)
-
+        network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
         look = Look.at(network, split, kind)
         for metric, value in look.whole().items():
-            yield Measurement(metric=metric, value=value, status=ended.status)
+            yield Measurement(metric=metric, value=value)
         start = started_network(cell).to(cell_dtype(cell))  # made again: this one may have come from a checkpoint
         yield from layers("gate_bias_start", gate_biases(start))
         yield from layers("gate_bias_end", gate_biases(network))
@@ -96,6 +89,13 @@ class Gates(Trainability):
             yield from layers(metric, values)
         for metric, values in lesions(network, split, kind).items():
             yield from layers(metric, values)
+
+
+def layers(metric: str, values: Mapping[int, float | None]) -> Iterator[Measurement]:
+    """A metric's values by layer; one that is not finite is none."""
+    for layer, value in values.items():
+        finite = value if value is not None and math.isfinite(value) else None
+        yield Measurement(metric=metric, value=finite, axis="layer", index=layer)
 
 
 def _trained(cell: Cell) -> Cell:

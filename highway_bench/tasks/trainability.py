@@ -27,7 +27,7 @@ from highway_bench.search.recipe import Recipe
 from highway_bench.search.stacked import NotStackable
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
-from highway_bench.tasks._curve import curve, first_below
+from highway_bench.tasks._curve import Verdict, curve, judge
 from highway_bench.tasks._ladder import check_rung, rung_below
 from highway_bench.tasks._network import (
     budget_mismatch,
@@ -41,6 +41,7 @@ from highway_bench.tasks._recipe import recipe_from, value_of
 from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.tasks._together import at_once, most_together, shape, stacks
 
+THRESHOLD = 0.1  # of the constant predictor's loss, where the recipe does not say
 TAIL = 0.05  # share of the run whose mean loss is its final loss
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
@@ -207,44 +208,44 @@ class Trainability(Task[TrainingWork]):
 
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
         work.run()
-        losses, times = work.training.history(), work.training.times
-        target = float(cell.recipe.get("threshold", 0.1)) * work.dataset.chance_loss
-        tail = max(1, round(TAIL * work.training.recipe.steps))
-        finite = math.isfinite(losses[-1])
-        final = sum(losses[-tail:]) / len(losses[-tail:]) if finite else None
-        success = final is not None and final <= target
-        status = Status.OK if success else Status.STALLED if finite else Status.DIVERGED
-        message = None if finite else f"the loss was not finite at step {len(losses)}"
-        reached = first_below(losses, target, tail)
+        target = value_of(cell, "threshold", THRESHOLD) * work.dataset.chance_loss
+        verdict = judge(work.training.history(), target, tail=max(1, round(TAIL * work.training.recipe.steps)))
+        for one in self.found(work, cell, verdict):
+            yield replace(one, status=verdict.status, message=one.message or verdict.message)
 
-        def one(metric: str, value: float | None) -> Measurement:
-            return Measurement(metric=metric, value=value, status=status, message=message)
-
-        yield one("final_loss", final)
-        yield one("success", float(success))
-        yield one("steps_to_threshold", reached)
-        yield one("seconds_to_threshold", times[reached - 1] if reached else None)
-        yield one("step_seconds", median(after - before for before, after in zip([0.0, *times], times, strict=False)))
-        yield one("rate", work.training.recipe.rate)
-        yield replace(one("together", float(work.training.together)), message=work.why_alone or message)
-        yield replace(budget_mismatch(cell), status=status, message=message)
-        if finite:
-            kind, network = work.dataset.target_kind, work.training.network
-            train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)
-            test = evaluate(network, work.data.test, kind)
-            yield one("train_accuracy", train.accuracy)
-            yield one("test_loss", test.loss if math.isfinite(test.loss) else None)
-            yield one("test_accuracy", test.accuracy)
-        for step, loss in curve(losses):
-            yield Measurement(metric="loss", value=loss, axis="step", index=step, status=status, message=message)
+    def found(self, work: TrainingWork, cell: Cell, verdict: Verdict) -> Iterator[Measurement]:
+        """What there is to tell of a run that has ended; every measurement of it gets the verdict's status."""
+        times, reached = work.training.times, verdict.reached
+        yield Measurement(metric="final_loss", value=verdict.final)
+        yield Measurement(metric="success", value=float(verdict.status == Status.OK))
+        yield Measurement(metric="steps_to_threshold", value=reached)
+        yield Measurement(metric="seconds_to_threshold", value=times[reached - 1] if reached else None)
+        each = (after - before for before, after in zip([0.0, *times], times, strict=False))
+        yield Measurement(metric="step_seconds", value=median(each))
+        yield Measurement(metric="rate", value=work.training.recipe.rate)
+        yield Measurement(metric="together", value=float(work.training.together), message=work.why_alone)
+        yield budget_mismatch(cell)
+        if verdict.final is not None:
+            yield from answers_of(work)
+        for step, loss in curve(work.training.history()):
+            yield Measurement(metric="loss", value=loss, axis="step", index=step)
         if watches_epochs(cell):
             for metric, values in epoch_values(work.training).items():
                 for epoch, value in enumerate(values, start=1):
-                    yield Measurement(metric=metric, value=value, axis="epoch", index=epoch, status=status,
-                                      message=message)
-        if finite and cell.recipe.get("mistakes"):
-            for row, given in mistakes(work.training.network, work.data.test, int(cell.recipe["mistakes"])):
-                yield Measurement(metric="mistaken_for", value=given, axis="test item", index=row, status=status)
+                    yield Measurement(metric=metric, value=value, axis="epoch", index=epoch)
+        if verdict.final is not None and (most := value_of(cell, "mistakes", 0)):
+            for row, given in mistakes(work.training.network, work.data.test, most):
+                yield Measurement(metric="mistaken_for", value=given, axis="test item", index=row)
+
+
+def answers_of(work: TrainingWork) -> Iterator[Measurement]:
+    """What the trained network's answers are worth."""
+    kind, network = work.dataset.target_kind, work.training.network
+    train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)
+    test = evaluate(network, work.data.test, kind)
+    yield Measurement(metric="train_accuracy", value=train.accuracy)
+    yield Measurement(metric="test_loss", value=test.loss if math.isfinite(test.loss) else None)
+    yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 
 def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
