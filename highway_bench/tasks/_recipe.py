@@ -13,7 +13,7 @@ from highway_bench.search.recipe import NOT_NEGATIVE, POSITIVE, TRAINING, Recipe
 
 def listed(word: Word) -> Word:
     """Several of what ``word`` is, at least one."""
-    return Word(f"a list, each {word.says}",
+    return Word(f"a list, not empty, each {word.says}",
                 lambda value: isinstance(value, list | tuple) and len(value) > 0 and all(map(word.holds, value)))
 
 

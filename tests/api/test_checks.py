@@ -24,7 +24,7 @@ def check(task: str, recipe: dict[str, Any]) -> None:
     ({"steps": "many"}, "^a recipe's steps must be"),
     ({"rate": True}, "^a recipe's rate must be a number above 0, or tuned, not True$"),
     ({"rate": math.inf}, "^a recipe's rate must be"),
-    ({"rates": 5}, "^a recipe's rates must be a list, each a number above 0, not 5$"),
+    ({"rates": 5}, "^a recipe's rates must be a list, not empty, each a number above 0, not 5$"),
     ({"rates": [0.1, "a"]}, "^a recipe's rates must be"),
     ({"ladder": 3}, "^a recipe's ladder must be depths, seeds and, where they are tuned, rates, not 3$"),
     ({"ladder": {"depths": 4, "seeds": 2}}, "^a recipe's ladder must be"),
