@@ -137,8 +137,8 @@ def gate(
 ) -> None:
     """Fail if something regressed in recent commits, on any machine, and say what and since when.
 
-    Status 0 clean, 1 a regression or a series that failed at HEAD, 2 bad input, 3 nothing measured at HEAD, 4 asv went
-    wrong.
+    Status 0 clean, 1 a regression or a series that lost its value at HEAD, 2 bad input, 3 nothing measured at HEAD or
+    nothing before it, 4 asv went wrong.
     """
     from dataclasses import asdict
 
