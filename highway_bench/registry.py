@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -103,16 +104,12 @@ class Registry(Generic[T]):
             package = importlib.import_module(self.package)
             for module in pkgutil.iter_modules(package.__path__):
                 if not module.name.startswith("_"):
-                    importlib.import_module(f"{self.package}.{module.name}")
+                    with _importing(f"{Path(package.__path__[0], module.name)}.py"):
+                        importlib.import_module(f"{self.package}.{module.name}")
         if self.group is not None:
             for point in entry_points(group=self.group):
-                try:
+                with _importing(f"plug-in {point.value!r} ({self.kind} {point.name!r})"):
                     point.load()
-                except BadInput:
-                    raise
-                except Exception as error:
-                    raise BadInput(f"plug-in {point.value!r} ({self.kind} {point.name!r}) failed to import: "
-                                   f"{type(error).__name__}: {error}") from error
 
 
 def literal_names(folder: Path, decorator: str) -> list[str]:
@@ -128,7 +125,9 @@ def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
     """As ``literal_names``, with each call's literal keyword arguments."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("[!_]*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        with _importing(str(path)):
+            tree = ast.parse(path.read_text(encoding="utf-8"), path)
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args:
                 name = ast.literal_eval(node.args[0])
                 found[name] = {word.arg: ast.literal_eval(word.value) for word in node.keywords
@@ -138,12 +137,19 @@ def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
 
 def load_plugin(module: str) -> None:
     """Import ``module`` so that it registers its entries; raises ``BadInput`` with the reason where it cannot."""
-    try:
+    with _importing(f"plug-in {module!r}"):
         importlib.import_module(module)
+
+
+@contextmanager
+def _importing(what: str) -> Iterator[None]:
+    """An import runs a file that may be a user's, and half written: its errors as one line that names ``what``."""
+    try:
+        yield
     except BadInput:
         raise
     except Exception as error:
-        raise BadInput(f"plug-in {module!r} failed to import: {type(error).__name__}: {error}") from error
+        raise BadInput(f"{what} failed to import: {type(error).__name__}: {error}") from error
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:

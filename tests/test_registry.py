@@ -110,6 +110,21 @@ def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
     assert things.get("one") == 1
 
 
+@pytest.mark.parametrize(("source", "what"), [("raise RuntimeError('half written')\n", "RuntimeError: half written"),
+                                              ("def (\n", "SyntaxError: invalid syntax")])
+def test_a_broken_file_of_a_package_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
+                                                      what: str) -> None:
+    name = f"package_with_a_{what[:6].lower()}"
+    package = tmp_path / name
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "zbad.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BadInput, match=f"^{package}/zbad.py failed to import: {what}") as caught:
+        Registry("thing", package=name).names()
+    assert "\n" not in str(caught.value)
+
+
 class FakePoint:
     """An entry point whose loading does ``do``."""
 
