@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import present
 from highway_bench.report.frame import rows_of
@@ -82,6 +83,8 @@ class Figure1(Reproduction):
     )
 
     def cells(self, asked: Asked) -> list[Cell]:
+        if 1 in asked.depths:
+            raise BadInput("the depth counts the plain first layer, so it is 2 at least")
         scale = SCALES[asked.scale]
         recipe: dict[str, Any] = {
             "optimiser": "sgd", "steps": asked.steps or scale.steps, "threshold": 0.1, "together": scale.together,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from highway_bench.errors import BadInput
 from highway_bench.report.frame import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
 from highway_bench.reproduce._trials import best_ratio
@@ -58,6 +59,8 @@ def test_both_arms_and_every_depth_get_the_same_search() -> None:
     assert {(cell.block, cell.width) for cell in cells} == {("plain", 71), ("highway", 50)}
     assert {cell.depth for cell in cells} == {9, 19, 49, 99}
     assert len({str(cell.recipe["search"]) for cell in cells}) == 1
+    with pytest.raises(BadInput, match=r"^the depth counts the plain first layer, so it is 2 at least$"):
+        FIGURE1.cells(Asked(depths=(10, 1)))
     assert len({str(cell.recipe) for cell in FIGURE1.cells(Asked(scale="paper"))}) == 1
 
 
