@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import posixpath
+import sys
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from highway_bench.errors import BadInput, NothingMeasured
@@ -41,6 +43,14 @@ class Handler(SimpleHTTPRequestHandler):
         """Say nothing of requests."""
 
 
+class Server(ThreadingHTTPServer):
+    """A server that says nothing of a reader who has left, as a browser does whose page is closed too soon."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), (BrokenPipeError, ConnectionResetError)):
+            super().handle_error(request, client_address)
+
+
 def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
     """A server of the pages in ``reports`` on 127.0.0.1, not yet serving; port 0 takes a free one.
 
@@ -49,7 +59,7 @@ def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
     if first_page(reports) is None:
         raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
     try:
-        return ThreadingHTTPServer((HOST, port), functools.partial(Handler, directory=str(reports.resolve())))
+        return Server((HOST, port), functools.partial(Handler, directory=str(reports.resolve())))
     except (OSError, OverflowError) as error:
         raise BadInput(f"port {port} cannot be had: {error}") from error
 

@@ -186,6 +186,19 @@ def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
             urllib.request.urlopen(address(serving) + path)
 
 
+@pytest.mark.parametrize(("error", "heard"), [(BrokenPipeError, False), (ConnectionResetError, False),
+                                              (ValueError, True)])
+def test_a_reader_who_leaves_is_no_error(tmp_path: Path, capsys, error, heard) -> None:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page/index.html").touch()
+    with server(tmp_path) as one:
+        try:
+            raise error("amid a page")
+        except error:
+            one.handle_error(None, ("127.0.0.1", 1))
+    assert ("amid a page" in capsys.readouterr().err) == heard
+
+
 def test_a_page_that_is_not_there_yet_has_its_links(reports) -> None:
     folder, _ = reports
     assert history_links(folder / "smoke") == history_links(folder / "page") != {}
