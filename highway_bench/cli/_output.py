@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from highway_bench import terminal
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,16 +29,9 @@ def console() -> Console:
 def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (),
                 note: str | None = None) -> None:
     """A table on stdout; the columns named in ``right`` are numbers. Text is printed as it is, without markup."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False,
-                  caption=Text(note) if note else None, caption_justify="left")
-    for head in heads:
-        table.add_column(Text(head), justify="right" if head in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text("" if value is None else str(value)) for value in row))
-    console().print(table)
+    terminal.print_table(console(), title, heads,
+                         [["" if value is None else str(value) for value in row] for row in rows],
+                         [head in right for head in heads], note or "")
 
 
 def print_json(data: Any) -> None:

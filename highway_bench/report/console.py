@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from highway_bench import terminal
 from highway_bench.report.frame import prepared
 from highway_bench.report.present import Head, Shown
 from highway_bench.report.sections import failure_table, summary_tables
@@ -42,20 +42,9 @@ def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mappi
 
 def print_table(shown: Shown, console: Console) -> None:
     """One table. Names are printed as they are: brackets in them are no markup."""
-    table = Table(
-        title=Text(shown.title),
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        caption=Text(shown.note) if shown.note else None,
-        show_edge=False,
-        pad_edge=False,
-    )
-    for head in shown.heads:
-        table.add_column(Text(head.text), justify="right" if head.number else "left", overflow="fold")
-    for row in shown.entries:
-        table.add_row(*(Text(entry.text) for entry in row))
-    console.print(table)
+    terminal.print_table(console, shown.title, [head.text for head in shown.heads],
+                         [[entry.text for entry in row] for row in shown.entries],
+                         [head.number for head in shown.heads], shown.note)
     if shown.left_out:
         console.print(f"and {shown.left_out:,} more", highlight=False)
 
