@@ -189,9 +189,11 @@ class Store:
         elif not {"meta", "rows", "runs"} <= tables:
             raise BadInput(f"{self.path} is a database, but no highway_bench store")
         found = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        version = int(found[0]) if found and str(found[0]).isdigit() else None
+        version = int(found[0]) if found and str(found[0]).isdecimal() else None
         if version is None:
             raise BadInput(f"{self.path} does not say which schema it has; it is damaged or no highway_bench store")
+        if version < 1:
+            raise BadInput(f"{self.path} has schema {version}, which there never was; it is damaged")
         if version > SCHEMA:
             raise BadInput(f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
         columns = {name for _, name, *_ in self._db.execute('PRAGMA table_info("rows")')}

@@ -135,11 +135,23 @@ def truncated(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
+    with_schema(path, "2")
+
+
+def older_than_any(path: Path) -> None:
+    with_schema(path, "0")
+
+
+def of_no_number(path: Path) -> None:
+    with_schema(path, "²")
+
+
+def with_schema(path: Path, schema: str) -> None:
     with Store(path):
         pass
     db = sqlite3.connect(path)
     with db:
-        db.execute("UPDATE meta SET value = '2' WHERE name = 'schema'")
+        db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (schema,))
     db.close()
 
 
@@ -168,6 +180,8 @@ def test_a_file_without_tables_is_a_store_to_be(tmp_path: Path) -> None:
     (foreign, "is a database, but no highway_bench store"),
     (truncated, "malformed"),
     (newer, r"has schema 2, this version reads up to 1: update highway_bench"),
+    (older_than_any, "has schema 0, which there never was; it is damaged"),
+    (of_no_number, "does not say which schema it has"),
     (other_columns, "columns of its rows are not those of schema 1"),
 ])
 def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], message: str, read_only: bool) -> None:
