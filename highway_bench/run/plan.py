@@ -95,6 +95,8 @@ def check(selection: Selection) -> None:
             raise BadInput(f"{what} must be at least 1, not {value}")
     if any(length < 1 for length in selection.seq_lens):
         raise BadInput("a sequence's length must be at least 1")
+    if any(seed < 0 for seed in selection.seeds):
+        raise BadInput(f"a seed must be at least 0, not {min(selection.seeds)}")
     _check_known("phase", selection.phases, PHASES)
     _check_known("mode", selection.modes, MODES)
     _check_known("match", [selection.match] if selection.match else [], MATCHES)
