@@ -33,7 +33,7 @@ class UnknownName(BadInput, KeyError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = list(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 
