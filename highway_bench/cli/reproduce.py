@@ -11,6 +11,7 @@ import typer
 from highway_bench.cli._door import Interrupted
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.cli._words import AsJson
+from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:
     from highway_bench.api.reproducing import Reproduced
@@ -20,6 +21,7 @@ STORE = Path("reports/reproduce.sqlite")
 
 
 def reproduce(
+    context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="Which; without one, all are listed.")] = None,
     scale: Annotated[str | None, typer.Option(help="desk (default: a CPU, minutes) or paper (a GPU, hours), where "
                                                    "there are both.")] = None,
@@ -48,6 +50,8 @@ def reproduce(
         typer.echo("\n".join(reproducing.choices()))
         return
     if name is None:
+        if given := [f"--{word.replace('_', '-')}" for word in sorted(context.params) if is_given(context, word)]:
+            raise BadInput(f"{', '.join(given)}: of which reproduction? highway-bench reproduce lists them")
         print_table("Reproductions", ["name", "what", "source", "takes", "scales"],
                     [[one.name, one.title, one.source,
                       " ".join(f"--{'depth' if word == 'depths' else word}" for word in sorted(one.takes)),
@@ -71,6 +75,12 @@ def reproduce(
         raise Interrupted.keeping(store, fresh=fresh) from None
     print_done(done, as_json=json)
     raise typer.Exit(done.summary.exit_status)
+
+
+def is_given(context: typer.Context, word: str) -> bool:
+    """Whether a parameter is on the command line, and no default."""
+    source = context.get_parameter_source(word)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:

@@ -129,6 +129,7 @@ def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:
 
 
 @pytest.mark.parametrize(("words", "says"), [
+    (["--dry-run", "--seeds", "2"], "--dry-run, --seeds: of which reproduction?"),
     (["test-tini"], "did you mean test-tiny"),
     (["test-tiny", "--epochs", "3"], "test-tiny has no use for epochs; it takes seeds, steps"),
     (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
