@@ -43,6 +43,11 @@ def count(value: float | None) -> str:
     return NONE if value is None or math.isnan(value) else f"{round(value):,}"
 
 
+def counted(value: float, what: str) -> str:
+    """A number of things: 1 seed, 12 seeds."""
+    return f"{count(value)} {what}{'' if value == 1 else 's'}"
+
+
 def quantity(value: float | None, unit: str) -> str:
     """``value`` in its unit with the prefix that suits it: 3.21 ms, 1.02 MB, 12.3 ksample/s.
 

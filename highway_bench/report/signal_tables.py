@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
 from highway_bench.report import present
 from highway_bench.report.frame import groups, prepared, rows_of
-from highway_bench.report.number import NONE, three
+from highway_bench.report.number import NONE, counted, three
 from highway_bench.report.present import Column, Entry, Record, Shown
 from highway_bench.report.tables.propagation import (
     EXPLODES,
@@ -39,7 +38,8 @@ def start_tables(rows: pd.DataFrame) -> list[Shown]:
     for place, part in groups(own, ["family_label", "dataset", "machine_label"]):
         title = f"{contest_name(place)}: signal and gradient at the start"
         note = _shared(part) + ("" if found else f" {RULE}")
-        found.append(present.shown(f"start-{len(found) + 1}", title, part, [*_layers(), *_brief()], note=note))
+        columns = [*_layers(), *_brief(), *_differing(part)]
+        found.append(present.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
     found += [_by_gain(table), present.shown("first-steps", "First steps of training: which layers stand still",
                                              steps_table(frame), _step_columns())]
     return [shown for shown in found if shown.entries]
@@ -190,11 +190,27 @@ def _still(record: Record) -> Entry:
 
 
 def _shared(table: pd.DataFrame) -> str:
-    """What the rows of a table share."""
-    seeds, widths, dtypes = (_listed(table[name]) for name in ("n", "nominal_width", "dtype"))
-    return f"Equal {_listed(table['match'])}, plain's width {widths}, {dtypes}; medians over {seeds} seeds."
+    """What the rows of a table share; ``_differing`` has the rest."""
+    parts = [f"equal {match}" for match in _same(table["match"])]
+    parts += [f"plain's width {width:g}" for width in _same(table["nominal_width"])]
+    parts += [str(dtype) for dtype in _same(table["dtype"])]
+    seeds = "".join(f" over {counted(seeds, 'seed')}" for seeds in _same(table["n"]))
+    shared = ", ".join(parts)
+    return f"{shared[:1].upper()}{shared[1:]}; medians{seeds}." if shared else f"Medians{seeds}."
 
 
-def _listed(values: Iterable[Any]) -> str:
+def _differing(table: pd.DataFrame) -> list[Column]:
+    """Columns for what the note cannot say of all rows at once."""
+    columns = {
+        "match": present.words("match", "equal"),
+        "nominal_width": present.whole("nominal_width", "plain's width"),
+        "dtype": present.words("dtype", "dtype"),
+        "n": present.whole("n", "seeds"),
+    }
+    return [column for name, column in columns.items() if not _same(table[name])]
+
+
+def _same(values: pd.Series) -> list[Any]:
+    """The value that all rows share, or nothing."""
     found = sorted(set(values))
-    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in found)
+    return found if len(found) == 1 else []

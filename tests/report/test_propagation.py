@@ -60,9 +60,10 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert told["residual"]["backward"] == "explodes at 2 (1–3)"
     assert told["highway"] == {"depth": "10", "block": "highway", "forward": "healthy", "backward": "healthy",
                                "gradient ÷": "1.00", "mean T": "0.100", "ξ": "4.00", "log₁₀ s": "1.50",
-                               "shattering": "0.900"}
+                               "shattering": "0.900", "seeds": "5"}
     assert "a hundredth of its start" in shown.note
-    assert shown.note.startswith("Equal params, plain's width 71, float64; medians over 3, 5 seeds.")
+    assert shown.note.startswith("Equal params, plain's width 71, float64; medians. A size")
+    assert told["residual"]["seeds"] == "3"
 
 
 def test_as_many_seeds_each_way_are_mixed(make: Make) -> None:
