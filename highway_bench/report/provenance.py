@@ -16,6 +16,8 @@ ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 ELSEWHERE: Final = ("blocks", "families", "digests")
 """What a run says of itself that is no line of its own: told elsewhere on the page, or thousands of digests."""
 
+EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
+
 Runs = Mapping[str, Mapping[str, Any]]
 """What is known of every run, by its id, as the store keeps it."""
 
@@ -63,7 +65,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
             if values and column not in facts:
                 facts[column.replace("_", " ")] = ", ".join(values)
         facts |= {
-            name: _flat(value) for name, value in said.items() if value not in (None, "", {}, []) and name not in facts
+            name: _flat(value) for name, value in said.items() if value not in EMPTY and name not in facts
         }
         times = sorted(str(time) for time in part["time_utc"].dropna())
         facts |= {"results": f"{len(part):,} rows" + (f", {times[0]} to {times[-1]}" if times else "")}
@@ -74,7 +76,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
 def _flat(value: Any) -> str:
     """A value of a run's provenance in one line."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_flat(item)}" for name, item in value.items())
+        return ", ".join(f"{name} {_flat(item)}" for name, item in value.items() if item not in EMPTY)
     if isinstance(value, (list, tuple)):
         return " ".join(_flat(item) for item in value)
     return str(value)
