@@ -135,6 +135,11 @@ def shown(name: str, width: int = 34) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
+def in_lines(name: str, width: int = 28) -> str:
+    """A name of up to two lines, for the side of a picture."""
+    return textwrap.fill(shown(name, 2 * width), width, break_on_hyphens=False)
+
+
 def dodge(place: int, count: int, room: float = 0.7) -> float:
     """Where the ``place``-th of ``count`` marks stands about a category's centre."""
     return 0.0 if count < 2 else room * (place / (count - 1) - 0.5)

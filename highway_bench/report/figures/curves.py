@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from highway_bench.report.figures._base import (
     NothingToShow,
@@ -29,7 +30,7 @@ MOST = 8
 
 
 def loss_curves(rows: pd.DataFrame) -> list[Picture]:
-    """Pictures of up to eight panels: one a family and depth, a line a block and seed, each labelled as no verdict."""
+    """Pictures of up to eight panels: one a family and depth, a line a block and seed; the title says "no verdict"."""
     frame = of_task(rows, "trainability")
     short = frame[~frame["recipe"].map(gives_verdicts) & frame["trial"].isna()]
     points = short[(short["metric"] == "loss") & (short["axis"] == "step")]
@@ -74,7 +75,7 @@ def _picture(name: str, places: list[tuple[dict[str, object], pd.DataFrame]], fr
                     )
             panel.set_title(shown(f"{place['family_label']}, depth {place['depth']}", 30), loc="left")
             log_axis(panel, "y")
-            panel.text(0.04, 0.05, "no verdict", transform=panel.transAxes, fontsize=8, color="#555555", style="italic")
+            panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for panel in axes[-2:]:
             panel.set_xlabel("training step")
         figure.supylabel("training loss, nat (log)", fontsize=9)

@@ -10,13 +10,13 @@ from highway_bench.report.figures._base import (
     Picture,
     dodge,
     head,
+    in_lines,
     joined,
     legend,
     log_axis,
     mark,
     panels,
     settings,
-    shown,
 )
 from highway_bench.report.figures.places import ROWS, in_pictures, place_names
 from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
@@ -75,7 +75,7 @@ def _picture(
                         if kept
                         else f"{names[height]}, {block}: {cell['status']}"
                     )
-        axes.set_yticks(range(len(places)), [shown(text, 30) for text in names])
+        axes.set_yticks(range(len(places)), [in_lines(text) for text in names])
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(False, axis="y")
         for edge in range(1, len(places)):

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from highway_bench.report.figures._base import NothingToShow, Picture, head, joined, legend, log_axis, panels, settings
 from highway_bench.report.frame import family_order, groups, prepared
-from highway_bench.report.number import listed, three
+from highway_bench.report.number import counted, listed, three
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.propagation import HEALTHY, PLACE, profiles, propagation_table
 from highway_bench.report.tables.words import contest_name
@@ -66,14 +67,15 @@ def _picture(name: str, place: dict[str, Any], sizes: dict[str, pd.DataFrame], v
             panel.set_ylabel(label)
         _limits(axes, sizes)
         axes[1].set_xlabel("layer")
+        axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"{place['family_label']}, depth {place['depth']}: {_finding(verdicts)}"
         head(figure, title)
         legend(figure, {block: look[block] for block in blocks}, lines=True)
     seeds = sorted(set(verdicts["n"]))
-    n = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    n = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
     caption = (
         f"{contest_name(place)}, equal {place['match']}, plain's width {place['nominal_width']}, {place['dtype']}; "
-        f"before training. RMS of x_l and of dL/dx_l; medians over n = {n} seeds, bands from least to largest. Shaded: "
+        f"before training. RMS of x_l and of dL/dx_l; medians over n = {n}, bands from least to largest. Shaded: "
         "within a factor of 100 of the start, which is at the left for activations and at the right for gradients."
     )
     return Picture(name, title, f"Sizes by layer. {joined(told, 60)}", caption, figure)
