@@ -6,7 +6,7 @@ import pandas as pd
 
 from highway_bench.measure.frontier import FULL_SEEDS
 from highway_bench.report.frame import block_order, family_order, prepared
-from highway_bench.report.number import listed
+from highway_bench.report.number import counted, listed
 from highway_bench.report.tables.trainability import contests, gives_verdicts, runs, trainability_table
 from highway_bench.report.tables.words import contest_name
 from highway_bench.results.schema import FAILURES, Status
@@ -61,7 +61,12 @@ def _training(frame: pd.DataFrame) -> list[str]:
         )
     for contest, part in contests(table):
         if part["n"].max() < FULL_SEEDS:
-            lines.append(f"{contest_name(contest)}: ten seeds. Verdicts rest on {part['n'].max()} and are provisional.")
+            rest = (
+                f"Verdicts rest on {counted(part['n'].max(), 'seed')} and are provisional."
+                if part["provisional"].any()
+                else f"{counted(part['n'].max(), 'seed')} gave no verdict."
+            )
+            lines.append(f"{contest_name(contest)}: ten seeds. {rest}")
         lines.append(f"{contest_name(contest)}: depths beyond {part['depth'].max()} and steps beyond the recipe's.")
     if runs(frame)["test_loss"].isna().all():
         lines.append("Generalisation: no test loss was taken.")

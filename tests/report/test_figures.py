@@ -17,10 +17,12 @@ from highway_bench.report.figures import (
     NothingToShow,
     bytes_per_layer,
     loss_by_depth,
+    quality_against_cost,
     step_time_ratio,
     success_rate,
     svg_text,
 )
+from highway_bench.report.gaps import not_measured
 from highway_bench.report.style import KNOWN, looks
 
 Make = dict[str, Callable[..., Any]]
@@ -124,3 +126,21 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     rows = make["whole"](("plain", "highway"), 2, ("dense",))
     (picture,) = success_rate(make["frame"](rows))
     assert picture.title == "dense: not enough seeds for a verdict at any depth"
+    (picture,) = loss_by_depth(make["frame"](rows))
+    assert picture.title == "dense: final loss by depth; not enough seeds for a ranking"
+    (picture,) = quality_against_cost(make["frame"](rows))
+    assert picture.title == "dense: loss and cost at depth 50; not enough seeds for a ranking"
+    (lacking,) = [line for line in not_measured(make["frame"](rows)) if "ten seeds" in line]
+    assert lacking == "dense on mnist-5k: ten seeds. 2 seeds gave no verdict."
+
+
+def test_a_title_names_paired_ratios_only(make: Make) -> None:
+    def steps(block: str, run: str) -> list[dict[str, Any]]:
+        base = make["cell"]("throughput", block, "dense", 4, phase="forward", run_id=run)
+        return list(make["timing"](base, [2.0 if block == "highway" else 1.0] * 3))
+
+    alone = [*steps("plain", "run-2"), *steps("residual", "run-1")]
+    (picture,) = step_time_ratio(make["frame"](alone))
+    assert picture.title == "Step time over plain's, not paired: too rough to rank blocks by"
+    (picture,) = step_time_ratio(make["frame"]([*alone, *steps("highway", "run-2")]))
+    assert picture.title == "highway's step takes 2.00 times plain's"

@@ -19,9 +19,9 @@ from highway_bench.report.figures._base import (
     settings,
 )
 from highway_bench.report.frame import prepared
-from highway_bench.report.number import three
+from highway_bench.report.number import counted, three
 from highway_bench.report.style import Look, looks
-from highway_bench.report.tables.trainability import contests, trainability_table
+from highway_bench.report.tables.trainability import PROVISIONAL, contests, trainability_table
 from highway_bench.report.tables.words import contest_text
 
 
@@ -89,9 +89,9 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
             lines=True,
         )
     counts = sorted(set(part["n"]))
-    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    n = counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
     caption = (
-        f"{contest_text(contest)}. Geometric means over n = {n} seeds, bars 95 % t intervals of log10; where a "
+        f"{contest_text(contest)}. Geometric means over n = {n}, bars 95 % t intervals of log10; where a "
         "seed diverged the median, without interval."
     )
     return Picture(name, title, f"Final loss by depth. {joined(told, 60)}", caption, figure)
@@ -101,6 +101,8 @@ def _finding(part: pd.DataFrame) -> str:
     deepest = int(part["depth"].max())
     here = part[part["depth"] == deepest].sort_values("final_loss", kind="stable")
     best, last = here.iloc[0], here.iloc[-1]
+    if (here["n"] < PROVISIONAL).any():
+        return "final loss by depth; not enough seeds for a ranking"
     if not np.isfinite(best["final_loss"]):
         return f"at depth {deepest:,} no block keeps a finite loss"
     first = f"at depth {deepest:,} {best['block']} ends at a loss of {three(best['final_loss'])}"

@@ -22,7 +22,7 @@ from highway_bench.report.frame import CONTEST, block_order, groups, prepared, r
 from highway_bench.report.number import quantity, three
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.summary import summary
-from highway_bench.report.tables.trainability import gives_verdicts
+from highway_bench.report.tables.trainability import FEW, gives_verdicts
 from highway_bench.report.tables.words import contest_text, size_text
 
 
@@ -107,6 +107,8 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
 
 
 def _finding(part: pd.DataFrame, depth: int) -> str:
+    if part["verdict"].eq(FEW).any():
+        return f"loss and cost at depth {depth:,}; not enough seeds for a ranking"
     best = part.sort_values("final_loss", kind="stable").iloc[0]
     fastest = part.sort_values("training_seconds", kind="stable").iloc[0]
     first = f"at depth {depth:,} {best['block']} has the lowest loss, {three(best['final_loss'])}"

@@ -10,13 +10,13 @@ from highway_bench.report.figures._base import (
     Picture,
     dodge,
     head,
+    in_lines,
     joined,
     legend,
     log_axis,
     mark,
     panels,
     settings,
-    shown,
 )
 from highway_bench.report.figures.places import ROWS, in_pictures, place_names
 from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
@@ -93,7 +93,7 @@ def _picture(
                         f"{between(cell['ratio_low'], cell['ratio_high'])}".strip()
                     )
         axes.axvline(1.0, color="black", linewidth=1.0)
-        axes.set_yticks(range(len(places)), [shown(text, 30) for text in names])
+        axes.set_yticks(range(len(places)), [in_lines(text) for text in names])
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(False, axis="y")
         for edge in range(1, len(places)):
@@ -118,7 +118,11 @@ def _picture(
 
 
 def _finding(ratios: pd.DataFrame) -> str:
-    """The cheapest and the dearest block by geometric mean over what is drawn."""
+    """The cheapest and the dearest block by geometric mean over the paired ratios: the others have no interval, and may
+    be of another hour."""
+    if not ratios["paired"].any():
+        return "Step time over plain's, not paired: too rough to rank blocks by"
+    ratios = ratios[ratios["paired"]]
     logs = ratios.assign(log=np.log(ratios["ratio"])).groupby("block")["log"]
     means = np.exp(logs.mean()).sort_values(kind="stable")
     count = int(logs.size().max())
