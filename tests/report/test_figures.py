@@ -112,6 +112,18 @@ def test_many_families_go_into_several_pictures(make: Make) -> None:
         "step-time-1", "step-time-2", "step-time-3"]  # fmt: skip
 
 
+def test_a_place_s_name_is_written_in_full(make: Make) -> None:
+    rows = []
+    for batch, width in itertools.product((16, 64), (64, 128)):
+        for block in ("plain", "highway"):
+            base = make["cell"]("throughput", block, "attention", 4, phase="forward", batch_size=batch,
+                                nominal_width=width, seq_len=8)
+            rows += make["timing"](base, [1.0, 1.1, 1.0])
+    (picture,) = step_time_ratio(make["frame"](rows))
+    label = picture.figure.axes[0].get_yticklabels()[0].get_text()
+    assert label.split("\n") == ["attention, width\xa064,", "batch\xa016"]
+
+
 def test_every_block_has_a_look_of_its_own_that_does_not_depend_on_the_others() -> None:
     others = [f"my-gate-{number}" for number in range(40)]
     every = looks([*KNOWN, *others])

@@ -75,7 +75,7 @@ def _picture(
                         if kept
                         else f"{names[height]}, {block}: {cell['status']}"
                     )
-        axes.set_yticks(range(len(places)), [in_lines(text) for text in names])
+        axes.set_yticks(range(len(places)), [in_lines(text) for text in names], linespacing=1.0)
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(False, axis="y")
         for edge in range(1, len(places)):

@@ -93,7 +93,7 @@ def _picture(
                         f"{between(cell['ratio_low'], cell['ratio_high'])}".strip()
                     )
         axes.axvline(1.0, color="black", linewidth=1.0)
-        axes.set_yticks(range(len(places)), [in_lines(text) for text in names])
+        axes.set_yticks(range(len(places)), [in_lines(text) for text in names], linespacing=1.0)
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(False, axis="y")
         for edge in range(1, len(places)):
