@@ -100,6 +100,13 @@ class Registry(Generic[T]):
         if self._loaded:
             return
         self._loaded = True  # before the imports: what they register may look names up
+        try:
+            self._import()
+        except BaseException:
+            self._loaded = False  # the next look-up meets the same error, and no part of the names
+            raise
+
+    def _import(self) -> None:
         if self.package is not None:
             package = importlib.import_module(self.package)
             for module in pkgutil.iter_modules(package.__path__):

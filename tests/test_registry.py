@@ -120,9 +120,11 @@ def test_a_broken_file_of_a_package_is_one_clear_line(tmp_path: Path, monkeypatc
     (package / "__init__.py").touch()
     (package / "zbad.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(BadInput, match=f"^{package}/zbad.py failed to import: {what}") as caught:
-        Registry("thing", package=name).names()
-    assert "\n" not in str(caught.value)
+    things: Registry[int] = Registry("thing", package=name)
+    for _ in range(2):  # a notebook may ask again
+        with pytest.raises(BadInput, match=f"^{package}/zbad.py failed to import: {what}") as caught:
+            things.names()
+        assert "\n" not in str(caught.value)
 
 
 class FakePoint:
