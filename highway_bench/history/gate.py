@@ -2,7 +2,8 @@
 
 asv's own step detection proposes, over the whole line; a look at the newest points proposes what asv cannot see yet,
 since a step of one commit may be a spike. Every proposal must exceed the series' own noise, and where this machine and
-this checkout measured it, must be there again when it is measured anew. Bytes are exact. A gate that measured nothing
+this checkout measured it, must be there again when it is measured anew; a time also beside the last good commit's, for
+a machine may be slower in one hour than in another. Bytes are exact. A gate that measured nothing
 never passes, nor does a series that fails at HEAD.
 """
 
@@ -18,11 +19,12 @@ from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.compare import LEAST_PAIRS, Cell, compare
 from highway_bench.history.files import BENCHMARKS, Point, Result, read_json, read_results
 from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
-from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine, measure_here
-from highway_bench.history.noise import is_exact, is_loss, known_noise, tolerated
+from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, AsvFailed, Machine, measure_here
+from highway_bench.history.noise import is_exact, is_loss, is_time, known_noise, tolerated
 from highway_bench.history.publish import publish
 
 WINDOW = 10  # measured commits of a machine that count as recent
@@ -45,7 +47,14 @@ class Regression:
     good: str
     unit: str = ""
     again: float | None = None  # the value of a re-run
+    beside: float | None = None  # HEAD's step over that of the commit ``good``, timed in turn
     remark: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether what was measured anew exceeds the limit as well, as far as something was."""
+        values = (self.again, None if self.beside is None else self.beside * self.before)
+        return all(value is None or value > self.before + self.tolerated for value in values)
 
     @property
     def change(self) -> str:
@@ -119,8 +128,7 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
         raise NothingMeasured("no series has a recent point and one before it, so that nothing was judged: "
                               "run nox -s history -- HEAD~10..HEAD")
     for found in _confirmed(layout, proposed, here, verdict):
-        (verdict.regressions if found.again is None or found.again > found.before + found.tolerated
-         else verdict.dismissed).append(found)
+        (verdict.regressions if found.holds else verdict.dismissed).append(found)
     verdict.regressions.sort(key=lambda one: (one.machine, one.series))
     return verdict
 
@@ -273,20 +281,41 @@ def _confirmed(layout: Layout, proposed: list[Regression], here: Machine | None,
     try:  # a full run: the cells are few, and a quick one leaves the deep ones out
         measured = measure_here(layout, here, quick=False, out=folder,
                                 series=[f"^{re.escape(one.series)}$" for one in mine],
-                                only=sorted({cell_of(one.series) for one in mine}))
+                                only=sorted({"|".join(map(str, cell_of(one.series))) for one in mine}))
     except NothingMeasured:
         points: dict[str, Point] = {}
     else:
         points = {series: point for result in measured.results.values() for series, point in result.points.items()}
     verdict.lines.append(f"{len(mine)} measured again")
-    return others + [replace(one, again=points[one.series].value, remark=f"again {points[one.series].value:.4g}")
-                     if one.series in points else replace(one, remark="a re-run gave no value") for one in mine]
+    anew = [replace(one, again=points[one.series].value, remark=f"again {points[one.series].value:.4g}")
+            if one.series in points else replace(one, remark="a re-run gave no value") for one in mine]
+    timed = [one for one in anew if one.again is not None and one.holds and is_time(one.series)]
+    done = others + [one for one in anew if one not in timed]
+    for good in dict.fromkeys(one.good for one in timed):
+        done += _beside(layout, here, good, [one for one in timed if one.good == good])
+    return done
 
 
-def cell_of(series: str) -> str:
-    """``block|family|depth`` of a series: where its benchmark's parameters leave one out, what the benches take."""
+def _beside(layout: Layout, here: Machine, good: str, timed: Sequence[Regression]) -> list[Regression]:
+    """``timed`` with HEAD's step over that of their last ``good`` commit, both taken now and in turn."""
+    cells = dict.fromkeys(cell_of(one.series) for one in timed)
+    try:
+        compared = compare(layout, good, "HEAD", list(cells), pairs=LEAST_PAIRS, device=here.device)
+    except (BadInput, NothingMeasured, AsvFailed) as reason:
+        return [replace(one, remark=f"{one.remark}; not beside {good[:8]}: {reason}") for one in timed]
+    ratios = {one.cell: one.ratio.value for one in compared}
+    found = []
+    for one in timed:
+        ratio = ratios.get(cell_of(one.series))
+        remark = f"{good[:8]} lacks it" if ratio is None else f"{ratio:.3g} times {good[:8]} beside it"
+        found.append(replace(one, beside=ratio, remark=f"{one.remark}; {remark}"))
+    return found
+
+
+def cell_of(series: str) -> Cell:
+    """Block, family and depth of a series: where its benchmark's parameters leave one out, what the benches take."""
     name, _, rest = series.partition("(")
-    values = [value.strip().strip("'") for value in rest.rstrip(")").split(",")]
+    block, *others = [value.strip().strip("'") for value in rest.rstrip(")").split(",")]
     if ".Families." in name:
-        return f"{values[0]}|{values[1]}|4"
-    return f"{values[0]}|dense|{values[1] if len(values) > 1 else 10}"
+        return block, others[0], 4
+    return block, "dense", int(others[0]) if others else 10

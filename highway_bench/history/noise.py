@@ -48,6 +48,11 @@ def is_loss(series: str) -> bool:
     return series.partition("(")[0].endswith(LOSS)
 
 
+def is_time(series: str) -> bool:
+    """Whether a series is a step's time, in seconds or over the roofline's."""
+    return series.partition("(")[0].endswith((".time_step", ".track_slowdown"))
+
+
 def tolerated(series: str, before: Sequence[Point], repeated: float | None = None) -> float:
     """By how much a new point may lie above the level of ``before`` (oldest first) without being a regression.
 

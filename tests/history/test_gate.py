@@ -13,6 +13,7 @@ import pytest
 
 import highway_bench.history.gate as gating
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.compare import Compared
 from highway_bench.history.files import Point, Result
 from highway_bench.history.gate import cell_of, gate, lines_of, newest_steps, rise, step_up
 from highway_bench.history.measure import Measured
@@ -58,6 +59,7 @@ def test_a_rerun_confirms_what_is_still_there(planted) -> None:
     slower = [one for one in found.regressions if ".Depths.time_step('highway', 10)" in one.series]
     assert [one.commit for one in slower] == [planted.commits[SLOWER]]
     assert slower[0].again > 1.3 * slower[0].before
+    assert slower[0].beside > 1.3
     assert not found.dismissed
 
 
@@ -130,9 +132,12 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
     assert (lost.series, lost.reason[:8]) == ("blocks.Depths.time_step('highway', 10)", "n/a, and")
 
 
-@pytest.mark.parametrize(("again", "found", "dismissed"), [(None, 1, 0), (2e-2, 0, 1), (6e-2, 1, 0)])
-def test_a_rerun_decides_and_one_without_a_value_does_not(planted, monkeypatch: pytest.MonkeyPatch, again: float | None,
-                                                         found: int, dismissed: int) -> None:
+@pytest.mark.parametrize(("again", "ratio", "found"), [
+    (None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)])
+def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
+        planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, found: int) -> None:
+    """A machine that is slower in this hour is slower with the good commit, too. What gives no value decides nothing.
+    """
     one = gating.Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
 
     def measure(layout, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
@@ -144,11 +149,18 @@ def test_a_rerun_decides_and_one_without_a_value_does_not(planted, monkeypatch: 
         data = {"result_columns": ["result", "params", "version"], "results": {"blocks.Depths.time_step": row}}
         return Measured(machine.name, {"c": Result(Path(), "c", data)})
 
+    def compare(layout, first: str, second: str, cells: list, **_) -> list[Compared]:
+        assert (first, second, cells) == ("a", "HEAD", [("highway", "dense", 50)])
+        if ratio is None:
+            raise NothingMeasured("no cell that both have")
+        return [Compared(cells[0], ratios=[ratio] * 6)]
+
+    monkeypatch.setattr(gating, "compare", compare)
     monkeypatch.setattr(gating, "measure_here", measure)
     monkeypatch.setattr(gating, "asv_steps", lambda *_: [])
     monkeypatch.setattr(gating, "newest_steps", lambda *_: [one])
     verdict = gate(planted.layout, planted.machine)
-    assert (len(verdict.regressions), len(verdict.dismissed)) == (found, dismissed)
+    assert (len(verdict.regressions), len(verdict.dismissed)) == (found, 1 - found)
 
 
 def test_uncommitted_changes_are_not_judged(throwaway) -> None:
@@ -237,6 +249,6 @@ def test_seeds_that_fall_apart_do_not_hide_each_other(failed: int) -> None:
 def test_a_series_names_its_cell() -> None:
     """As the benchmarks' own constants say: a re-run measures these cells alone."""
     constants = dict(re.findall(r"^(FAMILY_DEPTH|OTHER_DEPTH) = (\d+)$", BENCHES.read_text(), re.MULTILINE))
-    assert cell_of("blocks.Families.time_step('plain', 'conv')") == f"plain|conv|{constants['FAMILY_DEPTH']}"
-    assert cell_of("blocks.Depths.time_step('plain', 50)") == "plain|dense|50"
-    assert cell_of("blocks.Others.time_step('mine')") == f"mine|dense|{constants['OTHER_DEPTH']}"
+    assert cell_of("blocks.Families.time_step('plain', 'conv')") == ("plain", "conv", int(constants["FAMILY_DEPTH"]))
+    assert cell_of("blocks.Depths.time_step('plain', 50)") == ("plain", "dense", 50)
+    assert cell_of("blocks.Others.time_step('mine')") == ("mine", "dense", int(constants["OTHER_DEPTH"]))
