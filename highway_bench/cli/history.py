@@ -176,10 +176,13 @@ def show(verdict: Verdict) -> None:
     if verdict.lost:
         print_table("Without a value at HEAD", ["series", "machine", "reason"],
                     [[one.series, one.machine, one.reason] for one in verdict.lost])
-    print_table("What would be flagged of a next point", ["benchmark", "machine", "series", "least", "median", "most"],
-                [[one.benchmark, one.machine, one.series,
-                  *(rise_of(one.benchmark, share) for share in (one.least, one.median, one.most))]
-                 for one in verdict.limits], note="least, median and most are of the series: each has its own noise")
+    if verdict.limits:
+        print_table("What would be flagged of a next point",
+                    ["benchmark", "machine", "series", "least", "median", "most"],
+                    [[one.benchmark, one.machine, one.series,
+                      *(rise_of(one.benchmark, share) for share in (one.least, one.median, one.most))]
+                     for one in verdict.limits],
+                    note="least, median and most are of the series: each has its own noise")
     if not verdict.regressions and not verdict.lost:
         typer.echo(f"no regression in {verdict.series:,} series of {', '.join(verdict.machines)}")
 

@@ -46,7 +46,7 @@ def _filled(row: Row, other: Row, over_failures: bool) -> Row:
     axes, others = row.get("params") or [], other.get("params") or []
     if row.get("version") != other.get("version") or len(axes) != len(others):
         return row
-    columns = [column for column in row | other if is_by_place(column)]
+    columns = ["result", *(column for column in row | other if is_by_place(column) and column != "result")]
     mine, theirs = by_place(row, columns), by_place(other, columns)
     taken = {place: cell for place, cell in theirs.items()
              if _has_value(cell) and _is_empty(mine.get(place), over_failures)}

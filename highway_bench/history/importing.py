@@ -80,9 +80,9 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
             if known not in on_line:
                 imported.lines.append(f"{name} is not on HEAD's first-parent line: the pages leave it out")
     for target, (source, data) in ready.items():
-        write_json(target, data)
         if not (target.parent / MACHINE).exists():
             copy_file(source / MACHINE, target.parent / MACHINE)
+        write_json(target, data)
         imported.written.append(target)
         working = layout.results / target.relative_to(layout.recorded)
         if working.is_file():

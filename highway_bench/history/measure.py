@@ -125,7 +125,12 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
     before = _contents(measured.folder / machine.name, [full])
     _asv_run(layout, machine, words, quick, changes, environment)
     if with_git and not measured.dirty and (git.is_dirty(layout.root) or git.commit_of(layout.root, "HEAD") != full):
-        measured.lines.append(f"this checkout was changed while {full[:8]} was measured")
+        changed = f"this checkout was changed while {full[:8]} was measured"
+        if out is not None:  # these values were asked for as HEAD's
+            for path in _contents(out / machine.name, [full]):
+                _restore(path, before)
+            raise BadInput(f"{changed}, so that its values are of no commit: measure it once more")
+        measured.lines.append(changed)
         measured.dirty, measured.folder = True, _moved(measured.folder, layout.uncommitted, machine, full, before)
     return _collect(measured, [full], [full], before)
 
@@ -145,7 +150,7 @@ def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = 
     measured.lines += merge_recorded(layout)
     check_clash(dict(machine.entry), layout.recorded, layout.results)
     known = {} if again else {commit for commit, result in _by_commit(layout.results / machine.name).items()
-                              if quick or FULL_ONLY in result.data["results"]}
+                              if result.points and (quick or FULL_ONLY in result.data["results"])}
     wanted = [commit for commit in commits if commit not in known]
     if len(wanted) < len(commits):
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")

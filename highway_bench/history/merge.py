@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from highway_bench.history.combine import combined
@@ -102,6 +103,9 @@ def _withdraw(layout: Layout) -> list[str]:
     for name in gone:
         source, target = layout.results / name, layout.withdrawn / name
         target.parent.mkdir(parents=True, exist_ok=True)
+        number = itertools.count(1)
+        while target.exists():  # taken back once before
+            target = (layout.withdrawn / name).with_suffix(f".{next(number)}.json")
         source.replace(target)
         if not result_paths(source.parent):
             (source.parent / MACHINE).unlink(missing_ok=True)

@@ -36,6 +36,7 @@ from highway_bench.errors import BadInput
 Meter = Literal["tracker", "profiler", "allocator"]
 Held = nn.Module | Optimizer | Tensor
 
+
 @dataclass(frozen=True, kw_only=True)
 class MemoryReport:
     """Bytes of one step of training, or of a forward pass alone.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +32,7 @@ class Word:
 def number(says: str, holds: Callable[[float], bool]) -> Word:
     """A finite number of which ``holds`` is true; no truth value, which Python takes for one."""
     return Word(f"a number {says}", lambda value: isinstance(value, int | float) and not isinstance(value, bool)
-                and math.isfinite(value) and holds(value))
+                and abs(value) <= sys.float_info.max and holds(value))
 
 
 def whole(least: int) -> Word:

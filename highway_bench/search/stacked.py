@@ -7,7 +7,7 @@ does beside its parameters is refused: it would be done once for all, or be lost
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -78,7 +78,7 @@ def why_not_stacked(network: nn.Module) -> str | None:
             return "the network draws random numbers"
         if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
             return "the network draws random numbers"
-        for name, value in vars(module).items():
+        for name, value in attributes(module):
             if isinstance(value, Tensor):
                 return f"the tensor {type(module).__name__}.{name} is not registered"
     for what, named in (("parameters", network.named_parameters), ("buffers", network.named_buffers)):
@@ -98,16 +98,35 @@ def what_changes(network: nn.Module, of: Call, inputs: Sequence[Tensor]) -> str 
     with torch.no_grad(), torch.random.fork_rng(devices={part.device for part in inputs if part.is_cuda}):
         of(trial, *inputs)
     after = dict(trial.named_buffers())
-    if after.keys() != buffers.keys() or any(after[name] is not buffer or not torch.equal(buffer, values[name])
-                                             for name, buffer in buffers.items()):
+    if after.keys() != buffers.keys() or any(
+            after[name] is not buffer or not torch.allclose(buffer, values[name], rtol=0, atol=0, equal_nan=True)
+            for name, buffer in buffers.items()):
         return "the network changes its buffers"
     return None if numbers_in(trial) == counted else "the network's modules change their numbers"
 
 
 def numbers_in(network: nn.Module) -> dict[tuple[str, str], float]:
     """The plain numbers that modules hold as attributes: a scale, or how often they were called."""
-    return {(place, name): value for place, module in network.named_modules() for name, value in vars(module).items()
+    return {(place, name): value for place, module in network.named_modules() for name, value in attributes(module)
             if isinstance(value, int | float)}
+
+
+def attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    """What a module holds beside its parameters, buffers and modules, also in lists and mappings, each by its name."""
+    for name, value in vars(module).items():
+        if name not in ("_parameters", "_buffers", "_modules"):
+            yield from leaves(name, value)
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """``value``, or what is in it where it is a list, a tuple or a mapping."""
+    if isinstance(value, list | tuple):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping):
+        yield name, value
+        return
+    for key, part in value.items():
+        yield from leaves(f"{name}[{key!r}]", part)
 
 
 def common_buffers(stacked: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, int | None]]:

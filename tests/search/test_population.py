@@ -203,6 +203,14 @@ def test_what_is_not_stacked(network: nn.Module, says: str) -> None:
 def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
     with pytest.raises(NotStackable, match=r"^the networks' modules hold other numbers$"):
         Population([plainly(nn.LayerNorm(3, eps=eps)) for eps in (1e-5, 1e-3)])
+    networks = [nn.Linear(3, 3) for _ in range(2)]
+    for place, network in enumerate(networks):
+        network.scales = {"each": [1.0, float(place)]}
+    with pytest.raises(NotStackable, match=r"^the networks' modules hold other numbers$"):
+        Population([plainly(network) for network in networks])
+    networks[0].scales = {"each": [torch.ones(3)]}
+    with pytest.raises(NotStackable, match=r"^the tensor Linear\.scales\['each'\]\[0\] is not registered$"):
+        Population([plainly(networks[0])])
 
 
 def test_what_lies_still_beside_parameters_is_stacked() -> None:
