@@ -39,6 +39,7 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
         self._places: dict[str, str] = {}
         self._loaded = False
+        self._broken: BadInput | None = None
 
     def register(self, name: str, entry: T, *, place: str) -> None:
         """Add ``entry``; ``place`` says where it is defined. Raises ``BadInput`` on a bad or a duplicate name."""
@@ -97,13 +98,15 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def _load(self) -> None:
+        if self._broken is not None:  # a part of the names is no answer, and another import would meet that part
+            raise self._broken
         if self._loaded:
             return
         self._loaded = True  # before the imports: what they register may look names up
         try:
             self._import()
-        except BaseException:
-            self._loaded = False  # the next look-up meets the same error, and no part of the names
+        except BadInput as error:
+            self._broken = error
             raise
 
     def _import(self) -> None:
