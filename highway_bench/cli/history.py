@@ -13,8 +13,9 @@ from highway_bench.cli._words import AsJson
 from highway_bench.errors import HighwayBenchError, UnknownName
 
 if TYPE_CHECKING:
-    from highway_bench.history.gate import Regression, Verdict
+    from highway_bench.history.gate import Verdict
     from highway_bench.history.measure import Measured
+    from highway_bench.history.steps import Regression
 
 Root = Annotated[Path, typer.Option(help="The checkout.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]

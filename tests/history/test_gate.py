@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
+import highway_bench.history.confirm as confirming
 import highway_bench.history.gate as gating
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
+from highway_bench.history.confirm import cell_of
 from highway_bench.history.files import Point, Result
-from highway_bench.history.gate import cell_of, gate, lines_of, newest_steps, rise, step_up
+from highway_bench.history.gate import gate
 from highway_bench.history.measure import Measured
 from highway_bench.history.noise import tolerated
+from highway_bench.history.steps import Regression, lines_of, newest_steps, rise, step_up
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches/history/blocks.py"
 TIMED = r"Depths\.time_step\(.*, 10\)"
@@ -138,7 +141,7 @@ def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
         planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, found: int) -> None:
     """A machine that is slower in this hour is slower with the good commit, too. What gives no value decides nothing.
     """
-    one = gating.Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
+    one = Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
 
     def measure(layout, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
         assert (quick, only) == (False, ["highway|dense|50"])
@@ -155,8 +158,8 @@ def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
             raise NothingMeasured("no cell that both have")
         return [Compared(cells[0], ratios=[ratio] * 6)]
 
-    monkeypatch.setattr(gating, "compare", compare)
-    monkeypatch.setattr(gating, "measure_here", measure)
+    monkeypatch.setattr(confirming, "compare", compare)
+    monkeypatch.setattr(confirming, "measure_here", measure)
     monkeypatch.setattr(gating, "asv_steps", lambda *_: [])
     monkeypatch.setattr(gating, "newest_steps", lambda *_: [one])
     verdict = gate(planted.layout, planted.machine)
