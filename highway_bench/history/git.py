@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from highway_bench.errors import BadInput
+from highway_bench.history.layout import CONFIGURATION
 
 # Neither changes what is measured: the history's own outputs, and text.
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
@@ -38,7 +39,7 @@ def has_git(root: Path) -> bool:
     """Whether ``root`` is a checkout with a commit; a copy that lies in some other project's checkout is none."""
     try:
         git(root, "rev-parse", "HEAD")
-        git(root, "ls-files", "--error-unmatch", "asv.conf.json")
+        git(root, "ls-files", "--error-unmatch", CONFIGURATION)
     except BadInput:
         return False
     return True

@@ -19,7 +19,7 @@ from highway_bench.history import git
 from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
 from highway_bench.history.importing import HASH, NO_COMMIT
-from highway_bench.history.layout import Layout
+from highway_bench.history.layout import CONFIGURATION, Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash, entry, write_entry
 from highway_bench.history.merge import merge_recorded
@@ -31,7 +31,7 @@ SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 QUICK_SERIES = (r"^(?!.*\.(Families|Others)\.time_step)"
                 r"(?!.*\.Depths\.(time_step|track_(peak|saved)_bytes)\(.*, 100\))"
                 r"(?!.*\.Depths\.track_(log_loss|steps_to_threshold)\(.*, (50|100)\))")
-GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", "asv.conf.json")
+GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", CONFIGURATION)
 FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
 WHO = """
 import json, sys, torch
