@@ -1,14 +1,19 @@
 """Roofline: the least time that this device could need, from what it is measured to do.
 
-No kernel multiplies matrices faster than the best large square product, and none moves data faster than the best
-copy of a buffer that no cache holds. So work of F FLOP that must move B bytes takes at least
-max(F / matmul_rate, B / copy_bandwidth) seconds. Both rates are measured here, in this process, with its threads:
-never looked up. (Data that stay in a cache can move faster than the copy; a share above 1 then says so.)
+The best rate of large products and convolutions bounds how fast a device computes, and the best copy of a buffer that
+no cache holds bounds how fast it moves data. So work of F FLOP that must move B bytes takes at least
+max(F / max(matmul_rate, conv_rate), B / copy_rate) seconds. All rates are measured here, in this process, with its
+threads: never looked up.
+
+A rate is the best of many calls, so that other processes can only hide it, not raise it. Several CPU threads wait for
+each other at every call, up to a tenth of a second where other processes are busy; so one thread's rates are measured
+as well, and the faster count. Data that stay in a cache can move faster than the copy, and a convolution by Winograd's
+algorithm takes fewer FLOP than are counted: a step can be faster than its floor.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -16,11 +21,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.clock import Clock, Step, first_step, synchronise
+from highway_bench.measure.clock import Clock, Step, synchronise
 
-SECONDS = 0.12  # aimed at for each of the two rates
+SECONDS = 0.15  # of timed calls a size
+PLATEAU = 1.05  # a size that is less than this much faster than the best before it ends the search
+LEAST_SIDE = {"cpu": 1024, "cuda": 4096}  # no search ends before the FLOP of a square product of this side
+SMALLEST = 256  # side of the first square product
+LARGEST = {"cpu": 2048, "cuda": 16384}  # and of the last: next to busy processes larger ones are always a bit faster
+CHANNELS, IMAGES, PIXELS = 32, 16, 16  # of the smallest convolution: channels in and out, images, pixels a side
+KERNEL = 3
+WARM_UP = 0.5  # seconds of untimed products on a GPU, whose clock is slow when it was idle
+CALLS = {"cpu": 1, "cuda": 8}  # calls a synchronisation, which takes a GPU some 10 µs
+PARTS = {"cpu": 16, "cuda": 1}  # of the copied buffer, a call each: short calls are seldom interrupted
 _MIB = 2**20
 
 
@@ -28,33 +43,34 @@ _MIB = 2**20
 class Roofline:
     """A device's measured rates.
 
-    ``matmul_rate`` in FLOP/s (a multiply-add is two), ``copy_bandwidth`` in B/s with the bytes read and the bytes
-    written both counted.
+    ``matmul_rate`` and ``conv_rate`` in FLOP/s (a multiply-add is two), ``copy_rate`` in B/s with the bytes read and
+    the bytes written both counted.
     """
 
     device: str
     dtype: str
     threads: int
     matmul_rate: float
-    copy_bandwidth: float
+    conv_rate: float
+    copy_rate: float
 
     def floor(self, flops: float, bytes_moved: float = 0.0) -> float:
         """Least seconds for ``flops`` FLOP that move ``bytes_moved`` B to or from memory."""
         if not (flops >= 0 and bytes_moved >= 0):
             raise BadInput(f"a floor needs FLOP ≥ 0 and bytes ≥ 0, not {flops} and {bytes_moved}")
-        return max(flops / self.matmul_rate, bytes_moved / self.copy_bandwidth)
+        return max(flops / max(self.matmul_rate, self.conv_rate), bytes_moved / self.copy_rate)
 
     def __str__(self) -> str:
-        return (f"{self.matmul_rate / 1e9:.3g} GFLOP/s, {self.copy_bandwidth / 1e9:.3g} GB/s "
-                f"({self.device}, {self.dtype}, threads {self.threads})")
+        return (f"products {self.matmul_rate / 1e9:.3g} GFLOP/s, convolutions {self.conv_rate / 1e9:.3g} GFLOP/s, "
+                f"copies {self.copy_rate / 1e9:.3g} GB/s ({self.device}, {self.dtype}, threads {self.threads})")
 
 
 def measure_roofline(device: str | torch.device = "cpu", dtype: str | torch.dtype = "float32",
                      threads: int | None = None) -> Roofline:
-    """The roofline of ``device`` for matrices of ``dtype``, with ``threads`` threads (as torch is set, by default).
+    """The roofline of ``device`` in ``dtype``, with ``threads`` threads (as torch is set, by default).
 
-    Measured once a process for each combination, in about a quarter of a second, and kept. Raises ``BadInput`` where
-    the dtype is not a floating one.
+    Measured once a process for each combination, in a few seconds, and kept. Raises ``BadInput`` where the dtype
+    is not a floating one.
     """
     kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not (isinstance(kind, torch.dtype) and kind.is_floating_point):
@@ -67,50 +83,101 @@ def measure_roofline(device: str | torch.device = "cpu", dtype: str | torch.dtyp
     key = (str(place), kind, count, torch.get_float32_matmul_precision())
     if key not in _measured:
         with _threads(count), torch.inference_mode():
-            _measured[key] = Roofline(str(place), str(kind).removeprefix("torch."), count,
-                                      matmul_rate(place, kind, SECONDS), copy_bandwidth(place, SECONDS))
+            rates = matmul_rate(place, kind), conv_rate(place, kind), copy_rate(place)
+        if place.type == "cpu" and count > 1:
+            one = measure_roofline(place, kind, 1)
+            rates = max(rates[0], one.matmul_rate), max(rates[1], one.conv_rate), max(rates[2], one.copy_rate)
+        _measured[key] = Roofline(str(place), str(kind).removeprefix("torch."), count, *rates)
     return _measured[key]
 
 
-def matmul_rate(device: torch.device, dtype: torch.dtype, seconds: float, clock: Clock = time.perf_counter) -> float:
-    """Best FLOP/s over square products of sides 128, 256, 512, …, as far as about ``seconds`` allow."""
-    best, side, left = 0.0, 128, seconds
-    while True:
-        a = torch.randn(side, side, device=device).to(dtype)
-        b = torch.randn(side, side, device=device).to(dtype)
-        out = torch.empty_like(a)
-        times = _timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), device, clock)  # type: ignore[misc]
-        best = max(best, 2 * side**3 / min(times))
-        left -= sum(times)
-        side *= 2
-        # Twice the side is eight times the work, in as many calls again.
-        if left < 8 * min(times) * len(times) or side > 16384:
-            return best
+def matmul_rate(device: torch.device, dtype: torch.dtype, clock: Clock = time.perf_counter) -> float:
+    """Best FLOP/s over square products of sides 256, 512, 1024, …, until a larger one is no faster."""
+    _warm_up(device, dtype, clock)
+    return _best_rate(_products(device, dtype), device, clock)
 
 
-def copy_bandwidth(device: torch.device, seconds: float, clock: Clock = time.perf_counter) -> float:
+def conv_rate(device: torch.device, dtype: torch.dtype, clock: Clock = time.perf_counter) -> float:
+    """Best FLOP/s over 3×3 convolutions with 32, 64, 128, … channels, until a larger one is no faster.
+
+    FLOP are those of the direct algorithm, whichever the library takes.
+    """
+    return _best_rate(_convolutions(device, dtype), device, clock)
+
+
+def copy_rate(device: torch.device, clock: Clock = time.perf_counter) -> float:
     """Best B/s, read and written, over copies of a buffer several times the last cache's size."""
     source = torch.ones(_beyond_cache(device) // 4, dtype=torch.float32, device=device)
     target = torch.zeros_like(source)  # written once already: no page is touched first within the timed copies
-    best, left = math.inf, seconds
-    while left > 0:
-        times = _timed(lambda: target.copy_(source), device, clock)
-        best = min(best, *times)
-        left -= sum(times)
-    return 2 * source.nbytes / best
+    parts = PARTS[device.type]
+    pairs = itertools.cycle(zip(target.chunk(parts), source.chunk(parts), strict=True))
+
+    def copy_part() -> None:
+        to, of = next(pairs)
+        to.copy_(of)
+
+    return 2 * source.nbytes / parts / _best_time(copy_part, device, clock)
 
 
 _measured: dict[tuple[str, torch.dtype, int, str], Roofline] = {}
 
 
-def _timed(work: Step, device: torch.device, clock: Clock) -> list[float]:
-    """Seconds of one call and three more; the first may hold set-up, but it costs time and so counts as spent."""
-    def step() -> None:
-        work()
-        synchronise(device)
+def _products(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[float, Step]]:
+    """(FLOP, call) of square products, each of twice the side."""
+    side = SMALLEST
+    while side <= LARGEST[device.type]:
+        a = torch.randn(side, side, device=device).to(dtype)
+        b = torch.randn(side, side, device=device).to(dtype)
+        out = torch.empty_like(a)
+        yield 2.0 * side**3, lambda a=a, b=b, out=out: torch.mm(a, b, out=out)  # type: ignore[misc]
+        side *= 2
 
+
+def _convolutions(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[float, Step]]:
+    """(FLOP, call) of convolutions that keep the size, each with twice the channels."""
+    channels = CHANNELS
+    while (flops := 2.0 * KERNEL**2 * channels**2 * IMAGES * PIXELS**2) <= 2.0 * LARGEST[device.type] ** 3:
+        x = torch.randn(IMAGES, channels, PIXELS, PIXELS, device=device).to(dtype, memory_format=torch.channels_last)
+        weight = torch.randn(channels, channels, KERNEL, KERNEL, device=device).to(dtype)
+        yield flops, lambda x=x, weight=weight: F.conv2d(x, weight, padding=KERNEL // 2)  # type: ignore[misc]
+        channels *= 2
+
+
+def _best_rate(sizes: Iterator[tuple[float, Step]], device: torch.device, clock: Clock) -> float:
+    """Best FLOP/s over growing ``sizes``: the search ends at a plateau, once a size fills the device."""
+    best = 0.0
+    for flops, work in sizes:
+        before, best = best, max(best, flops / _best_time(work, device, clock))
+        if flops >= 2.0 * LEAST_SIDE[device.type] ** 3 and best < PLATEAU * before:
+            break
+    return best
+
+
+def _best_time(work: Step, device: torch.device, clock: Clock) -> float:
+    """Least seconds of a call: of an untimed one, which pays for lazy set-up, and then of as many as ``SECONDS``
+    hold."""
+    calls = CALLS[device.type]
+    work()
     synchronise(device)
-    return [max(first_step(step, clock=clock), 1e-9) for _ in range(4)]
+    best, spent = float("inf"), 0.0
+    while spent < SECONDS:
+        start = clock()
+        for _ in range(calls):
+            work()
+        synchronise(device)
+        seconds = max(clock() - start, 1e-9)
+        best, spent = min(best, seconds / calls), spent + seconds
+    return best
+
+
+def _warm_up(device: torch.device, dtype: torch.dtype, clock: Clock) -> None:
+    """Keep a GPU busy until its clock has risen."""
+    if device.type == "cuda":
+        _, work = next(_products(device, dtype))
+        start = clock()
+        while clock() - start < WARM_UP:
+            work()
+            synchronise(device)
 
 
 def _beyond_cache(device: torch.device) -> int:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 import torch
 
 from highway_bench.errors import BadInput
 from highway_bench.measure import roofline
-from highway_bench.measure.roofline import Roofline, copy_bandwidth, matmul_rate, measure_roofline
+from highway_bench.measure.clock import Step
+from highway_bench.measure.flops import count_flops
+from highway_bench.measure.roofline import Roofline, copy_rate, matmul_rate, measure_roofline
 
-HAND = Roofline("cpu", "float32", 1, matmul_rate=100.0, copy_bandwidth=10.0)
+HAND = Roofline("cpu", "float32", 1, matmul_rate=100.0, conv_rate=50.0, copy_rate=10.0)
 CPU = torch.device("cpu")
+SIDES = (256, 512, 1024, 2048)
 
 
 def test_the_floor_is_the_slower_of_computing_and_moving() -> None:
@@ -22,37 +28,104 @@ def test_the_floor_is_the_slower_of_computing_and_moving() -> None:
     assert HAND.floor(0) == 0.0
 
 
+def test_a_floor_takes_the_faster_of_products_and_convolutions() -> None:
+    assert replace(HAND, conv_rate=200.0).floor(200) == 1.0
+
+
 def test_a_negative_or_unknown_amount_is_bad_input() -> None:
     for flops in (-1.0, math.nan):
         with pytest.raises(BadInput, match="floor"):
             HAND.floor(flops)
 
 
-def ticking(seconds: float):  # type: ignore[no-untyped-def]
-    """A clock that stands ``seconds`` further at every second reading, so that each call lasts just that."""
-    readings = itertools.count()
-    return lambda: seconds * ((next(readings) + 1) // 2)
+class Machine:
+    """A device whose products take the seconds that are given a side, and its clock. ``called`` has every call."""
+
+    def __init__(self, seconds: Mapping[int, float], first: float = 0.0) -> None:
+        self.seconds, self.first = seconds, first
+        self.now = 0.0
+        self.called: list[int] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def products(self, device: torch.device, dtype: torch.dtype) -> Iterator[tuple[float, Step]]:
+        for side in self.seconds:
+            yield 2.0 * side**3, functools.partial(self.multiply, side)
+
+    def multiply(self, side: int) -> None:
+        self.now += self.seconds[side] if side in self.called else self.first
+        self.called.append(side)
+
+    def rate(self, monkeypatch: pytest.MonkeyPatch) -> float:
+        monkeypatch.setattr(roofline, "_products", self.products)
+        return matmul_rate(CPU, torch.float32, self.clock)
 
 
-def test_matmul_rate_counts_two_flop_a_multiply_add() -> None:
-    # Four calls of 1 s leave nothing of 1 s, so only the smallest side is tried.
-    assert matmul_rate(CPU, torch.float32, 1.0, ticking(1.0)) == 2 * 128**3
+def test_the_first_call_of_a_size_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine({side: 2.0 * side**3 / 1e9 for side in SIDES}, first=10.0)
+    assert machine.rate(monkeypatch) == pytest.approx(1e9)
 
 
-def test_matmul_rate_takes_the_best_side() -> None:
-    # 0.25 s a call: 1 s a side. After side 128, 9 s are left and the next is expected to take 8; after 256, 8 are.
-    assert matmul_rate(CPU, torch.float32, 10.0, ticking(0.25)) == 2 * 512**3 / 0.25
+def test_no_search_ends_below_side_1024(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine({256: 1.0, 512: 20.0, 1024: 30.0, 2048: 30.0})  # slower at 512
+    assert machine.rate(monkeypatch) == pytest.approx(2 * 2048**3 / 30)
 
 
-def test_copy_bandwidth_counts_bytes_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roofline, "_beyond_cache", lambda device: 4096)
-    assert copy_bandwidth(CPU, 1.0, ticking(0.5)) == 2 * 4096 / 0.5
+def test_a_plateau_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {side: 2.0 * side**3 / 1e9 for side in SIDES}
+    machine = Machine({**seconds, 1024: seconds[1024] / 1.04})  # 4 % faster than the side before
+    assert machine.rate(monkeypatch) == pytest.approx(1.04e9)
+    assert set(machine.called) == {256, 512, 1024}
+
+
+def test_a_rate_is_that_of_the_best_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(dict.fromkeys(SIDES, 0.01))
+    disturbances = itertools.cycle([0.04, 0.0])
+    multiply = machine.multiply
+
+    def disturbed(side: int) -> None:
+        multiply(side)
+        machine.now += next(disturbances)
+
+    monkeypatch.setattr(machine, "multiply", disturbed)
+    assert machine.rate(monkeypatch) == pytest.approx(2 * 2048**3 / 0.01)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_sizes_reach_what_a_search_needs(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both series have a size that may end the search, and none beyond the largest product."""
+    monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
+    for sizes in (roofline._products, roofline._convolutions):
+        flops = [flops for flops, _ in sizes(torch.device(device), torch.float32)]
+        assert max(flops) >= 2 * roofline.LEAST_SIDE[device] ** 3
+        assert max(flops) <= 2 * roofline.LARGEST[device] ** 3
+
+
+def test_a_convolutions_flop_are_those_that_are_counted() -> None:
+    flops, work = next(roofline._convolutions(CPU, torch.float32))
+    assert count_flops(work) == flops
+
+
+def test_copy_rate_counts_bytes_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roofline, "_beyond_cache", lambda device: 16 * 4096)
+    readings = itertools.count(step=0.5)  # 0.5 s between two readings
+    assert copy_rate(CPU, lambda: next(readings)) == 2 * 4096 / 0.5
+
+
+def test_several_threads_are_no_slower_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where other processes make threads wait for each other, one thread's rate stands."""
+    monkeypatch.setattr(roofline, "_measured", {})
+    for name in ("matmul_rate", "conv_rate", "copy_rate"):
+        monkeypatch.setattr(roofline, name, lambda *_: 5.0 if torch.get_num_threads() == 1 else 0.1)
+    got = measure_roofline("cpu", "float32", 2)
+    assert (got.matmul_rate, got.conv_rate, got.copy_rate, got.threads) == (5.0, 5.0, 5.0, 2)
 
 
 def test_measured_once_a_process_and_threads_put_back() -> None:
     before = torch.get_num_threads()
     got = measure_roofline("cpu", "float32", 1)
-    assert min(got.matmul_rate, got.copy_bandwidth) > 1e8  # any machine since the 1990s
+    assert min(got.matmul_rate, got.conv_rate, got.copy_rate) > 1e8  # any machine since the 1990s
     assert measure_roofline(CPU, torch.float32, 1) is got
     assert torch.get_num_threads() == before
     assert (got.device, got.dtype, got.threads) == ("cpu", "float32", 1)

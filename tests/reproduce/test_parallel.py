@@ -79,7 +79,7 @@ def test_noise_decides_nothing() -> None:
 
 
 def test_a_disturbed_machine_is_told() -> None:
-    table = pd.DataFrame({"share": [0.2, 3.0], "n": [15, 2]})
+    table = pd.DataFrame({"share": [0.2, None], "n": [15, 2]})
     assert parallel.disturbed(table.head(1)) == ""
     told = parallel.disturbed(table)
     assert "1 of 2 steps are faster than the roofline" in told

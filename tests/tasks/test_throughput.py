@@ -154,6 +154,20 @@ def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
     assert found["roofline_share"].value == pytest.approx(1 / 5.5)
     assert found["first_step"].value == 0.5
     assert found["budget_mismatch"].value == 0.0
+    assert [found[name].value for name in ("matmul_rate", "conv_rate", "copy_rate")] == [3e9, 2e9, 1e9]
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
+def test_a_step_that_beats_its_floor_has_no_share(cell: MakeCell, roofline: float, seconds: float,
+                                                  share: float | None) -> None:
+    one = cell("throughput")
+    found = by_name(described(TASK.prepare(one), one, [seconds], first=0.5, breaks=0))
+    assert found["step_time"].value == seconds
+    for metric, value in (("roofline_share", share), ("slowdown", None if share is None else 1 / share)):
+        assert found[metric].value == (None if value is None else pytest.approx(value, rel=1e-4))
+        assert found[metric].status == "ok"
+        assert ("its floor" in (found[metric].message or "")) == (value is None)
+        assert (found[metric].low is None) == (value is None)
 
 
 def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
