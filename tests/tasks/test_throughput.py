@@ -205,6 +205,28 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
     assert compiled["compile_time"].value == max(0.0, first - middle)
 
 
+@pytest.mark.parametrize("mode", ["eager", "compile"])
+def test_the_first_cell_does_not_pay_for_the_process(cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float,
+                                                     mode: str) -> None:
+    """A block's first step in a process takes longer; a network of one layer takes it."""
+    stepped: list[tuple[str, int]] = []
+
+    def first_step(step: Any, **_: Any) -> float:
+        step()
+        work = step.__self__.cell
+        stepped.append((work.block, work.depth))
+        return 9.0 if [block for block, _ in stepped].count(work.block) == 1 else 3.0
+
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(throughput, "first_step", first_step)
+    monkeypatch.setattr(throughput, "_set_up", set())
+    cells = [cell("throughput", block, mode=mode, seed=seed, **QUICK)
+             for seed, block in enumerate(("plain", "plain", "highway"))]
+    found = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure_group(cells)]
+    assert found == [3.0, 3.0, 3.0]
+    assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), ("highway", 1), ("highway", 2)]
+
+
 def test_graph_breaks_are_counted(cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     one = cell("throughput", family="bilstm", seq_len=3, mode="compile", **QUICK)
