@@ -16,7 +16,8 @@ from highway_bench.measure.flops import count_flops
 from highway_bench.tasks._base import Skip
 from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, cell_network, cell_spec, count_parameters
 
-RATE = 1e-3  # of the timed training step; the weights are put back after every sample
+RATE = 1e-3  # of the timed training step; the weights and momenta are put back after every sample
+OPTIMISER_MOVES = 5  # of SGD, each weight: weight, gradient and momentum read, weight and momentum written
 INPUT_SEED = 0  # the same input for every block
 
 
@@ -77,10 +78,14 @@ class StackStep:
         synchronise(self.device)
 
     def restore(self) -> None:
-        """Put the weights back where a training step moved them, and leave no warm buffers behind on a GPU."""
+        """Put the weights back where a training step moved them and its momenta back to zero, and leave no warm buffers
+        behind on a GPU."""
         with torch.no_grad():
             for parameter, start in zip(self.parameters, self.start, strict=False):
                 parameter.copy_(start)
+        if self.optimiser is not None:
+            for state in self.optimiser.state.values():
+                state["momentum_buffer"].zero_()
         self._evict()
 
     def close(self) -> None:
@@ -136,7 +141,12 @@ class StackStep:
 
     def least_bytes(self) -> int:
         """Bytes that a step cannot avoid to move: every weight read once, every join's input read and output written;
-        three times that with a backward pass, whose gradients of weights and activations move as much again twice."""
+        three times that with a backward pass, whose gradients of weights and activations move as much again twice; and
+        what the optimiser reads and writes of every weight that it trains."""
         joins = self.cell.depth * len(cell_family(self.cell).sublayers)
-        elements = self.params + 2 * joins * self.x.numel()
-        return elements * self.x.element_size() * (1 if self.cell.phase == "forward" else 3)
+        moved = self.params + 2 * joins * self.x.numel()
+        if self.cell.phase != "forward":
+            moved *= 3
+        if self.cell.phase == "train-step":
+            moved += OPTIMISER_MOVES * sum(parameter.numel() for parameter in self.parameters)
+        return moved * self.x.element_size()
