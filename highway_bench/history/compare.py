@@ -27,7 +27,7 @@ from highway_bench.history import git
 from highway_bench.history.archives import extract
 from highway_bench.history.layout import Layout
 from highway_bench.history.measure import AsvFailed
-from highway_bench.measure.statistics import Estimate, median_by_ranks, paired_ratio
+from highway_bench.measure.statistics import Estimate, median_interval, paired_ratio
 
 WORKER = Path(__file__).with_name("compare_worker.py")
 PAIRS = 8
@@ -62,7 +62,7 @@ class Compared:
     @property
     def ratio(self) -> Estimate:
         """Median of the pairs' ratios, with an interval that holds whatever their distribution is."""
-        return median_by_ranks(self.ratios)
+        return median_interval(self.ratios)
 
     @property
     def verdict(self) -> str:

@@ -1,8 +1,8 @@
 """Statistics: what samples, seeds and trials allow to be said, and how surely.
 
-Needs numpy and scipy only, so that reports can use it without torch. Randomness is seeded: the same data give the
-same interval. A single value has no interval: ``low`` and ``high`` are then NaN. Values must be finite; a run that
-diverged has no place in a mean (it ranks last: see ``best_of_k``, and success counts for the rest).
+Needs numpy and scipy only, so that reports can use it without torch. A single value has no interval: ``low`` and
+``high`` are then NaN. Values must be finite; a run that diverged has no place in a mean (it ranks last: see
+``best_of_k``, and success counts for the rest).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import stats
 from highway_bench.errors import BadInput
 
 CONFIDENCE = 0.95
-RESAMPLES = 2000
+RESAMPLES = 2000  # of a bootstrap
 
 Array = NDArray[np.float64]
 
@@ -71,18 +71,7 @@ def log10_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> E
     return Estimate(10**logs.value, 10**logs.low, 10**logs.high, n)
 
 
-def median_interval(values: Iterable[float], confidence: float = CONFIDENCE, *, seed: int = 0) -> Estimate:
-    """Median with a percentile bootstrap interval (too narrow below some ten values; use ``t_interval`` for seeds)."""
-    data, n = _finite(values)
-    middle = float(np.median(data))
-    if n == 1:
-        return Estimate(middle, math.nan, math.nan, 1)
-    interval = stats.bootstrap((data,), np.median, n_resamples=RESAMPLES, confidence_level=_level(confidence),
-                               method="percentile", rng=np.random.default_rng(seed)).confidence_interval
-    return Estimate(middle, float(interval.low), float(interval.high), n)
-
-
-def median_by_ranks(values: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
+def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
     """Median, and the two values between which it lies by the sign test (Conover 1999, §3.2), whatever their
     distribution: of eight values the least and the greatest. No interval (NaN) below six values at 95 %."""
     data, n = _finite(values)
@@ -90,8 +79,9 @@ def median_by_ranks(values: Iterable[float], confidence: float = CONFIDENCE) -> 
     return Estimate(float(np.median(data)), float(ends.low), float(ends.high), n)
 
 
-def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE, *, seed: int = 0) -> Estimate:
-    """How many times ``b`` ``a`` is, from samples taken in turn: exp of the median of log(aᵢ/bᵢ), bootstrapped.
+def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
+    """How many times ``b`` ``a`` is, from samples taken in turn: exp of the median of log(aᵢ/bᵢ), with
+    ``median_interval``'s ends.
 
     On the log scale, so that the ratio of b to a is exactly one over it. ``value`` is the median of the per-round
     ratios (of an even number, the geometric mean of the middle two).
@@ -100,22 +90,23 @@ def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CON
     second, m = _finite(b, positive=True)
     if n != m:
         raise BadInput(f"paired samples need equal counts, not {n} and {m}")
-    logs = median_interval(np.log(first) - np.log(second), confidence, seed=seed)
+    logs = median_interval(np.log(first) - np.log(second), confidence)
     return Estimate(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), n)
 
 
-def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE, *, seed: int = 0) -> float:
-    """Least relative difference that these samples could tell: 0.02 means that 2 % may be noise.
+def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE) -> float:
+    """Least relative difference that these samples could tell: 0.02 means that 2 % may be noise. NaN below twelve
+    rounds, which have no interval.
 
     A against A: each even round is paired with the odd one after it, as if they were two steps, and the floor is how
-    far from 1 the interval of their ratio reaches. Needs four rounds at least. With half as many pairs as a comparison
-    of two steps has, it errs on the careful side.
+    far from 1 the interval of their ratio reaches. With half as many pairs as a comparison of two steps has, it errs
+    on the careful side.
     """
     data, n = _finite(samples, positive=True)
-    if n < 4:
-        raise BadInput(f"a noise floor needs 4 rounds or more, not {n}")
+    if n < 2:
+        return math.nan
     pairs = data[: n - n % 2].reshape(-1, 2)
-    ratio = paired_ratio(pairs[:, 0], pairs[:, 1], confidence, seed=seed)
+    ratio = paired_ratio(pairs[:, 0], pairs[:, 1], confidence)
     return max(1 / ratio.low, ratio.high) - 1
 
 

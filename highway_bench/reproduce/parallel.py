@@ -97,7 +97,7 @@ COLUMNS = ["family", "length", "step", "low", "high", "p10", "p90", "n", "machin
 
 
 def times(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a family and length that was timed: the median ``step`` in seconds with its bootstrap interval ``low`` and
+    """A row a family and length that was timed: the median ``step`` in seconds with its interval ``low`` and
     ``high``, percentiles ``p10`` and ``p90``, count ``n``, the step's ``share`` of the roofline, and ``flops``. A
     step is all layers, forward and backward, over a batch; ``flops`` is one layer, forward, over one sequence."""
     frame = of_task(rows, "throughput")
@@ -197,7 +197,7 @@ def _faster_when_short(table: pd.DataFrame) -> Finding:
                              "than a recurrent layer on this device",
                    source=TEXT, evidence=Evidence.OURS, verdict=verdict,
                    measured=f"{listed(ratios) if ratios else 'no n < d was timed for both'}{_told(crossing(table))}",
-                   rule="of our reading: medians with 95 % bootstrap intervals apart at every one of n = "
+                   rule="of our reading: medians with 95 % intervals apart at every one of n = "
                         f"{listed([str(length) for length in SHORT])}: reproduced if attention's lies below, "
                         "contradicted if above")
 

@@ -101,7 +101,7 @@ def _finite(samples: list[float]) -> bool:
     return all(map(math.isfinite, samples))
 
 
-# Several tables and figures of a report want the same intervals, and a bootstrap takes milliseconds.
+# Several tables and figures of a report want the same intervals, and each takes a millisecond.
 @lru_cache(maxsize=8192)
 def _noise(text: str | None) -> float:
     samples = samples_of(text)
