@@ -95,7 +95,7 @@ class Backlog:
         for item in items:
             groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
         in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
-        return [_job(group, plugins, self.checkpoints) for group in in_order]
+        return [self._job(group, plugins) for group in in_order]
 
     @property
     def checkpoints(self) -> Path:
@@ -124,11 +124,10 @@ class Backlog:
             item.ran = item.task.resolve(item.cell, found)
         except Exception as error:
             item.refused = verdict(error)
-        meter = item.task.meter
         item.digest = cell_digest(
             item.cell, ran=item.ran if item.ran != item.cell else None, sources=self._sources(item.cell),
-            task_version=item.task.version, refused=item.refused, torch=torch_version() if meter else None,
-            machine=machine_identity(item.cell.device)[0] if meter else None)
+            task_version=item.task.version, refused=item.refused, torch=torch_version(),
+            machine=machine_identity(item.cell.device)[0] if item.task.meter else None)
 
     def _sources(self, cell: Cell) -> str:
         modules, variant = modules_of(cell)
@@ -137,15 +136,15 @@ class Backlog:
     def _group(self, item: Item) -> tuple[str, Hashable]:
         return item.task.name, item.task.group(item.ran)
 
+    def _job(self, group: Sequence[Item], plugins: Sequence[str]) -> Job:
+        first = group[0]
+        return Job(task=first.task.name, keys=tuple(item.digest for item in group),
+                   cells=tuple(item.ran for item in group), mode="+".join(sorted({item.ran.mode for item in group})),
+                   threads=first.ran.threads, alone=first.task.alone,
+                   timeouts=tuple(item.task.timeout(item.ran) for item in group), plugins=tuple(plugins),
+                   checkpoints=self.checkpoints.absolute(),
+                   sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]))
+
 
 def _estimate(group: Sequence[Item]) -> float:
     return sum(item.task.estimate(item.ran) for item in group)
-
-
-def _job(group: Sequence[Item], plugins: Sequence[str], checkpoints: Path) -> Job:
-    first = group[0]
-    modes = "+".join(sorted({item.ran.mode for item in group}))
-    return Job(task=first.task.name, keys=tuple(item.digest for item in group), cells=tuple(item.ran for item in group),
-               mode=modes, threads=first.ran.threads, alone=first.task.alone,
-               timeouts=tuple(item.task.timeout(item.ran) for item in group), plugins=tuple(plugins),
-               checkpoints=checkpoints.absolute())

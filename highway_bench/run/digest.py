@@ -2,8 +2,8 @@
 
 A digest covers the cell, the version of its task, and the source of the modules it runs through: those that define
 its block, family, task and data set, and what these import in turn, read from their source without importing anything.
-Comments, docstrings and layout do not count. For a meter (a task whose values depend on the hardware) the machine and
-torch's version count as well; the thread count is in every cell.
+Comments, docstrings and layout do not count. torch's minor version counts for every cell; for a meter (a task whose
+values depend on the hardware) its whole version and the machine do. The thread count is in every cell.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from highway_bench.cell import Cell, canonical
 from highway_bench.errors import BadInput
@@ -32,14 +33,17 @@ PLUMBING = ("errors", "registry", "cell", "results", "run", "report", "cli", "hi
 LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
-def cell_digest(cell: Cell, *, sources: str, task_version: str, ran: Cell | None = None, machine: str | None = None,
-                torch: str | None = None, refused: tuple[str, str] | None = None) -> str:
+def cell_digest(cell: Cell, *, sources: str, task_version: str, torch: str, ran: Cell | None = None,
+                machine: str | None = None, refused: tuple[str, str] | None = None) -> str:
     """The digest of ``cell``: 32 hexadecimal digits.
 
     ``sources`` is a ``SourceTree.digest``. ``ran`` is the cell that is run for it, where another's results decide
     that (a search's winner): a new winner is a new digest. ``refused`` is the status and the reason of a cell that
-    cannot be run: once it can be, it is another. ``machine`` and ``torch`` are for meters only.
+    cannot be run: once it can be, it is another. ``torch`` is torch's version, of which a meter (which gives its
+    ``machine``) keeps all, any other task the first two numbers.
     """
+    if machine is None:
+        torch = ".".join(torch.split(".")[:2])
     parts = [cell.key, ran.key if ran is not None else None, task_version, sources, machine, torch]
     return _hash(json.dumps([*parts, *([refused] if refused is not None else [])]))
 
@@ -65,12 +69,20 @@ def modules_of(cell: Cell) -> tuple[list[str], str]:
     return found, canonical(blocks.get(cell.block).options)
 
 
+class Fingerprint(NamedTuple):
+    """Hashes of a module's file: of its bytes, which is quick, and of its meaning (``Source.meaning``)."""
+
+    content: str
+    meaning: str
+
+
 class SourceTree:
     """The source that modules run through. Every file is read once: make a new one for each run."""
 
     def __init__(self) -> None:
         importlib.invalidate_caches()  # a file written a moment ago counts
         self._sources: dict[str, Source | None] = {}
+        self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
         self._digests: dict[frozenset[str], str] = {}
 
     def digest(self, modules: Iterable[str]) -> str:
@@ -80,9 +92,18 @@ class SourceTree:
         """
         starts = frozenset(modules)
         if starts not in self._digests:
-            named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
-            self._digests[starts] = _hash(json.dumps([(name, source.meaning) for name, source in named if source]))
+            meanings = [(name, found.meaning) for name, found in self.fingerprints(starts).items()]
+            self._digests[starts] = _hash(json.dumps(meanings))
         return self._digests[starts]
+
+    def fingerprints(self, modules: Iterable[str]) -> dict[str, Fingerprint]:
+        """The fingerprint of each module that ``digest`` covers, by name; one object for the same ``modules``."""
+        starts = frozenset(modules)
+        if starts not in self._fingerprints:
+            named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
+            self._fingerprints[starts] = {name: Fingerprint(source.content, source.meaning)
+                                          for name, source in named if source}
+        return self._fingerprints[starts]
 
     def closure(self, modules: Iterable[str]) -> set[str]:
         """Names of ``modules`` and of every module they import, as far as it is this package's or a plug-in's.
@@ -126,15 +147,12 @@ class SourceTree:
 
     def _source(self, name: str) -> Source | None:
         if name not in self._sources:
-            spec = _spec(name)
-            origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
-            is_package = bool(spec and spec.submodule_search_locations is not None)
-            self._sources[name] = Source(name, origin, is_package) if origin and origin.is_file() else None
+            self._sources[name] = find_source(name)
         return self._sources[name]
 
 
 class Source:
-    """One module's file."""
+    """One module's file, read once."""
 
     def __init__(self, name: str, path: Path, is_package: bool) -> None:
         self.name = name
@@ -149,11 +167,14 @@ class Source:
         return parents[levels] if levels < len(parents) else None
 
     @cached_property
+    def content(self) -> str:
+        """A hash of the bytes."""
+        return hashlib.sha256(self._bytes).hexdigest()[:32]
+
+    @cached_property
     def meaning(self) -> str:
         """A hash of the code without comments, docstrings and layout; of the bytes where it is not Python."""
-        if self.path.suffix != ".py":
-            return hashlib.sha256(self.path.read_bytes()).hexdigest()
-        return _hash(json.dumps(_plain(self._tree)))
+        return _hash(json.dumps(_plain(self._tree))) if self.path.suffix == ".py" else self.content
 
     @cached_property
     def imports(self) -> list[tuple[str, list[str]]]:
@@ -161,9 +182,13 @@ class Source:
         return list(self._found_imports(self._tree)) if self.path.suffix == ".py" else []
 
     @cached_property
+    def _bytes(self) -> bytes:
+        return self.path.read_bytes()
+
+    @cached_property
     def _tree(self) -> ast.Module:
         try:
-            return ast.parse(self.path.read_bytes(), filename=str(self.path))
+            return ast.parse(self._bytes, filename=str(self.path))
         except SyntaxError as error:
             raise BadInput(f"module {self.name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
 
@@ -185,6 +210,14 @@ class Source:
         package = self.name.split(".")
         drop = node.level - (1 if self.is_package else 0)
         return ".".join([*package[: len(package) - drop], *([node.module] if node.module else [])])
+
+
+def find_source(name: str) -> Source | None:
+    """The file of module ``name``, which is not imported for this; ``None`` where there is none."""
+    spec = _spec(name)
+    origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
+    is_package = bool(spec and spec.submodule_search_locations is not None)
+    return Source(name, origin, is_package) if origin and origin.is_file() else None
 
 
 def _spec(name: str) -> ModuleSpec | None:

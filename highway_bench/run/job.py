@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from highway_bench.cell import Cell
 from highway_bench.results.schema import Status
+from highway_bench.run.digest import Fingerprint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,7 @@ class Job:
     ``alone`` says that nothing else may run beside it. ``timeouts`` are seconds a cell; the job has their sum.
     ``mode`` joins the cells' modes with ``+``. ``unpaired`` is why a cell of a paired group is run singly; its rows
     say so. ``checkpoints`` is the folder in which a long measurement may keep its state, under the cells' keys.
+    ``sources`` are the modules that the cells run through, as they were planned.
     """
 
     task: str
@@ -32,6 +34,7 @@ class Job:
     plugins: tuple[str, ...] = ()
     unpaired: str | None = None
     checkpoints: Path | None = None
+    sources: Mapping[str, Fingerprint] = field(default_factory=dict)
 
     @property
     def timeout(self) -> float:

@@ -113,12 +113,13 @@ class LocalEngine:
 
     def _run_kind(self, kind: Kind, queue: deque[Job]) -> Iterator[Began | Ended]:
         lanes = kind.lanes(self.workers)
+        modules = tuple(sorted({name for job in queue for name in job.sources}))
         deaths = 0
         while queue or self._running:
             try:
                 while queue and len(self._running) < lanes:
                     job = queue[0]
-                    self._submit(kind, lanes, job)
+                    self._submit(kind, lanes, job, modules)
                     queue.popleft()
                     yield Began(job)
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
@@ -139,12 +140,13 @@ class LocalEngine:
                     queue.extendleft(running.left("its worker died") if running.ended else [running.job])
                 self._running.clear()
 
-    def _submit(self, kind: Kind, lanes: int, job: Job) -> None:
+    def _submit(self, kind: Kind, lanes: int, job: Job, modules: tuple[str, ...]) -> None:
         if kind != self._kind or self._pool is None:
             self._stop()
             self._kind = kind
             self._pool = ProcessPool(max_workers=lanes, context=multiprocessing.get_context("spawn"),
-                                     initializer=worker.start, initargs=(kind.task, kind.threads, kind.plugins))
+                                     initializer=worker.start,
+                                     initargs=(kind.task, kind.threads, kind.plugins, modules))
         self._submitted += 1
         path = self._folder / f"{self._submitted}.jsonl"
         path.touch()

@@ -19,23 +19,27 @@ from typing import IO, Any
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.run.job import CellResult, Job
+from highway_bench.run.source_check import SourceCheck
 from highway_bench.run.verdict import stored, verdict, worst
 from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks._base import Outcome, Task, tasks
 
 _unready: Exception | None = None  # why ``start`` could not get this process ready
+_sources = SourceCheck()
 
 
-def start(task: str, threads: int, plugins: Sequence[str]) -> None:
+def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str] = ()) -> None:
     """Get this process ready: threads, plug-ins, and everything the task imports, before any clock runs.
 
+    ``modules`` are those that its jobs run through: their source is read before anything of theirs is imported.
     What goes wrong is kept and becomes the result of every job; a process that died here would be started again and
     again.
     """
-    global _unready
+    global _unready, _sources
     threading.Thread(target=_die_with_parent, name="parent watch", daemon=True).start()
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
+    _sources = SourceCheck(modules)
     try:
         for plugin in plugins:
             load_plugin(plugin)
@@ -54,9 +58,10 @@ def measure(job: Job, path: Path) -> str:
     than one cell has not ended by then, they are left to be run singly.
     """
     with path.open("a", encoding="utf-8") as out:
-        if _unready is not None:
+        refused = _sources.changed(job.sources) or _unready
+        if refused is not None:
             for place in range(len(job.cells)):
-                _end(out, CellResult.without_values(place, *verdict(_unready)))
+                _end(out, CellResult.without_values(place, *verdict(refused)))
             return ""
         return _measure(tasks.get(job.task), job, out)
 
@@ -67,6 +72,8 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
     try:
         for outcome in _outcomes(task, job):
             seconds, began = time.perf_counter() - began, time.perf_counter()
+            if (changed := _sources.changed(job.sources)) is not None:
+                raise changed
             for place in [place for place in waiting if job.cells[place] == outcome.cell]:
                 _end(out, _result(task, place, outcome, seconds))
                 waiting.remove(place)

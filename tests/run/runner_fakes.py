@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -118,7 +119,22 @@ def not_finite(cell: Cell) -> Iterable[Measurement]:
     yield Measurement(metric="loss", value=float("inf"), status=Status.DIVERGED)
 
 
+def value(cell: Cell) -> Iterable[Measurement]:
+    """The number in the module of the cell's family."""
+    module = importlib.import_module(cell.family.partition(":")[0])
+    yield Measurement(metric="loss", value=module.VALUE)
+
+
+def edit(cell: Cell) -> Iterable[Measurement]:
+    """As ``value``; the module's file is written anew, or removed, after the import."""
+    yield from value(cell)
+    path = Path(cell.recipe["file"])
+    path.unlink() if cell.recipe["edit"] is None else path.write_text(cell.recipe["edit"], encoding="utf-8")
+
+
 ACTIONS = {
+    "value": value,
+    "edit": edit,
     "measure": measured,
     "diverge": lambda cell: [Measurement(metric="loss", value=None, status=Status.DIVERGED, message="at step 3")],
     "raise": lambda cell: raised(RuntimeError("shapes do not fit\nat length")),

@@ -14,6 +14,7 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.results import Store
+from highway_bench.run import backlog
 from highway_bench.run.digest import SourceTree, cell_digest, modules_of
 from highway_bench.run.runner import run_cells
 
@@ -124,22 +125,25 @@ def test_module_without_source(write: WriteFile) -> None:
 
 def test_digest_covers_what_it_should() -> None:
     cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
-    given = {"sources": "s", "task_version": "1"}
+    given = {"sources": "s", "task_version": "1", "torch": "2.13.0+cpu"}
+    meter = {"sources": "s", "task_version": "1", "machine": "cpu-x-2c"}
     digests = [
         cell_digest(cell, **given),
         cell_digest(cell.but(block_options={"gate_bias": -2}), **given),
         cell_digest(cell.but(threads=2), **given),
         cell_digest(cell, **given, ran=cell.but(recipe={"rate": 0.1})),
-        cell_digest(cell, **given, machine="cpu-x-2c", torch="2.13.0"),
-        cell_digest(cell, **given, machine="cpu-y-2c", torch="2.13.0"),
-        cell_digest(cell, **given, machine="cpu-x-2c", torch="2.14.0"),
-        cell_digest(cell, sources="t", task_version="1"),
-        cell_digest(cell, sources="s", task_version="2"),
+        cell_digest(cell, **{**given, "torch": "2.14.0+cpu"}),
+        cell_digest(cell, **meter, torch="2.13.0"),
+        cell_digest(cell, **{**meter, "machine": "cpu-y-2c"}, torch="2.13.0"),
+        cell_digest(cell, **meter, torch="2.13.1"),
+        cell_digest(cell, **{**given, "sources": "t"}),
+        cell_digest(cell, **{**given, "task_version": "2"}),
         cell_digest(cell, **given, refused=("skipped", "one reason")),
         cell_digest(cell, **given, refused=("skipped", "another")),
     ]
     assert len(set(digests)) == len(digests)
     assert cell_digest(cell.but(), **given) == digests[0]
+    assert cell_digest(cell, **{**given, "torch": "2.13.1+cu130"}) == digests[0]  # losses outlive a patch and a build
 
 
 BLOCK = """
@@ -173,3 +177,12 @@ def test_a_changed_block_is_measured_again_and_no_other(write: WriteFile, fakes:
     finally:
         blocks.unregister("test-one")
         blocks.unregister("test-two")
+
+
+def test_losses_do_not_outlive_torchs_minor_version(fakes: str, store: Store, cell: Callable[..., Cell],
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+    for version in ("2.13.0+cpu", "2.13.1+cu130", "2.14.0+cpu"):
+        monkeypatch.setattr(backlog, "torch_version", lambda version=version: version)
+        measured.append(run_cells([cell()], store, plugins=[fakes]).measured)
+    assert measured == [1, 0, 1]
