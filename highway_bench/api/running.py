@@ -18,8 +18,8 @@ from highway_bench.api.plugins import load_plugins, modules_outside
 from highway_bench.api.progress import showing_progress
 from highway_bench.api.selection import OneOrMore, Words, selected
 from highway_bench.cell import Cell
-from highway_bench.results.schema import FAILURES, Status
-from highway_bench.results.store import RANK, Store
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, RANK, Status
+from highway_bench.results.store import Store
 from highway_bench.run.estimate import Estimate, estimate
 from highway_bench.run.plan import Planned, plan
 from highway_bench.run.profiles import Profile, get_profile
@@ -126,7 +126,11 @@ def opened(store: AnyPath | None, *, read_only: bool = False) -> Iterator[Store]
 
 
 def endings_of(rows: pd.DataFrame, summary: Summary) -> list[Ending]:
-    """How each cell of the run ended, in the run's order: the worst status of its rows, and that row's message."""
+    """How each cell of the run ended, in the run's order: the worst status of its rows, and that row's message.
+
+    A result that the store had is how the cell ended, unless this very run tried it again and failed.
+    """
+    rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
     found: dict[str, tuple[Status, str | None]] = {}
     for digest, group in rows.groupby("digest", sort=False):
         status = min((Status(text) for text in group["status"].unique()), key=RANK.index)

@@ -77,7 +77,7 @@ def merge(
 ) -> None:
     """Bring the cells of several stores into one.
 
-    Of a cell that several have, the newest is kept.
+    Of a cell that several have, the newest result is kept; a failure never replaces a result.
     """
     from highway_bench.results import merge as bring
 

@@ -1,7 +1,8 @@
 """Results: the row, the store it is kept in, export and merge. Imports neither torch nor, but for frames, pandas."""
 
 from highway_bench.results.export import export, merge
-from highway_bench.results.schema import COLUMNS, FAILURES, OUTCOMES, SCHEMA, Row, Status, row
+from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, SCHEMA, Row, Status, row
 from highway_bench.results.store import Store
 
-__all__ = ["COLUMNS", "FAILURES", "OUTCOMES", "SCHEMA", "Row", "Status", "Store", "export", "merge", "row"]
+__all__ = ["COLUMNS", "FAILURES", "LATER_ATTEMPT", "OUTCOMES", "SCHEMA", "Row", "Status", "Store", "export", "merge",
+           "row"]

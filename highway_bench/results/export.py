@@ -52,11 +52,11 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
 
 
 def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:
-    """Bring the cells and runs of the stores ``others`` into the store ``into``; the number of cells taken.
+    """Bring the cells and runs of the stores ``others`` into the store ``into``; the number of cells changed.
 
-    A cell that several stores have is kept as it was measured last. ``into`` is made where it is missing; the others
-    are only read. Raises ``BadInput`` for a store that is missing, damaged, or of a newer schema, before anything is
-    written.
+    Of a cell that several stores have, the newest result is kept, which a failure never replaces. ``into`` is made
+    where it is missing; the others are only read. Raises ``BadInput`` for a store that is missing, damaged, or of a
+    newer schema, before anything is written.
     """
     if not others:
         raise BadInput("nothing to merge: name at least one other store")

@@ -29,6 +29,9 @@ class Status(StrEnum):
 OUTCOMES = frozenset({Status.OK, Status.DIVERGED, Status.STALLED})
 FAILURES = frozenset({Status.OOM, Status.TIMEOUT, Status.CRASHED, Status.FAILED})
 
+# Which of several rows' statuses stands for their cell: a failure before all else, an outcome before a skip.
+RANK = (*sorted(FAILURES), Status.DIVERGED, Status.STALLED, Status.OK, Status.SKIPPED)
+
 # Column → (SQLite type, meaning). Options, recipe and samples are JSON text.
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "schema": ("INTEGER", "version of these columns"),
@@ -60,7 +63,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "trial": ("INTEGER", "number within a search; null for a run that counts"),
     "seed": ("INTEGER", ""),
     "metric": ("TEXT", ""),
-    "axis": ("TEXT", "what index counts: layer, step, …; empty for a scalar"),
+    "axis": ("TEXT", "what index counts: layer, step, …; empty for a scalar; or LATER_ATTEMPT"),
     "index": ("REAL", "place on the axis, 0 for a scalar"),
     "unit": ("TEXT", "s, B, 1, sample/s, FLOP/s, nat, …"),
     "better": ("TEXT", "lower, higher, or empty where neither is"),
@@ -76,6 +79,10 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "digest": ("TEXT", "identity of the cell, the task's version and the source that it ran"),
 }
 UNIQUE = ("digest", "metric", "axis", "index")
+
+LATER_ATTEMPT = "later attempt"
+"""Axis of the one row that says how a later attempt at a cell ended that came to no result, and why. The cell's other
+rows are its last result: a failure never replaces one."""
 
 Row = dict[str, Any]
 

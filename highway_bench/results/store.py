@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results.schema import COLUMNS, FAILURES, SCHEMA, UNIQUE, Row, Status
+from highway_bench.results.attempts import attempts_in, stored
+from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, RANK, SCHEMA, UNIQUE, Row, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 BUSY_MS = 10_000  # how long a statement waits for another connection's lock
 
 REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
-
-# Which of several rows' statuses stands for their cell: a failure before all else, an outcome before a skip.
-RANK = (*sorted(FAILURES), Status.DIVERGED, Status.STALLED, Status.OK, Status.SKIPPED)
 
 
 class Store:
@@ -77,6 +75,8 @@ class Store:
     def put(self, digest: str, rows: Iterable[Row]) -> None:
         """Replace all rows of ``digest`` by ``rows``, in one transaction.
 
+        But a result is replaced by a result alone: rows that came to none (a failure, a skip) become one row next to
+        it, on the axis ``LATER_ATTEMPT``.
         Raises ``ValueError`` for rows of another digest, two with the same metric, axis and index, or a number that
         is not finite.
         """
@@ -86,13 +86,17 @@ class Store:
         if any(row[name] is not None and not math.isfinite(row[name]) for row in rows for name in REALS):
             raise ValueError("a number that is not finite: store null and say so in the message")
         with self._explained(), self._db:
-            self._put(digest, rows)
+            self._put(digest, stored([*attempts_in(self.rows(digest=digest)), rows]))
 
     def digests(self) -> dict[str, Status]:
-        """Every stored digest and the status of its cell: of several rows' statuses, the first in ``RANK``."""
+        """Every stored digest and the status of its cell: of several rows' statuses, the first in ``RANK``.
+
+        A later attempt that came to no result does not count.
+        """
         found: dict[str, Status] = {}
         with self._explained():
-            for digest, text in self._db.execute('SELECT DISTINCT "digest", "status" FROM "rows"'):
+            for digest, text in self._db.execute('SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ?',
+                                                 (LATER_ATTEMPT,)):
                 status = Status(text)
                 found[digest] = min(status, found.get(digest, status), key=RANK.index)
         return found
@@ -135,20 +139,28 @@ class Store:
         return {run_id: json.loads(text) for run_id, text in found}
 
     def take(self, other: Store) -> int:
-        """Add ``other``'s runs, and its cells that are missing or older here; the number of cells taken.
+        """Add ``other``'s runs, and what it has of cells that is missing or older here; the number of cells changed.
 
-        One transaction: either all of ``other`` is here afterwards, or nothing of it.
+        The newest result of a cell is kept, and with it the last attempt after it that came to none. One transaction:
+        either all of ``other`` is here afterwards, or nothing of it.
         """
+        taken = 0
         with self._explained(), self._db:
             here = self._times()
-            wanted = [digest for digest, time in other._times().items() if digest not in here or time > here[digest]]
-            for digest in wanted:
-                self._put(digest, other.rows(digest=digest))
+            for digest, times in other._times().items():
+                if times <= here.get(digest, set()):
+                    continue
+                mine = self.rows(digest=digest)
+                attempts = [*attempts_in(other.rows(digest=digest)), *attempts_in(mine)]
+                rows = stored(sorted(attempts, key=lambda attempt: max(row["time_utc"] or "" for row in attempt)))
+                if rows != mine:
+                    self._put(digest, rows)
+                    taken += 1
             known = self.runs()
             for run_id, provenance in other.runs().items():
                 if run_id not in known:
                     self._add_run(run_id, provenance)
-        return len(wanted)
+        return taken
 
     def _put(self, digest: str, rows: list[Row]) -> None:
         self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
@@ -159,9 +171,14 @@ class Store:
         self._db.execute("INSERT INTO runs VALUES (?, ?) ON CONFLICT DO UPDATE SET provenance = excluded.provenance",
                          (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)))
 
-    def _times(self) -> dict[str, str]:
+    def _times(self) -> dict[str, set[tuple[bool, str]]]:
+        """When each cell was last measured, and last attempted in vain if that was later."""
+        found: dict[str, set[tuple[bool, str]]] = {}
         with self._explained():
-            return dict(self._db.execute('SELECT "digest", max("time_utc") FROM "rows" GROUP BY "digest"').fetchall())
+            for digest, later, time in self._db.execute('SELECT "digest", "axis" = ?, max("time_utc") FROM "rows" '
+                                                        'GROUP BY 1, 2', (LATER_ATTEMPT,)):
+                found.setdefault(digest, set()).add((bool(later), time))
+        return found
 
     def _select(self, filters: Mapping[str, Any]) -> sqlite3.Cursor:
         where, values = ["1"], []

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import HighwayBenchError
-from highway_bench.results.schema import Status
-from highway_bench.results.store import RANK
+from highway_bench.results.schema import RANK, Status
 from highway_bench.run.job import Value
 from highway_bench.tasks._base import Measurement, Skip, Task
 

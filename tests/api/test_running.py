@@ -9,8 +9,11 @@ from torch import nn
 
 import highway_bench as hb
 from highway_bench.api import dry_run
+from highway_bench.api.running import Ending, endings_of
+from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results import Store
+from highway_bench.results import Status, Store, row
+from highway_bench.run.runner import Summary
 
 
 def test_run_without_a_store() -> None:
@@ -46,3 +49,14 @@ def test_dry_run_leaves_no_trace(tmp_path: Path) -> None:
     assert plan.stored == 0
     assert any(cell.trial is not None for cell in plan.cells)  # the search's trials are part of the work
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("run", "ended", "why"), [("now", Status.CRASHED, "left with 3"), ("next", Status.OK, None)])
+def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(tmp_path: Path, run: str, ended: Status,
+                                                                    why: str | None) -> None:
+    cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put("a", [row(digest="a", run_id="before", metric="peak", value=1.0, status="ok")])
+        store.put("a", [row(digest="a", run_id="now", metric="peak", status="crashed", message="left with 3")])
+        found = endings_of(store.frame(), Summary(run, {}, 0, 1, 0.0, {cell: "a"}))
+    assert found == [Ending(cell, ended, why)]

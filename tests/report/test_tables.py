@@ -14,6 +14,7 @@ import pytest
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.figures import success_rate
 from highway_bench.report.frame import block_order, prepared
+from highway_bench.report.gaps import not_measured
 from highway_bench.report.page import load
 from highway_bench.report.sections import summary_tables
 from highway_bench.report.tables import (
@@ -285,6 +286,30 @@ def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> Non
     assert list(table["status"]) == ["oom", "skipped"]
     assert list(table["cells"]) == [2, 1]
     assert list(table["message"]) == ["why oom", "why skipped"]
+
+
+def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, tmp_path: Path) -> None:
+    """A pair that was timed again: plain crashed, so its old times are used, and pair with nothing of the new run."""
+    plain, other = (make["cell"]("throughput", block, "dense", 4, phase="train-step", digest=block)
+                    for block in ("plain", "highway"))
+    again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put("plain", make["timing"](plain, [1.0, 1.1, 0.9, 1.0]))
+        store.put("highway", make["timing"](other, [2.0, 2.2, 1.8, 2.0]))
+        assert of(throughput_table(store.frame()), block="highway")["paired"]
+        store.put("plain", [make["metric"](plain | again, name, None, "s", status="crashed", message="left with 3")
+                            for name in ("step_time", "throughput")])
+        store.put("highway", make["timing"](other | again, [8.0, 8.8, 7.2, 8.0]))
+        frame = store.frame()
+    table = throughput_table(frame)
+    assert (of(table, block="plain")["step_time"], of(table, block="plain")["status"]) == (1.0, "ok")
+    ratio = of(table, block="highway")
+    assert not ratio["paired"]
+    assert pd.isna(ratio["ratio_low"])
+    listed = failures(frame)
+    assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
+        ["plain", "crashed", 1, "left with 3 (measured again; the earlier result is shown)"]]
+    assert not any("crashed" in line for line in not_measured(frame))
 
 
 def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results import COLUMNS, Row, Store, row
+from highway_bench.results import COLUMNS, LATER_ATTEMPT, Row, Store, row
 
 
 def some(digest: str, *values: float | None, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
@@ -41,6 +41,91 @@ def test_put_replaces_a_cell_whole_or_not_at_all(tmp_path: Path) -> None:
             with pytest.raises(ValueError, match=r"contradict|another digest|not finite"):
                 store.put("a", wrong)
         assert [r["value"] for r in store.rows()] == [9.0, 4.0]
+
+
+def attempt(status: str, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
+    """Rows of one attempt at cell ``a``: two metrics and a curve where it has a result, two reasons where not."""
+    value = None if status in {"crashed", "failed", "oom", "skipped"} else 1.0
+    shared = {"digest": "a", "time_utc": time, "status": status, "run_id": f"run {status}", **columns}
+    rows = [row(**shared, metric=metric, value=value, message=None if value else f"why {status}")
+            for metric in ("time", "loss")]
+    return rows if value is None else [*rows, row(**shared, metric="loss", axis="step", index=1.0, value=value)]
+
+
+def told(rows: list[Row]) -> list[tuple[str, str, str | None]]:
+    """The attempts that ``rows`` speak of: run, status and axis, each once."""
+    return sorted({(row["run_id"], row["status"], row["axis"]) for row in rows} - {
+        (row["run_id"], row["status"], "step") for row in rows})
+
+
+@pytest.mark.parametrize("later", ["crashed", "failed", "oom", "skipped"])
+@pytest.mark.parametrize("result", ["ok", "diverged", "stalled"])
+def test_a_failure_is_put_next_to_a_result(tmp_path: Path, result: str, later: str) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", attempt(result))
+        store.put("a", attempt("timeout"))
+        store.put("a", attempt(later))
+        rows = store.rows()
+        assert rows[:3] == attempt(result)
+        assert [(r["status"], r["message"], r["run_id"], r["axis"], r["value"]) for r in rows[3:]] == [
+            (later, f"why {later}", f"run {later}", LATER_ATTEMPT, None)]  # one, the last
+        assert store.digests() == {"a": result}
+        assert store.scalars("a") == {"time": 1.0, "loss": 1.0}
+        again = attempt("ok", run_id="again")
+        store.put("a", again)
+        assert store.rows() == again
+
+
+def test_a_result_replaces_what_is_none(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        for status in ("crashed", "skipped", "oom", "diverged", "ok"):
+            store.put("a", attempt(status))
+            assert store.rows() == attempt(status)
+
+
+def test_an_attempt_that_failed_in_part_is_no_result(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", attempt("ok"))
+        ended = attempt("ok", run_id="again")
+        store.put("a", [ended[0], ended[1] | {"status": "failed", "value": None, "message": "value is nan"}])
+        assert store.rows()[:3] == attempt("ok")
+        assert [(r["metric"], r["message"]) for r in store.rows(axis=LATER_ATTEMPT)] == [("loss", "value is nan")]
+
+
+EARLY, MIDDLE, LATE = (f"2026-01-0{day}T00:00:00" for day in (1, 2, 3))
+CRASHED_LATER = [("run crashed", "crashed", LATER_ATTEMPT), ("run ok", "ok", "")]
+MERGES = {
+    "a later failure": ([("ok", EARLY)], [("crashed", LATE)], CRASHED_LATER, 1),
+    "an earlier result": ([("crashed", LATE)], [("ok", EARLY)], CRASHED_LATER, 1),
+    "an earlier failure": ([("ok", LATE)], [("crashed", EARLY)], [("run ok", "ok", "")], 0),
+    "a later result": ([("crashed", EARLY)], [("ok", LATE)], [("run ok", "ok", "")], 1),
+    "a later skip": ([("ok", EARLY)], [("skipped", LATE)], [("run ok", "ok", ""),
+                                                            ("run skipped", "skipped", LATER_ATTEMPT)], 1),
+    "two failures": ([("crashed", EARLY)], [("oom", LATE)], [("run oom", "oom", "")], 1),
+    "two results": ([("ok", EARLY)], [("stalled", LATE)], [("run stalled", "stalled", "")], 1),
+    "a result before a failure": ([("ok", EARLY), ("crashed", LATE)], [("stalled", MIDDLE)], [
+        ("run crashed", "crashed", LATER_ATTEMPT), ("run stalled", "stalled", "")], 1),
+    "a result after a failure": ([("ok", EARLY), ("crashed", MIDDLE)], [("stalled", LATE)], [
+        ("run stalled", "stalled", "")], 1),
+    "a failure that has a result": ([("stalled", LATE)], [("ok", EARLY), ("crashed", MIDDLE)], [
+        ("run stalled", "stalled", "")], 0),
+    "a cell with both": ([], [("ok", EARLY), ("crashed", LATE)], CRASHED_LATER, 1),
+    "the same": ([("ok", EARLY), ("crashed", LATE)], [("ok", EARLY), ("crashed", LATE)], CRASHED_LATER, 0),
+}
+
+
+@pytest.mark.parametrize("case", MERGES)
+def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: str) -> None:
+    here, there, expected, taken = MERGES[case]
+    with Store(tmp_path / "here") as into, Store(tmp_path / "there") as other:
+        for store, attempts in ((into, here), (other, there)):
+            for status, time in attempts:
+                store.put("a", attempt(status, time))
+        before = other.rows()
+        assert into.take(other) == taken
+        assert told(into.rows()) == expected
+        assert into.take(other) == 0
+        assert other.rows() == before
 
 
 def test_filters(tmp_path: Path) -> None:

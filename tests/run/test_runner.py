@@ -10,7 +10,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results import COLUMNS, Store
+from highway_bench.results import COLUMNS, LATER_ATTEMPT, Store
 from highway_bench.run.progress import Event, Finished, Opened, Started
 from highway_bench.run.runner import run_cells
 
@@ -155,6 +155,39 @@ def test_one_missing_cell_of_a_timing_group_measures_all_again(fakes: str, store
     assert [line.split()[:2] for line in lines(log)[2:]] == [["plain", "1"], ["highway", "1"]]
     assert {row["run_id"] for row in store.rows(depth=1)} == {summary.run_id}
     assert summary.stored == 1
+
+
+def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_path: Path, log: Path) -> None:
+    """Measured again on request, the cell crashes: this run fails and says so, and the next one has its result."""
+    flag = tmp_path / "flag"
+    cells = [cell("crash-later", file=str(flag))]
+    run_cells(cells, store, plugins=[fakes])
+    before = store.rows()
+    flag.touch()
+    crashed = run_cells(cells, store, plugins=[fakes], resume=False)
+    assert (crashed.counts, crashed.exit_status) == ({"crashed": 1}, 1)
+    assert store.rows()[:-1] == before
+    assert store.rows()[-1]["run_id"] == crashed.run_id
+    again = run_cells(cells, store, plugins=[fakes])
+    assert (again.counts, again.stored, again.measured, again.exit_status) == ({"ok": 1}, 1, 0, 0)
+    flag.unlink()
+    run_cells(cells, store, plugins=[fakes], resume=False)
+    assert {row["status"] for row in store.rows()} == {"ok"}
+
+
+def test_a_crash_while_a_group_is_timed_again_costs_no_result(fakes: str, store: Store, cell: MakeCell,
+                                                              tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    group = [cell("crash-later", task="fake-timing", file=str(flag)), cell(task="fake-timing", block="highway")]
+    first = run_cells(group, store, plugins=[fakes])
+    flag.touch()
+    second = run_cells([*group, cell(task="fake-timing", block="residual")], store, plugins=[fakes])
+    assert (second.counts, second.exit_status) == ({"crashed": 1, "ok": 2}, 1)
+    rows = {row["block"]: row for row in store.rows(metric="time", axis="")}
+    assert {block: (row["run_id"], row["value"]) for block, row in rows.items()} == {
+        "plain": (first.run_id, 2.0), "highway": (second.run_id, 2.0), "residual": (second.run_id, 2.0)}
+    later, = store.rows(axis=LATER_ATTEMPT)
+    assert (later["block"], later["run_id"], later["status"]) == ("plain", second.run_id, "crashed")
 
 
 def test_processes_do_not_serve_two_tasks_or_modes(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:

@@ -93,8 +93,9 @@ def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path:
         assert backlog.ready() == []  # for as long as the reason holds, it is done
         for item in backlog.items.values():
             if item.cell.depth == 2:
-                store.put(item.digest, [row(digest=item.digest, status="failed", metric="success")])
-        found = ended(store, cells, {2: Status.OK, 4: Status.OK})
+                columns = {"digest": item.digest, "status": "ok", "value": 1.0}
+                store.put(item.digest, [row(**columns, metric=metric) for metric in ("success", "final_loss")])
+        found = ended(store, cells, {4: Status.OK})
         assert found[4] == {(Status.OK, None)}
 
 

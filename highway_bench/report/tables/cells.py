@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.report.frame import CELL, rows_of
-from highway_bench.results.schema import Status
-from highway_bench.results.store import RANK
+from highway_bench.results.schema import RANK, Status
 
 KEPT = ("run_id", "commit", "time_utc", "torch", "gpu")
 

@@ -6,18 +6,24 @@ import pandas as pd
 
 from highway_bench.report.frame import prepared
 from highway_bench.report.tables.cells import by_cell
-from highway_bench.results.schema import FAILURES, Status
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status
 
 LIKE = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]
+
+KEPT_RESULT = "measured again; the earlier result is shown"
 
 
 def failures(rows: pd.DataFrame) -> pd.DataFrame:
     """Failed and skipped cells, failures first: ``LIKE`` and the number of ``cells`` alike in all of these.
 
-    Stalled and diverged runs are outcomes and are not here.
+    Stalled and diverged runs are outcomes and are not here. A cell that has a result, and was tried again and failed,
+    is here and says so.
     """
     frame = prepared(rows)
     bad = frame[frame["status"].isin([*FAILURES, Status.SKIPPED])]
+    later = bad["axis"].eq(LATER_ATTEMPT)
+    said = bad["message"].fillna("")
+    bad = bad.assign(axis=bad["axis"].mask(later, ""), message=said.mask(later, said + f" ({KEPT_RESULT})"))
     table = by_cell(bad, ())
     table["message"] = table["message"].fillna("")
     counted = table.groupby(LIKE, dropna=False, sort=False).size().reset_index(name="cells")
