@@ -79,7 +79,7 @@ def findings(subject: Subject) -> Iterator[Finding]:
             note = check(subject)
         except ContractBroken as broken:
             yield Finding(label, subject.family.name, str(broken))
-        except Exception as error:  # the block's own code failed, which is a finding as well
+        except (Exception, SystemExit) as error:  # the block's own code failed, which is a finding as well
             yield Finding(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
         else:
             yield Finding(label, subject.family.name, None, note)

@@ -153,12 +153,15 @@ def load_plugin(module: str) -> None:
 
 @contextmanager
 def _importing(what: str) -> Iterator[None]:
-    """An import runs a file that may be a user's, and half written: its errors as one line that names ``what``."""
+    """An import runs a file that may be a user's, and half written: its errors as one line that names ``what``.
+
+    A script that ends in ``sys.exit`` is one of these errors.
+    """
     try:
         yield
     except BadInput:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{what} failed to import: {type(error).__name__}: {error}") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -166,6 +167,13 @@ class ShallowOnly(Sound):
         super().__init__(site)
 
 
+class Leaves(Sound):
+    def __init__(self, site: Site) -> None:
+        if site.depth > 10:
+            sys.exit(7)
+        super().__init__(site)
+
+
 @dataclass(frozen=True)
 class Fault:
     cls: type[Block]
@@ -195,6 +203,7 @@ FAULTS = [
     Fault(ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
     Fault(Branches, {"batches", "compiles"}, "raised"),
     Fault(ShallowOnly, {"carries signal"}, "raised ValueError: too deep for me"),
+    Fault(Leaves, {"carries signal"}, "raised SystemExit: 7"),
 ]
 
 

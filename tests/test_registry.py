@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,7 +112,8 @@ def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
 
 
 @pytest.mark.parametrize(("source", "what"), [("raise RuntimeError('half written')\n", "RuntimeError: half written"),
-                                              ("def (\n", "SyntaxError: invalid syntax")])
+                                              ("def (\n", "SyntaxError: invalid syntax"),
+                                              ("raise SystemExit(7)\n", "SystemExit: 7")])
 def test_a_broken_file_of_a_package_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
                                                       what: str) -> None:
     name = f"package_with_a_{what[:6].lower()}"
@@ -171,6 +173,13 @@ def test_an_entry_point_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyP
                                  "ImportError: No module named 'numpyy'")
 
 
+def test_an_entry_point_that_ends_python_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    things: Registry[int] = Registry("thing", group="highway_bench.things")
+    with_points(monkeypatch, FakePoint(lambda: sys.exit(7)))
+    with pytest.raises(BadInput, match=r"\(thing 'mine'\) failed to import: SystemExit: 7$"):
+        things.names()
+
+
 def test_an_entry_point_s_duplicate_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     things: Registry[int] = Registry("thing", group="highway_bench.things")
     things.register("mine", 0, place="here")
@@ -195,6 +204,7 @@ def test_the_groups_are_those_that_the_documentation_names() -> None:
     ("raise ValueError('no luck')", "ValueError: no luck"),
     ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
     ("def (", "SyntaxError: "),
+    ("import sys\nsys.exit(7)", "SystemExit: 7"),
 ])
 def test_a_plug_in_that_fails_to_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
                                         says: str) -> None:

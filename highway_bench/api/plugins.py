@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def _loaded(plugin: str) -> str:
         return plugin
     path = Path(plugin).expanduser().absolute()
     module = path.stem
-    if not path.is_file():
+    if not os.path.isfile(path):  # a path that no file can have is none, where Path.is_file raises
         raise BadInput(f"plug-in {plugin!r}: there is no such file")
     if not module.isidentifier():
         raise BadInput(f"plug-in {plugin!r}: {module!r} is no module name; use letters, digits and '_'")

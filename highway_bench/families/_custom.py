@@ -105,7 +105,7 @@ def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
     try:
         with torch.no_grad():
             y = module(torch.zeros(shape))
-    except Exception as error:  # whatever a user's module raises on a shape it is not made for
+    except (Exception, SystemExit) as error:  # whatever a user's module raises on a shape it is not made for
         return f"{tuple(shape)} raises {type(error).__name__}"
     if not isinstance(y, torch.Tensor):
         return f"{tuple(shape)} gives a {type(y).__name__}, not a tensor"
@@ -150,7 +150,7 @@ def made(factory: Callable[[int], nn.Module], width: int, name: str) -> nn.Modul
     """``factory(width)``, or ``BadInput`` with what it raised."""
     try:
         module = factory(width)
-    except Exception as error:  # the user's code: any error is theirs to read
+    except (Exception, SystemExit) as error:  # the user's code: any error is theirs to read
         raise BadInput(f"family {name!r}: its factory raised {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise BadInput(f"family {name!r}: its factory must return an nn.Module, not a {type(module).__name__}")
@@ -179,7 +179,7 @@ def imported(reference: str) -> Callable[[int], nn.Module]:
     module_name, _, attribute = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # the user's code
+    except (Exception, SystemExit) as error:  # the user's code
         reason = f"{type(error).__name__}: {error}"
         raise BadInput(f"cannot import {module_name!r} for family {reference!r}: {reason}") from error
     try:

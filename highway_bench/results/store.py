@@ -43,7 +43,7 @@ class Store:
         self.read_only = read_only
         self._lock: IO[str] | None = None
         if read_only:
-            if not self.path.is_file():
+            if not os.path.isfile(self.path):  # a path that no file can have is none, where Path.is_file raises
                 raise BadInput(f"no store at {self.path}")
         else:
             self._lock = _locked(self.path)
@@ -254,7 +254,7 @@ def _advice(error: sqlite3.DatabaseError) -> str:
 
 def _locked(path: Path) -> IO[str]:
     """Make ``path``'s folder, and take the lock beside it; the file object holds the lock until it is closed."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise BadInput(f"cannot write the store {path}: it is a folder")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -253,7 +253,7 @@ def check_join(name: str, options: Mapping[str, Any]) -> None:
             spec.join(Site(part, width=4), {**spec.options, **options})
         except BadInput:
             raise
-        except Exception as error:  # the block's own code, given a value that it is not made for
+        except (Exception, SystemExit) as error:  # the block's own code, given a value that it is not made for
             raise BadInput(f"block {name!r} with {dict(options)}: {type(error).__name__}: {error}") from error
 
 

@@ -42,13 +42,13 @@ def new_block(name: str, folder: str | os.PathLike[str] | None = None) -> NewBlo
     target = Path(folder) if folder is not None else BLOCKS if in_checkout(Path.cwd()) else Path.cwd()
     in_tree = target.resolve() == BLOCKS
     path = target / f"{module}.py"
-    if path.exists():
-        raise BadInput(f"{path} exists already; nothing was written")
-    if not in_tree and importlib.util.find_spec(module) is not None:
-        raise BadInput(f"a Python module is called {module!r} already, so a plug-in cannot be; choose another name")
-    if not target.is_dir():
-        raise BadInput(f"there is no folder {target}; nothing was written")
     try:
+        if path.exists():
+            raise BadInput(f"{path} exists already; nothing was written")
+        if not in_tree and importlib.util.find_spec(module) is not None:
+            raise BadInput(f"a Python module is called {module!r} already, so a plug-in cannot be; choose another name")
+        if not target.is_dir():
+            raise BadInput(f"there is no folder {target}; nothing was written")
         path.write_text(block_text(name), encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}") from error

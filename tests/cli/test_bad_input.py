@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 import torch
 
+from highway_bench.blocks import blocks
+
 RUN = ("run", "--profile", "smoke", "--store", "store.sqlite")
 
 LAYERS = """
+import sys
+
 from torch import nn
 
 def wider(width):
@@ -23,7 +27,36 @@ def fine(width):
 
 def raises(width):
     raise RuntimeError("no such layer")
+
+def leaves(width):
+    sys.exit(7)
+
+class Leaving(nn.Linear):
+    def forward(self, x):
+        sys.exit(7)
+
+def leaves_later(width):
+    return Leaving(width, width)
 """
+
+# A block whose making ends Python, where it is given an option.
+LEAVING_BLOCK = """
+import sys
+
+from highway_bench.blocks import Block, register_block
+
+@register_block("leaving", equation="y = x", source="", summary="")
+class Leaving(Block):
+    def __init__(self, site, *, now: bool = False):
+        super().__init__()
+        self.transform = site.family.transform(site)
+        if now:
+            sys.exit(7)
+
+    def forward(self, x):
+        return x + self.transform(x)
+"""
+LONG = "a" * 300
 
 CASES = {
     "unknown task": ((*RUN, "thrughput"), "unknown task 'thrughput'; did you mean throughput?"),
@@ -44,6 +77,13 @@ CASES = {
     "no width": ((*RUN, "--width", "0"), "width must be at least 1, not 0"),
     "changed shape": ((*RUN, "--family", "bad_layers:wider"), "must keep the shape of its input (vector: (2, 64)"),
     "raising factory": ((*RUN, "--family", "bad_layers:raises"), "factory raised RuntimeError: no such layer"),
+    "leaving factory": ((*RUN, "--family", "bad_layers:leaves"), "factory raised SystemExit: 7"),
+    "leaving layer": ((*RUN, "--family", "bad_layers:leaves_later"), "(vector: (2, 64) raises SystemExit"),
+    "leaving module": ((*RUN, "--family", "leaving:make"), "'leaving' for family 'leaving:make': SystemExit: 7"),
+    "leaving plug-in": ((*RUN, "--plugin", "leaving.py"), "plug-in 'leaving' failed to import: SystemExit: 7"),
+    "plug-in that leaves a list": (("list", "--plugin", "leaving"), "'leaving' failed to import: SystemExit: 7"),
+    "leaving block": ((*RUN, "--plugin", "leaving_block.py", "--block", "leaving", "--block-option", "now=true"),
+                      "block 'leaving' with {'now': True}: SystemExit: 7"),
     "no factory": ((*RUN, "--family", "bad_layers:nothing"), "module 'bad_layers' has no 'nothing'"),
     "no module": ((*RUN, "--family", "no_layers:make"), "No module named 'no_layers'"),
     "dtype": ((*RUN, "--dtype", "float8"), "unknown dtype 'float8'; known: float32"),
@@ -83,6 +123,10 @@ CASES = {
     "fetch": (("data", "fetch", "mnst"), "unknown data set 'mnst'; did you mean mnist"),
     "data option": (("data", "check", "digits", "--option", "corpus=tweets"), "'digits' has no option 'corpus'"),
     "new-block": (("new-block", "My_Gate"), "'My_Gate' is no name for a block"),
+    "long name": (("new-block", LONG), f"{LONG}.py: File name too long"),
+    "long plug-in": ((*RUN, "--plugin", f"{LONG}.py"), "there is no such file"),
+    "long store": ((*RUN[:3], "--store", LONG), f"cannot write the store {LONG}: File name too long"),
+    "long store to read": (("results", "show", "--store", LONG), f"no store at {LONG}"),
     "taken block": (("new-block", "highway"), "there is a block called 'highway' already"),
 }
 
@@ -92,6 +136,8 @@ def around(here: Path) -> Path:
     """What the cases refer to."""
     (here / "bad_layers.py").write_text(LAYERS)
     (here / "broken.py").write_text("1 / 0\n")
+    (here / "leaving.py").write_text("import sys\nsys.exit(7)\n")
+    (here / "leaving_block.py").write_text(LEAVING_BLOCK)
     (here / "json.py").write_text("")
     (here / "my-gate.py").write_text("")
     (here / "file").write_text("")
@@ -107,6 +153,8 @@ def test_one_line_and_status_2(case: str, around: Path, invoke: Any) -> None:
     words, message = CASES[case]
     done = invoke(*words)
     sys.modules.pop("bad_layers", None)
+    sys.modules.pop("leaving_block", None)
+    blocks.unregister("leaving")
     assert done.exit_code == 2, done.output
     assert done.stderr.startswith("highway-bench: ")
     assert done.stderr.count("\n") == 1

@@ -54,6 +54,11 @@ def test_existing_file(tmp_path: Path) -> None:
     assert (tmp_path / "my_gate.py").read_text() == "mine"
 
 
+def test_a_name_longer_than_a_file_s(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^cannot write .*/a{300}\.py: File name too long$"):
+        scaffold.new_block("a" * 300, tmp_path)
+
+
 def test_unwritable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for missing in (tmp_path / "file", tmp_path / "no-such-folder"):
