@@ -15,22 +15,24 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import psutil
 from pebble import ProcessExpired, ProcessPool
 
 from highway_bench.errors import HighwayBenchError
 from highway_bench.results.schema import Status
 from highway_bench.run import worker
 from highway_bench.run.job import Began, CellResult, Ended, Job
-from highway_bench.run.verdict import death
+from highway_bench.run.verdict import death, verdict
 
 POLL = 0.1  # seconds between looks at the files of jobs that are still running
+SILENCE = 1.0  # seconds after which a worker that is gone, and of which the pool says nothing, left with exit code 0
 STARTS = 3  # times that workers may die before they take a job, in a row
 
 
@@ -59,13 +61,25 @@ class Kind(NamedTuple):
 
 @dataclass
 class Running:
-    """A job in a worker: its results file, how far that was read, and the places of the cells that ended."""
+    """A job in a worker: its results file, how far that was read, and the places of the cells that ended.
+
+    ``process`` is the worker's id, once it took the job; ``gone`` the first time that no process had it.
+    """
 
     job: Job
     path: Path
     began: float = field(default_factory=time.monotonic)
     read: int = 0
     ended: set[int] = field(default_factory=set)
+    process: int | None = None
+    gone: float | None = None
+
+    def is_lost(self) -> bool:
+        """Whether the worker left with exit code 0: the pool reports any other code, but takes this one for its end."""
+        if self.process is None or psutil.pid_exists(self.process):
+            return False
+        self.gone = self.gone or time.monotonic()
+        return time.monotonic() - self.gone > SILENCE
 
     def left(self, unpaired: str) -> list[Job]:
         """The cells that have not ended, each a job of its own; those of a paired group say that they lost it."""
@@ -125,7 +139,8 @@ class LocalEngine:
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
                 for future in list(self._running):
                     yield from self._read(self._running[future])
-                    if future in done:
+                    if future in done or self._running[future].is_lost():
+                        future.cancel()  # so that the pool forgets a lost one; nothing to one that is done
                         queue.extendleft(reversed((yield from self._finish(future))))
                         deaths = 0
             except BrokenProcessPool:
@@ -167,9 +182,12 @@ class LocalEngine:
             for line in lines:
                 if not line.endswith(b"\n"):  # the worker is writing it, or died over it
                     break
-                result = CellResult.of_line(line.decode())
-                yield Ended(running.job, result)
-                running.ended.add(result.place)
+                if running.process is None:
+                    running.process = int(line)
+                else:
+                    result = CellResult.of_line(line.decode())
+                    yield Ended(running.job, result)
+                    running.ended.add(result.place)
                 running.read += len(line)
 
     def _finish(self, future: Future[Any]) -> Generator[Ended, None, list[Job]]:
@@ -181,6 +199,13 @@ class LocalEngine:
             status, message = Status.TIMEOUT, f"stopped after {running.job.timeout:g} s"
         except ProcessExpired as error:
             status, message = Status.CRASHED, death(error.exitcode)
+        except CancelledError:
+            status, message = Status.CRASHED, death(0)
+        except BrokenProcessPool:
+            raise
+        except Exception as error:  # the worker's own, not a task's: a disk that is full
+            status, message = verdict(error.with_traceback(None))
+            message = f"in the worker: {message}"
         yield from self._read(running)
         again: list[Job] = []
         if len(running.job.cells) > 1:

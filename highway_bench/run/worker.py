@@ -24,7 +24,7 @@ from highway_bench.run.verdict import stored, verdict, worst
 from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks._base import Outcome, Task, tasks
 
-_unready: Exception | None = None  # why ``start`` could not get this process ready
+_unready: BaseException | None = None  # why ``start`` could not get this process ready
 _sources = SourceCheck()
 
 
@@ -47,17 +47,21 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
         torch = sys.modules.get("torch")  # a task without networks does without
         if torch is not None:
             torch.set_num_threads(threads)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _unready = error
 
 
 def measure(job: Job, path: Path) -> str:
     """Measure ``job``'s cells, writing a line a cell to ``path``; why cells were left, empty where none was.
 
+    The first line is this process's id: who waits for the results can see whether it is still there.
+
     A task gives each cell's error with the cell. An exception from the group itself does not say whose it is: if more
-    than one cell has not ended by then, they are left to be run singly.
+    than one cell has not ended by then, they are left to be run singly. Raises ``OSError`` where it cannot write.
     """
     with path.open("a", encoding="utf-8") as out:
+        out.write(f"{os.getpid()}\n")
+        out.flush()
         refused = _sources.changed(job.sources) or _unready
         if refused is not None:
             for place in range(len(job.cells)):
@@ -69,25 +73,30 @@ def measure(job: Job, path: Path) -> str:
 def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
     waiting = list(range(len(job.cells)))
     began = time.perf_counter()
-    try:
-        for outcome in _outcomes(task, job):
-            seconds, began = time.perf_counter() - began, time.perf_counter()
-            if (changed := _sources.changed(job.sources)) is not None:
+    outcomes = _outcomes(task, job)
+    while True:
+        try:
+            outcome = next(outcomes, None)
+            changed = _sources.changed(job.sources)
+            if changed is not None:
                 raise changed
-            for place in [place for place in waiting if job.cells[place] == outcome.cell]:
-                _end(out, _result(task, place, outcome, seconds))
-                waiting.remove(place)
-            if outcome.error is not None:
-                del outcome  # its traceback holds the failed cell's tensors
-                _release_memory()
-    except (Exception, SystemExit) as error:
-        _release_memory()
-        status, message = verdict(error)
-        if len(waiting) > 1:
-            return message
-        for place in waiting:
-            _end(out, CellResult.without_values(place, status, message, time.perf_counter() - began))
-        return ""
+        except BaseException as error:  # whatever the task raises is its cells' own, an interrupt too
+            _release_memory()
+            status, message = verdict(error)
+            if len(waiting) > 1:
+                return message
+            for place in waiting:
+                _end(out, CellResult.without_values(place, status, message, time.perf_counter() - began))
+            return ""
+        if outcome is None:
+            break
+        seconds, began = time.perf_counter() - began, time.perf_counter()
+        for place in [place for place in waiting if job.cells[place] == outcome.cell]:
+            _end(out, _result(task, place, outcome, seconds))
+            waiting.remove(place)
+        if outcome.error is not None:
+            del outcome  # its traceback holds the failed cell's tensors
+            _release_memory()
     for place in waiting:
         _end(out, CellResult.without_values(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
     return ""
@@ -95,8 +104,9 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
 
 def _outcomes(task: Task[Any], job: Job) -> Iterator[Outcome]:
     if job.checkpoints is None:
-        return task.measure_group(job.cells)
-    return task.resume_group(job.cells, Kept(job.checkpoints, dict(zip(job.cells, job.keys, strict=True))))
+        yield from task.measure_group(job.cells)
+    else:
+        yield from task.resume_group(job.cells, Kept(job.checkpoints, dict(zip(job.cells, job.keys, strict=True))))
 
 
 def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> CellResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import resource
 import signal
 import time
 from collections.abc import Hashable, Iterable, Mapping
@@ -139,6 +140,12 @@ def crash_later(cell: Cell) -> Iterable[Measurement]:
     yield from measured(cell)
 
 
+def full_disk(cell: Cell) -> Iterable[Measurement]:
+    """As ``measured``, in a process whose next write to a file raises ``OSError``, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    yield from measured(cell)
+
+
 ACTIONS = {
     "crash-later": crash_later,
     "value": value,
@@ -151,6 +158,9 @@ ACTIONS = {
     "allocator": lambda cell: raised(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")),
     "leave": lambda cell: raised(SystemExit(4)),
     "exit": lambda cell: os._exit(3),
+    "exit-0": lambda cell: os._exit(0),
+    "interrupt": lambda cell: raised(KeyboardInterrupt()),
+    "full-disk": full_disk,
     "kill": lambda cell: os.kill(os.getpid(), signal.SIGKILL),
     "hang": lambda cell: time.sleep(60),
     "not-finite": not_finite,

@@ -35,7 +35,9 @@ def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> No
         "memory": ("oom", "MemoryError"),
         "allocator": ("oom", "RuntimeError: DefaultCPUAllocator: can't allocate memory"),
         "leave": ("failed", "SystemExit: 4"),
+        "interrupt": ("failed", "KeyboardInterrupt"),
         "exit": ("crashed", "exit code 3"),
+        "exit-0": ("crashed", "the worker process left with exit code 0"),
         "kill": ("crashed", "signal 9 (SIGKILL); the system may have run out of memory"),
         "hang": ("timeout", "stopped after 1 s"),
         "undeclared": ("failed", "'speed', which it does not declare"),
@@ -49,8 +51,28 @@ def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> No
         row = rows[depth]
         assert row["status"] == status, row["message"]
         assert (row["message"] is None) if message is None else (message in str(row["message"]))
-    assert summary.counts == {"ok": 1, "diverged": 1, "skipped": 1, "failed": 6, "oom": 2, "crashed": 2, "timeout": 1}
-    assert (summary.measured, summary.stored, summary.exit_status) == (14, 0, 1)
+    assert summary.counts == {"ok": 1, "diverged": 1, "skipped": 1, "failed": 7, "oom": 2, "crashed": 3, "timeout": 1}
+    assert (summary.measured, summary.stored, summary.exit_status) == (16, 0, 1)
+
+
+def test_a_worker_that_cannot_write_costs_its_cells_alone(fakes: str, store: Store, cell: MakeCell) -> None:
+    """Which of a group's cells it is that the disk has no room for cannot be known: the others are tried singly."""
+    cells = [cell(), *(cell("full-disk", task="fake-trials", seed=seed) for seed in range(2)), cell(task="fake-timing")]
+    summary = run_cells(cells, store, workers=1, plugins=[fakes])
+    found = sorted((row["task"], row["status"], row["message"]) for row in store.rows(metric="loss"))
+    why = "in the worker: OSError: [Errno 27] File too large"
+    assert found == [("fake", "ok", None), ("fake-timing", "ok", None), *[("fake-trials", "failed", why)] * 2]
+    assert (summary.measured, summary.exit_status) == (4, 1)
+
+
+def test_a_plug_in_that_leaves_in_the_worker(fakes: str, store: Store, cell: MakeCell, tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import multiprocessing, sys\nif multiprocessing.parent_process() is not None: sys.exit(7)\n"
+    (tmp_path / "leaves_in_workers.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run_cells([cell()], store, workers=1, plugins=[fakes, "leaves_in_workers"])
+    assert {(row["status"], row["message"]) for row in store.rows()} == {
+        ("failed", "plug-in 'leaves_in_workers' failed to import: SystemExit: 7")}
 
 
 def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> None:
