@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from highway_bench.report.ratio import PERCENT
+
 DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (
         "block",
@@ -61,9 +63,15 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "never do counted as infinite.",
     ),
     (
-        "step ÷ plain's",
-        "Step time over plain's. With an interval: both were sampled in turn in one process, and the "
-        "interval is of that paired ratio. Without: they were timed apart, so trust it less.",
+        "step ÷ plain's [low, high]",
+        "Step time over plain's: the median of the ratios of steps that were sampled in turn in one process, and its "
+        "95 % interval. Of several families: the geometric mean of the ratios, and of their intervals' ends.",
+    ),
+    (
+        "undecided, not paired, too few samples",
+        f"A ratio is quoted with its interval only. Where an end of that is more than {PERCENT} from the value, "
+        "taken as a factor, the ratio is called undecided and the interval alone is given. Where the steps were not "
+        "sampled in turn in one run, or too few of them, there is no interval, and so no ratio.",
     ),
     ("step time [p10, p90]", "Median and percentiles of all samples after warm-up; none is dropped."),
     (

@@ -75,7 +75,7 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def times(value: float | None) -> str:
-    """A ratio: 1.83×."""
+    """An exact ratio, or one whose interval follows: 1.83×."""
     return NONE if value is None or math.isnan(value) else f"{three(value)}×"
 
 

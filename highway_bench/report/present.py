@@ -10,18 +10,20 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.report.frame import rows_of
-from highway_bench.report.number import NONE, between, count, quantity, three, times
+from highway_bench.report.number import NONE, count, quantity, three
+from highway_bench.report.ratio import meanings, quoted
 
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Head:
-    """A column's heading; ``hint`` explains it."""
+    """A column's heading; ``hint`` explains it. ``ratio`` is for measured ratios, whose words the note explains."""
 
     text: str
     hint: str = ""
     number: bool = True
+    ratio: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ def shown(
     filled = [(head, [make(record) for record in kept]) for head, make in columns]
     filled = [(head, entries) for head, entries in filled if any(entry.text not in ("", NONE) for entry in entries)]
     rows = tuple(zip(*(entries for _, entries in filled), strict=True)) if filled else ()
-    return Shown(name, title, tuple(head for head, _ in filled), rows, note, len(records) - len(kept))
+    notes = [note, *meanings(entry.text for head, entries in filled if head.ratio for entry in entries)]
+    left_out = len(records) - len(kept)
+    return Shown(name, title, tuple(head for head, _ in filled), rows, " ".join(filter(None, notes)), left_out)
 
 
 def words(column: str, heading: str, hint: str = "") -> Column:
@@ -74,17 +78,21 @@ def whole(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint), lambda record: _number(record.get(column), count)
 
 
-def ratio(column: str, heading: str, low: str, high: str, hint: str = "") -> Column:
-    """A column of ratios with their intervals."""
+def ratio(column: str, heading: str, hint: str = "") -> Column:
+    """A column of measured ratios, quoted by the one rule (see ``ratio.py``): the value in ``column``, the interval in
+    ``ratio_low`` and ``ratio_high``, and in ``ratio_gap`` why there is none."""
 
     def make(record: Record) -> Entry:
-        interval = between(record.get(low), record.get(high))
-        return _number(
-            record.get(column),
-            lambda value: f"{times(value)} {interval}".strip() if record.get(low) != record.get(high) else times(value),
-        )
+        value, low, high = (math.nan if missing(record[name]) else float(record[name])
+                            for name in (column, "ratio_low", "ratio_high"))
+        return Entry(quoted(value, low, high, record["ratio_gap"] or ""), LAST if math.isnan(value) else value)
 
-    return Head(heading, hint), make
+    return Head(heading, hint, ratio=True), make
+
+
+def exact_ratio(column: str, heading: str, hint: str) -> Column:
+    """A column of ratios of exact counts, which have no interval."""
+    return number(column, heading, hint=f"{hint}: counted exactly")
 
 
 def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str = "") -> Column:

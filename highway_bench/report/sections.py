@@ -23,9 +23,7 @@ MOST = 1_000  # rows of a table on the page; a store may have tens of thousands
 def summary_tables(rows: pd.DataFrame) -> list[Shown]:
     """The summary, a table a contest, then those of starts; what is the same in every row is said once, in the note."""
     cost = [
-        present.ratio(
-            "step_ratio", "step ÷ plain's", "ratio_low", "ratio_high", "step time over plain's, 95 % interval"
-        ),
+        present.ratio("step_ratio", "step ÷ plain's", "step time over plain's, 95 % interval"),
         present.number("bytes_per_layer", "bytes a layer", "B", "kept for the backward pass"),
         present.whole("params", "parameters"),
     ]
@@ -107,7 +105,7 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
         present.spread("step_time", "step time [p10, p90]", "step_low", "step_high", "s"),
         present.number("step_time_p99", "p99", "s"),
         present.whole("n", "samples"),
-        present.ratio("ratio", "÷ plain's [95 %]", "ratio_low", "ratio_high"),
+        present.ratio("ratio", "÷ plain's [95 %]"),
         present.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
         present.number("throughput", "throughput", "sample/s"),
         present.number("flop_rate", "FLOP rate", "FLOP/s"),
@@ -130,7 +128,7 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
             ("peak", "peak"),
         )
     ]
-    bytes_of += [present.ratio("layer_ratio", "a layer ÷ plain's", "", "")]
+    bytes_of += [present.exact_ratio("layer_ratio", "a layer ÷ plain's", "bytes a layer over plain's")]
     recipe = present.made("contest", lambda record: _contest(record), is_number=False)
     rungs = [
         *setting,

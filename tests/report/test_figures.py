@@ -71,7 +71,8 @@ def test_failures_and_divergence_are_drawn(standard: pd.DataFrame) -> None:
     assert "bilstm, depth 4, post-norm: timeout" in timed.alt
     (panel,) = timed.figure.axes
     assert any(line.get_marker() == "x" for line in panel.lines)
-    assert {text.get_text() for text in timed.figure.legends[0].get_texts()} >= {"failed", "highway"}
+    legend = {text.get_text() for text in timed.figure.legends[0].get_texts()}
+    assert legend >= {"no ratio: failed or not paired", "highway"}
 
 
 def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
@@ -107,7 +108,8 @@ def test_many_families_go_into_several_pictures(make: Make) -> None:
     rows = []
     for depth in range(1, 31):
         for block in ("plain", "highway"):
-            rows += make["timing"](make["cell"]("throughput", block, "dense", depth, phase="forward"), [1.0, 1.1, 1.0])
+            base = make["cell"]("throughput", block, "dense", depth, phase="forward")
+            rows += make["timing"](base, [1.0, 1.1, 1.0] * 4)
     assert [picture.name for picture in step_time_ratio(make["frame"](rows))] == [
         "step-time-1", "step-time-2", "step-time-3"]  # fmt: skip
 
@@ -118,7 +120,7 @@ def test_a_place_s_name_is_written_in_full(make: Make) -> None:
         for block in ("plain", "highway"):
             base = make["cell"]("throughput", block, "attention", 4, phase="forward", batch_size=batch,
                                 nominal_width=width, seq_len=8)
-            rows += make["timing"](base, [1.0, 1.1, 1.0])
+            rows += make["timing"](base, [1.0, 1.1, 1.0] * 4)
     (picture,) = step_time_ratio(make["frame"](rows))
     label = picture.figure.axes[0].get_yticklabels()[0].get_text()
     assert label.split("\n") == ["attention, width\xa064,", "batch\xa016"]
@@ -149,10 +151,11 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
 def test_a_title_names_paired_ratios_only(make: Make) -> None:
     def steps(block: str, run: str) -> list[dict[str, Any]]:
         base = make["cell"]("throughput", block, "dense", 4, phase="forward", run_id=run)
-        return list(make["timing"](base, [2.0 if block == "highway" else 1.0] * 3))
+        return list(make["timing"](base, [2.0 if block == "highway" else 1.0] * 8))
 
     alone = [*steps("plain", "run-2"), *steps("residual", "run-1")]
-    (picture,) = step_time_ratio(make["frame"](alone))
-    assert picture.title == "Step time over plain's, not paired: too rough to rank blocks by"
+    with pytest.raises(NothingToShow, match="timed in turn"):
+        step_time_ratio(make["frame"](alone))
     (picture,) = step_time_ratio(make["frame"]([*alone, *steps("highway", "run-2")]))
-    assert picture.title == "highway's step takes 2.00 times plain's"
+    assert picture.title == "highway's step ÷ plain's: 2.00 [2.00, 2.00]"
+    assert "residual: not paired" in picture.alt

@@ -112,9 +112,10 @@ def _finding(part: pd.DataFrame, depth: int) -> str:
     best = part.sort_values("final_loss", kind="stable").iloc[0]
     fastest = part.sort_values("training_seconds", kind="stable").iloc[0]
     first = f"at depth {depth:,} {best['block']} has the lowest loss, {three(best['final_loss'])}"
+    seconds = quantity(best["training_seconds"], "s")
     if best["block"] == fastest["block"]:
-        return f"{first}, and the shortest training, {quantity(best['training_seconds'], 's')}"
-    return (
-        f"{first}, for {three(best['training_seconds'] / fastest['training_seconds'])} times the training time of "
-        f"{fastest['block']}"
+        return f"{first}, and the shortest training, {seconds}"
+    # No ratio of the two: these runs took their steps apart.
+    return f"{first}, after {seconds} of training; {fastest['block']} trains shortest, " + quantity(
+        fastest["training_seconds"], "s"
     )

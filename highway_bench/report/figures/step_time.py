@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -20,7 +23,7 @@ from highway_bench.report.figures._base import (
 )
 from highway_bench.report.figures.places import ROWS, in_pictures, place_names
 from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
-from highway_bench.report.number import between, three
+from highway_bench.report.ratio import PERCENT, geometric_mean, is_decided, quoted
 from highway_bench.report.style import looks
 from highway_bench.report.tables.throughput import throughput_table
 from highway_bench.results.schema import Status
@@ -29,7 +32,9 @@ SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
 
 
 def step_time_ratio(rows: pd.DataFrame) -> list[Picture]:
-    """A picture a setting (phase, mode, …): a dot a block in every family, with the interval of a paired ratio."""
+    """A picture a setting (phase, mode, …): a mark a block in every family with its interval, open where that is wide.
+
+    What has no ratio, for it failed or was not paired, is a cross at the edge."""
     table = throughput_table(prepared(rows))
     table = table[table["status"] != Status.SKIPPED]
     pictures: list[Picture] = []
@@ -41,7 +46,7 @@ def step_time_ratio(rows: pd.DataFrame) -> list[Picture]:
                 for number, chunk in enumerate(in_pictures(places), start=1)
             ]
     if not pictures:
-        raise NothingToShow("step-time ratios need plain and another block timed in one setting")
+        raise NothingToShow("step-time ratios need plain and another block that were timed in turn, in one setting")
     return pictures
 
 
@@ -52,15 +57,16 @@ def _picture(
     names = place_names([place for place, _ in places])
     blocks = [block for block in look if any((part["block"] == block).any() for _, part in places)]
     told: list[str] = []
-    failed = False
+    lacking = False
     with settings():
         figure, (axes,) = panels(1, 1, max(1.6, len(places) * (0.16 * len(blocks) + 0.14)))
         for height, (_, part) in enumerate(places):
             for turn, block in enumerate(blocks):
                 at = height + dodge(turn, len(blocks))
                 for cell in rows_of(part[part["block"] == block]):
+                    told.append(f"{names[height]}, {block}: {_quoted(cell)}")
                     if np.isnan(cell["ratio"]):
-                        failed = True
+                        lacking = True
                         axes.plot(
                             0.985,
                             at,
@@ -70,7 +76,6 @@ def _picture(
                             transform=axes.get_yaxis_transform(),
                             clip_on=False,
                         )
-                        told.append(f"{names[height]}, {block}: {cell['status']}")
                         continue
                     axes.plot(
                         [cell["ratio_low"], cell["ratio_high"]],
@@ -86,11 +91,7 @@ def _picture(
                         marker=look[block].marker,
                         color=look[block].colour,
                         linestyle="none",
-                        markerfacecolor=look[block].colour if cell["paired"] else "white",
-                    )
-                    told.append(
-                        f"{names[height]}, {block}: {three(cell['ratio'])} times plain "
-                        f"{between(cell['ratio_low'], cell['ratio_high'])}".strip()
+                        markerfacecolor=look[block].colour if is_decided(*_estimate(cell)) else "white",
                     )
         axes.axvline(1.0, color="black", linewidth=1.0)
         axes.set_yticks(range(len(places)), [in_lines(text) for text in names], linespacing=1.0)
@@ -100,34 +101,42 @@ def _picture(
             axes.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.6)
         log_axis(axes, "x")
         axes.set_xlabel("step time ÷ plain's step time (log)")
-        paired = pd.concat([part for _, part in places])
-        paired = paired[(paired["block"] != YARDSTICK) & paired["ratio"].notna()]
-        title = _finding(paired)
+        known = pd.concat([part for _, part in places])
+        known = known[(known["block"] != YARDSTICK) & known["ratio"].notna()]
+        title = _finding(known)
         head(figure, title)
-        extra = [mark("x", "failed")] if failed else []
-        extra += [] if paired["paired"].all() else [mark("o", "not paired: no interval", filled=False)]
+        extra = [mark("x", "no ratio: failed or not paired")] if lacking else []
+        if not all(is_decided(*_estimate(cell)) for cell in rows_of(known)):
+            extra.append(mark("o", f"undecided: interval beyond ± {PERCENT}", filled=False))
         legend(figure, {block: look[block] for block in blocks}, extra)
     where = ", ".join(str(setting[key]) for key in ("phase", "mode", "dtype", "device", "machine") if setting[key])
-    counts = paired["n"].dropna()
+    counts = known["n"].dropna()
     n = " to ".join(dict.fromkeys(str(int(count)) for count in (counts.min(), counts.max()))) if len(counts) else "?"
     caption = (
-        f"{where}; equal {setting['match']}. Dots are ratios of paired samples, bars their 95 % intervals; the line "
+        f"{where}; equal {setting['match']}. Marks are ratios of paired samples, bars their 95 % intervals; the line "
         f"at 1 is plain. Samples a cell: {n}."
     )
     return Picture(name, title, f"Dot plot, step time over plain's. {joined(told, 60)}", caption, figure)
 
 
+def _estimate(cell: Mapping[str, Any]) -> tuple[float, float, float]:
+    return cell["ratio"], cell["ratio_low"], cell["ratio_high"]
+
+
+def _quoted(cell: Mapping[str, Any]) -> str:
+    return quoted(*_estimate(cell), cell["ratio_gap"])
+
+
 def _finding(ratios: pd.DataFrame) -> str:
-    """The cheapest and the dearest block by geometric mean over the paired ratios: the others have no interval, and may
-    be of another hour."""
-    if not ratios["paired"].any():
-        return "Step time over plain's, not paired: too rough to rank blocks by"
-    ratios = ratios[ratios["paired"]]
-    logs = ratios.assign(log=np.log(ratios["ratio"])).groupby("block")["log"]
-    means = np.exp(logs.mean()).sort_values(kind="stable")
-    count = int(logs.size().max())
+    """The cheapest and the dearest block by geometric mean."""
+    if ratios.empty:
+        return "Step time over plain's is not known here: nothing was paired with plain"
+    found = {block: geometric_mean([_estimate(cell) for cell in rows_of(part)])
+             for block, part in ratios.groupby("block")}
+    ranked = sorted(found, key=lambda block: found[block])
+    count = int(ratios.groupby("block").size().max())
     over = f" (geometric mean of {count} families and depths)" if count > 1 else ""
-    first = f"{means.index[0]}'s step takes {three(float(means.iloc[0]))} times plain's"
-    if len(means) == 1:
+    first = f"{ranked[0]}'s step ÷ plain's: {quoted(*found[ranked[0]])}"
+    if len(ranked) == 1:
         return first + over
-    return f"{first}, {means.index[-1]}'s {three(float(means.iloc[-1]))} times{over}"
+    return f"{first}; {ranked[-1]}'s: {quoted(*found[ranked[-1]])}{over}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from highway_bench.report.frame import CONTEST, YARDSTICK, block_order, family_order, groups, prepared, rows_of
 from highway_bench.report.number import between, listed, quantity, three
+from highway_bench.report.ratio import NOT_PAIRED, NOT_TIMED, TOO_FEW, geometric_mean, quoted
 from highway_bench.report.tables.cost import measured_alike
 from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.ranking import ranking
@@ -106,14 +107,13 @@ def _margin(
     """The best of those that train, by how much and at what cost; and whether that can be told from chance."""
     by_block = {cell["block"]: cell for cell in cells}
     best, *others = sorted(trained, key=lambda block: by_block[block]["final_loss"])
-    loss = by_block[best]["final_loss"]
-    cost = _cost(best, by_block, timed, contest)
+    cost = _cost(best, by_block[best], timed, contest)
     if not others:
-        return f"{best} ends at a loss of {three(loss)}{cost}", ""
-    margin = by_block[others[0]]["final_loss"] / loss
-    by = f", {three(margin)} times below {others[0]}" if math.isfinite(margin) else ""
+        return f"{best} ends at a loss of {_loss(by_block[best])}{cost}", ""
+    second = others[0]
     found = ranking(single, best, others)
-    text = f"{best} has the lowest final loss, {three(loss)}{by}{cost}"
+    losses = f"{_loss(by_block[best])} against {second}'s {_loss(by_block[second])}"
+    text = f"{best} has the lowest final loss, {losses}{cost}"
     if not found.testable:
         return text, "not enough seeds to rank those that train"
     if found.ahead_of_all:
@@ -121,35 +121,50 @@ def _margin(
     return text, f"not told apart from {listed(list(found.level))} by these seeds"
 
 
-def _cost(block: str, by_block: dict[str, dict[str, Any]], timed: pd.DataFrame, contest: dict[str, Any]) -> str:
-    """What the best costs: time to the threshold, and its step beside plain's (paired where timed at this depth)."""
-    own, plain = by_block[block], by_block.get(YARDSTICK)
+def _loss(cell: Mapping[str, Any]) -> str:
+    """A final loss with its interval over seeds, where it has one."""
+    return f"{three(cell['final_loss'])} {between(cell['loss_low'], cell['loss_high'])}".strip()
+
+
+def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any]) -> str:
+    """What the best costs: time to the threshold, and its step's time over plain's where timed at this depth."""
     parts: list[str] = []
     if math.isfinite(own["seconds_to_threshold"]):
-        parts.append(f"reaches the threshold in {quantity(own['seconds_to_threshold'], 's')}")
+        parts.append(f"it reaches the threshold in {quantity(own['seconds_to_threshold'], 's')}")
     alike = measured_alike(timed[timed["depth"] == own["depth"]], contest, block, own["depth"])
-    paired = next((cell for cell in rows_of(alike) if cell["paired"]), None)
-    if block == YARDSTICK:
-        pass
-    elif paired:
-        interval = between(paired["ratio_low"], paired["ratio_high"])
+    found = next((cell for cell in rows_of(alike) if not cell["ratio_gap"]), next(iter(rows_of(alike)), None))
+    if block != YARDSTICK and found:
         alike_in = ("nominal_width", "batch_size")
-        other = [paired[name] for name in alike_in] != [contest[name] for name in alike_in]
-        at = f" at {size_text(math.nan, paired['nominal_width'], paired['batch_size'])}" if other else ""
-        parts.append(f"takes {three(paired['ratio'])} {interval} times plain's {paired['phase']} step{at}")
-    elif plain is not None and plain["step_seconds"] > 0 and own["step_seconds"] > 0:
-        parts.append(f"takes {three(own['step_seconds'] / plain['step_seconds'])} times plain's training step")
-    return f"; it {' and '.join(parts)}" if parts else ""
+        other = [found[name] for name in alike_in] != [contest[name] for name in alike_in]
+        at = f" at {size_text(math.nan, found['nominal_width'], found['batch_size'])}" if other else ""
+        parts.append(f"its {found['phase']} step ÷ plain's{at}: {_ratio(found)}")
+    elif block != YARDSTICK:
+        parts.append(f"its step ÷ plain's: {NOT_TIMED} at this depth")
+    return "".join(f"; {part}" for part in parts)
+
+
+def _ratio(cell: Mapping[str, Any]) -> str:
+    return quoted(cell["ratio"], cell["ratio_low"], cell["ratio_high"], cell["ratio_gap"])
+
+
+def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
+    """A block's ratio, the geometric mean over the families that have one."""
+    known = cells[cells["ratio"].notna()]
+    if known.empty:
+        return f"{block} {cells['ratio_gap'].iloc[0]}"
+    mean = geometric_mean(list(known[["ratio", "ratio_low", "ratio_high"]].itertuples(index=False, name=None)))
+    count = known["family_label"].nunique()
+    return f"{block} {quoted(*mean)}" + (f" in {count} of them" if count < families else "")
 
 
 def _speed(timed: pd.DataFrame) -> list[Answer]:
     """Where nothing was trained: a sentence a depth, phase and mode on what the blocks' steps cost."""
     found: list[Answer] = []
-    costs = timed[(timed["block"] != YARDSTICK) & timed["ratio"].notna()]
+    compared = timed["ratio"].notna() | timed["ratio_gap"].isin([NOT_PAIRED, TOO_FEW])
+    costs = timed[(timed["block"] != YARDSTICK) & compared]
     for place, part in groups(costs.sort_values("depth", kind="stable"), ["depth", "phase", "mode", "device"]):
-        logs = part.assign(log=np.log(part["ratio"])).groupby("block")["log"].mean()
-        ratios = [f"{block} {three(float(np.exp(logs[block])))}" for block in block_order(logs.index)]
         families = family_order(part["family_label"])
+        ratios = [_mean(block, part[part["block"] == block], len(families)) for block in block_order(part["block"])]
         over = f"in {families[0]}" if len(families) == 1 else f"geometric means over {len(families)} families"
         mode = "" if place["mode"] == "eager" else f", {place['mode']}"
         found.append(
@@ -157,7 +172,7 @@ def _speed(timed: pd.DataFrame) -> list[Answer]:
                 "",
                 f"Depth {place['depth']}:",
                 f"nothing was trained, so only cost is known: a {place['phase']} "
-                f"step ({place['device']}{mode}) takes, in multiples of plain's, {', '.join(ratios)} ({over}).",
+                f"step ({place['device']}{mode}) ÷ plain's: {'; '.join(ratios)} ({over}).",
             )
         )
     return found or [Answer("", "Nothing was trained", "and no block was timed beside plain: no answer can be given.")]

@@ -11,7 +11,6 @@ import pandas as pd
 from highway_bench.cell import canonical
 from highway_bench.report.frame import (
     CONTEST,
-    YARDSTICK,
     block_order,
     family_order,
     groups,
@@ -19,6 +18,7 @@ from highway_bench.report.frame import (
     recipe_of,
     rows_of,
 )
+from highway_bench.report.ratio import NOT_TIMED
 from highway_bench.report.tables.cost import ALIKE, measured_alike
 from highway_bench.report.tables.frontier import frontier
 from highway_bench.report.tables.memory import memory_table
@@ -52,13 +52,12 @@ COST = (
     "ratio_width",
     "ratio_batch",
     "ratio_from",
+    "ratio_gap",
     "bytes_per_layer",
     "bytes_depth",
     "bytes_width",
     "bytes_batch",
 )
-
-Record = dict[str, Any]
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -68,7 +67,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     which some block trains (the shallowest where none does), so that blocks are compared where they all stand; with
     ``edge_rate`` the tuned rate where it is at the edge of those tried and the block trains with any seed at any depth;
     ``COST``: step time over plain's and bytes a layer, of cells measured alike (see ``ALIKE``) at the depth nearest to
-    it, with the depth, plain's width and batch of these cells and ``ratio_from`` naming what was timed. Seconds, bytes.
+    it, with the depth, plain's width and batch of these cells and ``ratio_from`` naming what was timed, or in
+    ``ratio_gap`` why there is no ratio. Seconds, bytes.
     """
     frame = prepared(rows)
     ladder = list(contests(trainability_table(frame)))
@@ -89,8 +89,6 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "edge_rate": rung["rate"] if block in able and rung.get("rate_at_edge") else math.nan,
             }
             cost = _cost(timed, kept, contest, block, depth)
-            if math.isnan(cost["step_ratio"]):
-                cost |= _from_training(here, block, depth, contest)
             records.append({**contest, "block": block, **frontier(part, block), **found, **cost})
     if not ladder:
         records = _without_ladder(timed, kept)
@@ -122,15 +120,18 @@ def _cost(
     timed: pd.DataFrame, kept: pd.DataFrame, contest: Mapping[str, Any], block: str, depth: float
 ) -> dict[str, Any]:
     """What a step and a layer of ``block`` cost in cells measured alike, at the measured depth nearest to ``depth``."""
-    cost: dict[str, Any] = dict.fromkeys(COST, math.nan) | {"ratio_from": ""}
-    for best in rows_of(measured_alike(timed[timed["ratio"].notna()], contest, block, depth).head(1)):
+    cost: dict[str, Any] = dict.fromkeys(COST, math.nan) | {"ratio_from": "", "ratio_gap": ""}
+    alike = measured_alike(timed, contest, block, depth)
+    if alike["ratio"].isna().all():
+        cost["ratio_gap"] = alike["ratio_gap"].iloc[0] if len(alike) else NOT_TIMED if contest["recipe"] else ""
+    for best in rows_of(alike[alike["ratio"].notna()].head(1)):
         cost |= {name: best[name] for name in ("ratio_low", "ratio_high")}
         cost |= {
             "step_ratio": best["ratio"],
             "ratio_depth": best["depth"],
             "ratio_width": best["nominal_width"],
             "ratio_batch": best["batch_size"],
-            "ratio_from": best["phase"] if best["paired"] else f"{best['phase']}, not paired",
+            "ratio_from": best["phase"],
         }
     for best in rows_of(measured_alike(kept[kept["saved_per_layer"].notna()], contest, block, depth).head(1)):
         cost |= {
@@ -140,17 +141,6 @@ def _cost(
             "bytes_batch": best["batch_size"],
         }
     return cost
-
-
-def _from_training(
-    here: Mapping[str, Record], block: str, depth: float, contest: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The ratio of the training runs' own steps: not sampled in turn, so without an interval."""
-    own, plain = (here.get(name, {}).get("step_seconds", math.nan) for name in (block, YARDSTICK))
-    if not (own > 0 and plain > 0):
-        return {}
-    size = {"ratio_depth": depth, "ratio_width": contest["nominal_width"], "ratio_batch": contest["batch_size"]}
-    return {"step_ratio": own / plain, "ratio_from": "training runs, not paired"} | size
 
 
 def _without_ladder(timed: pd.DataFrame, kept: pd.DataFrame) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from highway_bench.report.frame import (
     rows_of,
     samples_of,
 )
+from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
 from highway_bench.report.tables.cells import by_cell
 
 METRICS = (
@@ -56,18 +57,18 @@ def throughput_table(rows: pd.DataFrame) -> pd.DataFrame:
 
     Columns: ``CONTEXT``, ``block`` (with its options), ``width``, ``params``, ``METRICS`` (step_time is the median of
     ``n`` samples, ``step_low`` and ``step_high`` their p10 and p90), ``ratio`` of step time to plain's with
-    ``ratio_low`` and ``ratio_high``, ``paired``, ``noise`` (least relative difference that the samples could tell, A
-    against A), ``status``, ``message``. Times are seconds, rates per second. A ratio
-    has an interval only if the two were sampled in turn.
+    ``ratio_low`` and ``ratio_high``, ``noise`` (least relative difference that the samples could tell, A against A),
+    ``status``, ``message``. Times are seconds, rates per second. There is a ratio only where the two were sampled in
+    turn and often enough for an interval; otherwise ``ratio_gap`` says why there is none.
     """
     frame = of_task(rows, "throughput")
     table = by_cell(frame, METRICS, spread="step_time")
     if table.empty:
-        return table.assign(noise=[], ratio=[], ratio_low=[], ratio_high=[], paired=[])
+        return table.assign(noise=[], ratio=[], ratio_low=[], ratio_high=[], ratio_gap=[])
     table["noise"] = [_noise(text) for text in table["samples"]]
     ratios = pd.DataFrame(
         [_ratio(timed, yardstick) for timed, yardstick in _beside(table)],
-        columns=["ratio", "ratio_low", "ratio_high", "paired"],
+        columns=["ratio", "ratio_low", "ratio_high", "ratio_gap"],
     )
     table = pd.concat([table.reset_index(drop=True), ratios], axis=1)
     families, blocks = family_order(table["family_label"]), block_order(table["block"])
@@ -113,21 +114,24 @@ def _paired(own: str, plain: str) -> Estimate:
     return paired_ratio(samples_of(own), samples_of(plain))
 
 
-def _ratio(timed: dict[str, Any], yardstick: dict[str, Any] | None) -> tuple[float, float, float, bool]:
-    nothing = math.nan
-    if yardstick is None or pd.isna(timed["step_time"]):
-        return nothing, nothing, nothing, False
+def _ratio(timed: dict[str, Any], yardstick: dict[str, Any] | None) -> tuple[float, float, float, str]:
+    """The ratio with its interval, or why there is none."""
+    nothing = (math.nan,) * 3
+    if pd.isna(timed["step_time"]):
+        return *nothing, timed["status"]
+    if yardstick is None:
+        return *nothing, NO_PLAIN
     if timed is yardstick:
-        return 1.0, 1.0, 1.0, True
+        return 1.0, 1.0, 1.0, ""
     own, plain = samples_of(timed["samples"]), samples_of(yardstick["samples"])
     alone = any(str(cell["message"] or "").startswith("unpaired") for cell in (timed, yardstick))
     if (
         alone
         or timed["run_id"] != yardstick["run_id"]
         or len(own) != len(plain)
-        or len(own) < 2
+        or not own
         or not _finite(own + plain)
     ):
-        return timed["step_time"] / yardstick["step_time"], nothing, nothing, False
+        return *nothing, NOT_PAIRED
     ratio = _paired(timed["samples"], yardstick["samples"])
-    return ratio.value, ratio.low, ratio.high, True
+    return (*nothing, TOO_FEW) if math.isnan(ratio.low) else (ratio.value, ratio.low, ratio.high, "")
