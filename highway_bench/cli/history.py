@@ -197,8 +197,12 @@ def rise_of(benchmark: str, share: float) -> str:
 
 def row_of(found: Regression) -> list[str]:
     """A regression for people."""
+    from highway_bench.report.ratio import quoted
+
+    beside = found.beside
+    ratio = [] if beside is None else [f"÷ {found.good[:8]}, in turn: {quoted(beside.value, beside.low, beside.high)}"]
     return [found.series, found.machine, found.unit, f"{found.before:.4g}", f"{found.after:.4g}", found.change,
-            f"{found.tolerated:.3g}", found.commit[:8], found.good[:8], found.remark]
+            f"{found.tolerated:.3g}", found.commit[:8], found.good[:8], "; ".join(filter(None, [found.remark, *ratio]))]
 
 
 def noise(
@@ -237,6 +241,7 @@ def compare(
     from highway_bench.history.compare import compare as measure
     from highway_bench.history.measure import this_machine
     from highway_bench.registry import literal_calls
+    from highway_bench.report.ratio import PERCENT, quoted
 
     layout = Layout.of(root)
     this_machine(device)  # raises for a device that is not here, before anything is unpacked
@@ -257,10 +262,11 @@ def compare(
                      "verdict": row.verdict} for row in rows])
         return
     print_table(f"A step at {second}, relative to {first}",
-                ["cell", first, second, "ratio", "at least 95 %", "verdict"],
+                ["cell", first, second, "ratio [at least 95 %]", "verdict"],
                 [[row.name, f"{1e3 * median(row.first):.3g} ms", f"{1e3 * median(row.second):.3g} ms",
-                  f"{row.ratio.value:.3g}", f"[{row.ratio.low:.3g}, {row.ratio.high:.3g}]", row.verdict]
+                  quoted(row.ratio.value, row.ratio.low, row.ratio.high), row.verdict]
                  for row in rows],
                 note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each took its steps in turn, "
                      "and so not the medians' quotient; the interval is the sign test's of that median. A verdict is "
-                     f"its cell's alone: of {len(rows)} cells, some may be told apart by chance")
+                     f"its cell's alone: of {len(rows)} cells, some may be told apart by chance. A ratio is undecided "
+                     f"if its interval reaches more than {PERCENT} from it; more --pairs make it narrower")

@@ -49,12 +49,12 @@ def _beside(layout: Layout, here: Machine, good: str, timed: Sequence[Regression
         compared = compare(layout, good, "HEAD", list(cells), pairs=LEAST_PAIRS, device=here.device)
     except (BadInput, NothingMeasured, AsvFailed) as reason:
         return [replace(one, remark=f"{one.remark}; not beside {good[:8]}: {reason}") for one in timed]
-    ratios = {one.cell: one.ratio.value for one in compared}
+    ratios = {one.cell: one.ratio for one in compared}
     found = []
     for one in timed:
         ratio = ratios.get(cell_of(one.series))
-        remark = f"{good[:8]} lacks it" if ratio is None else f"{ratio:.3g} times {good[:8]} beside it"
-        found.append(replace(one, beside=ratio, remark=f"{one.remark}; {remark}"))
+        lacking = [f"{good[:8]} lacks it"] if ratio is None else []
+        found.append(replace(one, beside=ratio, remark="; ".join([one.remark, *lacking])))
     return found
 
 

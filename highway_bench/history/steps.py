@@ -15,6 +15,7 @@ from pathlib import Path
 
 from highway_bench.history.files import Point, Result, read_json
 from highway_bench.history.noise import is_exact, is_loss, tolerated
+from highway_bench.measure.statistics import Estimate
 
 LEVEL = 5  # points before the newest that give its level
 
@@ -35,18 +36,22 @@ class Regression:
     good: str
     unit: str = ""
     again: float | None = None  # the value of a re-run
-    beside: float | None = None  # HEAD's step over that of the commit ``good``, timed in turn
+    beside: Estimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
     remark: str = ""
 
     @property
     def holds(self) -> bool:
         """Whether what was measured anew exceeds the limit as well, as far as something was."""
-        values = (self.again, None if self.beside is None else self.beside * self.before)
+        values = (self.again, None if self.beside is None else self.beside.value * self.before)
         return all(value is None or value > self.before + self.tolerated for value in values)
 
     @property
     def change(self) -> str:
-        return f"{100 * (self.after / self.before - 1):+.3g} %" if self.before else f"{self.after - self.before:+.3g}"
+        """The change, and beside it what noise may be; bytes, which are counted exactly, have none."""
+        if not self.before:
+            return f"{self.after - self.before:+.3g}"
+        noise = "" if is_exact(self.series) else f" (noise: {100 * self.tolerated / abs(self.before):.2g} %)"
+        return f"{100 * (self.after / self.before - 1):+.3g} %{noise}"
 
 
 @dataclass(frozen=True)

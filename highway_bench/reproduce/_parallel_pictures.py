@@ -23,7 +23,6 @@ def shown(table: pd.DataFrame, note: str) -> present.Shown:
         own |= {f"{record['family']}_{name}": record[name] for name in values}
     wide = pd.DataFrame([by_length[length] for length in sorted(by_length)])
     wide = wide.reindex(columns=["length", *(f"{family}_{name}" for family in NAMES for name in values)])
-    wide["ratio"] = wide["attention_step"] / wide["bilstm_step"]
     columns = [present.whole("length", "n")]
     for family, name in NAMES.items():
         columns += [
@@ -32,7 +31,6 @@ def shown(table: pd.DataFrame, note: str) -> present.Shown:
             present.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
             present.percent(f"{family}_share", f"{name}, of the roofline"),
         ]
-    columns.append(present.number("ratio", "attention ÷ BiLSTM", hint="not paired"))
     return present.shown("parallel-step-time", "Step time by sequence length", wide, columns, note=note)
 
 

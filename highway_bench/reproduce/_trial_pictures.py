@@ -58,7 +58,8 @@ def _headline(table: pd.DataFrame) -> str:
     deepest = table["depth"].max()
     best = table[table["depth"] == deepest].set_index("block")["best"]
     if set(ARMS) <= set(best.index) and best["highway"] > 0 and np.isfinite(best["plain"]):
-        return f"At {deepest} layers plain's best loss is {three(best['plain'] / best['highway'])} times highway's"
+        return f"At {deepest} layers the best loss is {three(best['plain'])} under plain, {three(best['highway'])} " \
+               "under highway"
     return f"Best losses up to {deepest} layers"
 
 

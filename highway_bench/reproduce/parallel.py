@@ -13,7 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.measure.statistics import CONFIDENCE, Estimate, median_interval
 from highway_bench.report.frame import of_task, rows_of, samples_of
-from highway_bench.report.number import listed, three
+from highway_bench.report.number import listed, quantity, three
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,
@@ -192,14 +192,19 @@ def _faster_when_short(table: pd.DataFrame) -> Finding:
             verdict = Verdict.REPRODUCED
         elif all(ours.low > other.high for _, ours, other in pairs):
             verdict = Verdict.CONTRADICTED
-    ratios = [f"{three(ours.value / other.value)} times BiLSTM's time at n = {length}" for length, ours, other in pairs]
+    times = [f"n = {length}: {_time(ours)}, BiLSTM {_time(other)}" for length, ours, other in pairs]
     return Finding(published=f"self-attention's work is the smaller while n < d (here {WIDTH}); if so, it is faster "
                              "than a recurrent layer on this device",
                    source=TEXT, evidence=Evidence.OURS, verdict=verdict,
-                   measured=f"{listed(ratios) if ratios else 'no n < d was timed for both'}{_told(crossing(table))}",
+                   measured="; ".join(times or ["no n < d was timed for both"]) + _told(crossing(table)),
                    rule="of our reading: medians with 95 % intervals apart at every one of n = "
                         f"{listed([str(length) for length in SHORT])}: reproduced if attention's lies below, "
                         "contradicted if above")
+
+
+def _time(step: Estimate) -> str:
+    """A step's time with its interval. Families are not sampled in turn, so that their ratio is not quoted."""
+    return f"{quantity(step.value, 's')} [{quantity(step.low, 's')}, {quantity(step.high, 's')}]"
 
 
 def _told(cross: float | None) -> str:

@@ -14,7 +14,7 @@ from highway_bench.cell import Cell
 from highway_bench.report import present
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.number import three, times
+from highway_bench.report.number import quantity, three, times
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,
@@ -175,11 +175,13 @@ def _price(table: pd.DataFrame) -> str:
     """What the counter-result's network costs, of one with identity shortcuts."""
     costs = table.set_index("case")[["params", "step_seconds"]].to_dict("index")
     gated, identity = costs[NORMED_GATE.name], costs[IDENTITY.name]
-    size, time = (float(gated[name]) / float(identity[name]) for name in ("params", "step_seconds"))
-    if math.isnan(size) or math.isnan(time):
+    size = float(gated["params"]) / float(identity["params"])
+    seconds = [float(case["step_seconds"]) for case in (gated, identity)]
+    if math.isnan(size) or any(map(math.isnan, seconds)):
         return ""
-    return (f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts, and a "
-            f"step takes {times(time)} the time (at 110 layers 1.53× and 2.2× are published).")
+    return (f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts; a step "
+            f"takes {quantity(seconds[0], 's')} against {quantity(seconds[1], 's')}, in runs that are not paired (at "
+            "110 layers 1.53× the parameters and 2.2× the time are published).")
 
 
 def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:

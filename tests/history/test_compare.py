@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 import highway_bench.history.compare as comparing
 from highway_bench.cli import app
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.compare import Worker, compare
+from highway_bench.history.compare import Compared, Worker, compare
 
 CELLS = [("highway", "dense", 10), ("plain", "dense", 10)]
 ABSENT = ("absent", "dense", 10)
@@ -34,6 +35,19 @@ def test_the_planted_ratio_is_found_in_fresh_pairs_that_take_turns(planted, monk
                     "HEAD"]
     assert told[0].startswith("left out: absent, dense, depth 10: ")
     assert told[1:] == [f"{number} of 7 pairs of processes" for number in range(1, 8)]
+
+
+def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Compared(("plain", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5]),
+             Compared(("highway", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.8, 1.2, 1.5, 1.4, 1.6])]
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: found)
+    told = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD"])
+    assert told.exit_code == 0
+    assert "1.50 [1.49, 1.52]" in told.output
+    assert "undecided [1.20, 1.80]" in told.output
+    assert "more than 10 % from it" in " ".join(told.output.split())
+    data = json.loads(CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--json"]).output)
+    assert [(row["low"], row["ratio"], row["high"]) for row in data] == [(1.49, 1.5, 1.52), (1.2, 1.5, 1.8)]
 
 
 def test_nothing_in_common(planted) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import highway_bench.history.confirm as confirming
 import highway_bench.history.gate as gating
+from highway_bench.cli.history import row_of
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
 from highway_bench.history.confirm import cell_of
@@ -62,7 +63,9 @@ def test_a_rerun_confirms_what_is_still_there(planted) -> None:
     slower = [one for one in found.regressions if ".Depths.time_step('highway', 10)" in one.series]
     assert [one.commit for one in slower] == [planted.commits[SLOWER]]
     assert slower[0].again > 1.3 * slower[0].before
-    assert slower[0].beside > 1.3
+    assert slower[0].beside.value > 1.3
+    (entry,) = [row_of(one)[-1] for one in slower]
+    assert re.search(r"in turn: (\d\.\d+|undecided) \[\d\.\d+, \d+\.\d+\]", entry)
     assert not found.dismissed
 
 
