@@ -79,9 +79,11 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "How far apart two halves of one cell's own samples look: a difference between cells below it may be noise.",
     ),
     (
-        "of roofline, time ÷ floor",
-        "The floor is the time that this device's own measured matrix-product rate and copy "
-        "bandwidth would allow. The share is what of it is reached; time ÷ floor is its inverse.",
+        "of roofline, time ÷ floor [p10, p90]",
+        "The floor is the time that this device's own measured rates of matrix products, convolutions and copies "
+        "would allow; the rates stand under Provenance. The share is what of it is reached; time ÷ floor is its "
+        "inverse. Percentiles are of the step's samples. A dash: the step was faster than the floor, as with data in "
+        "a cache, and the remark says so.",
     ),
     (
         "healthy, vanishes, explodes",

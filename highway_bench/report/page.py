@@ -18,7 +18,7 @@ from highway_bench.report.frame import block_order, family_order, prepared
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
 from highway_bench.report.provenance import Runs, blocks_of, provenance_of
-from highway_bench.report.sections import failure_table, summary_tables, whole_tables
+from highway_bench.report.sections import failure_table, rate_table, summary_tables, whole_tables
 from highway_bench.report.tables import Answer, answer
 from highway_bench.results.store import Store
 
@@ -82,6 +82,7 @@ def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: l
         missing=[*not_measured(rows), *undrawn],
         definitions=DEFINITIONS,
         blocks=blocks_of(rows, runs),
+        rates=rate_table(rows),
         provenance=provenance_of(rows, runs),
         history=history_links(folder),
     )

@@ -122,6 +122,17 @@ def percent(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint), lambda record: _number(record.get(column), lambda value: f"{three(100 * value)} %")
 
 
+def percents(column: str, heading: str, low: str, high: str, hint: str = "") -> Column:
+    """A column of shares as percentages, with an interval."""
+
+    def make(record: Record) -> Entry:
+        ends = [record[end] for end in (low, high) if not missing(record.get(end))]
+        interval = f" [{', '.join(f'{three(100 * end)} %' for end in ends)}]" if ends else ""
+        return _number(record.get(column), lambda value: f"{three(100 * value)} %{interval}")
+
+    return Head(heading, hint), make
+
+
 LAST: Final = math.inf
 
 

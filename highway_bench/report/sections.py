@@ -12,7 +12,14 @@ from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
 from highway_bench.report.number import NONE, between, listed, quantity, three
 from highway_bench.report.present import Entry, Record, Shown
 from highway_bench.report.signal_tables import start_tables, whole_start_table
-from highway_bench.report.tables import failures, memory_table, summary, throughput_table, trainability_table
+from highway_bench.report.tables import (
+    failures,
+    memory_table,
+    rates_table,
+    summary,
+    throughput_table,
+    trainability_table,
+)
 from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
 from highway_bench.report.tables.words import contest_name, contest_text, size_text
 
@@ -109,8 +116,8 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
         present.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
         present.number("throughput", "throughput", "sample/s"),
         present.number("flop_rate", "FLOP rate", "FLOP/s"),
-        present.percent("roofline_share", "of roofline"),
-        present.number("slowdown", "time ÷ floor"),
+        present.percents("roofline_share", "of roofline [p10, p90]", "roofline_share_low", "roofline_share_high"),
+        present.spread("slowdown", "time ÷ floor [p10, p90]", "slowdown_low", "slowdown_high", "1"),
         present.number("first_step", "first step", "s"),
         present.number("compile_time", "compile", "s"),
         present.whole("graph_breaks", "graph breaks"),
@@ -174,6 +181,27 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
     if (frame["task"] == "propagation").any():
         tables.append(whole_start_table(frame, MOST))
     return [table for table in tables if table.entries]
+
+
+def rate_table(rows: pd.DataFrame) -> Shown:
+    """What each machine was measured to do, which the floors of steps are from."""
+    columns = [
+        present.words("machine", "machine"),
+        present.words("device", "device"),
+        present.words("dtype", "dtype"),
+        present.whole("threads", "threads"),
+    ]
+    columns += [
+        present.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
+        for name, heading, unit in (
+            ("matmul_rate", "matrix products", "FLOP/s"),
+            ("conv_rate", "convolutions", "FLOP/s"),
+            ("copy_rate", "copies", "B/s"),
+        )
+    ]
+    columns += [present.whole("n", "measured", "times, once a process")]
+    title, note = "What these machines were measured to do", "Medians. The floor of a step's time follows from them."
+    return present.shown("rates", title, rates_table(prepared(rows)), columns, note=note)
 
 
 def failure_table(rows: pd.DataFrame) -> Shown:

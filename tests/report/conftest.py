@@ -105,8 +105,10 @@ def timing(base: Row, samples: list[float]) -> list[Row]:
         metric(base, "step_time_p99", ranked[-1], "s"),
         metric(base, "throughput", 64 / middle, "sample/s", "higher"),
         metric(base, "flop_rate", 3e9 / middle * 1e-3, "FLOP/s", "higher"),
-        metric(base, "roofline_share", 0.31, "1", "higher"),
-        metric(base, "slowdown", 1 / 0.31, "1"),
+        metric(base, "roofline_share", 0.31, "1", "higher", low=0.27, high=0.33),
+        metric(base, "slowdown", 1 / 0.31, "1", low=1 / 0.33, high=1 / 0.27),
+        metric(base, "matmul_rate", 71.5e9, "FLOP/s", "higher"),
+        metric(base, "copy_rate", 11.3e9, "B/s", "higher"),
         metric(base, "first_step", 3 * middle, "s"),
         metric(base, "budget_mismatch", 0.0023, "1"),
     ]

@@ -112,6 +112,7 @@ def test_the_page_leads_with_the_answer_and_says_what_is_missing(text: str) -> N
     assert "Depth 50:" in text
     assert "sentiment is not in the data folder" in text
     assert "A GPU: all figures are of a CPU." in text
+    assert text.count("71.5 GFLOP/s") == 1
     assert "provisional" in text
     assert text.count("<svg") == 12
     assert text.count('role="img"') == 12

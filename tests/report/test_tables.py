@@ -16,11 +16,12 @@ from highway_bench.report.figures import success_rate
 from highway_bench.report.frame import block_order, prepared
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.page import load
-from highway_bench.report.sections import summary_tables
+from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.report.tables import (
     answer,
     failures,
     memory_table,
+    rates_table,
     summary,
     throughput_table,
     trainability_table,
@@ -90,6 +91,47 @@ def test_cells_of_different_settings_are_not_compared(make: Make, change: dict[s
     rows = make["timing"](make["cell"]("throughput", "plain", "dense", 4, phase="forward"), PLAIN)
     rows += make["timing"](make["cell"]("throughput", "highway", "dense", 4, **phase), PLAIN)
     assert math.isnan(of(throughput_table(make["frame"](rows)), block="highway")["ratio"])
+
+
+def test_a_share_of_the_roofline_may_be_empty_and_the_reason_stands_beside_it(make: Make) -> None:
+    """Cached data can be faster than the roofline: the share and the slow-down are then none, and the time is fine."""
+    frame = pair(make, "highway", [2 * x for x in PLAIN])
+    empty = frame["metric"].isin(["roofline_share", "slowdown"]) & (frame["block"] == "highway")
+    frame.loc[empty, ["value", "low", "high"]] = math.nan
+    frame.loc[empty, "message"] = "above the roofline"
+    row = of(throughput_table(frame), block="highway")
+    assert (row["status"], row["message"], row["ratio"]) == ("ok", "above the roofline", pytest.approx(2.0))
+    assert not failures(frame).size
+    shown = {table.name: table for table in whole_tables(frame)}["throughput"]
+    plain, highway = (dict(zip((head.text for head in shown.heads), row, strict=True)) for row in shown.entries)
+    assert plain["of roofline [p10, p90]"].text == "31.0 % [27.0 %, 33.0 %]"
+    assert plain["time ÷ floor [p10, p90]"].text == "3.23 [3.03, 3.70]"
+    assert [highway[name].text for name in ("of roofline [p10, p90]", "time ÷ floor [p10, p90]", "status")] == [
+        "–", "–", "ok"]  # fmt: skip
+    assert highway["remark"].text == "above the roofline"
+
+
+def test_all_remarks_of_a_cell_are_kept_each_once(make: Make) -> None:
+    frame = pair(make, "highway", PLAIN)
+    frame["message"] = [f"remark {place % 2}; the same" for place in range(len(frame))]
+    assert of(throughput_table(frame), block="highway")["message"] == "remark 0; the same; remark 1"
+
+
+def test_what_a_machine_was_measured_to_do_is_said_once_a_precision(make: Make) -> None:
+    rows = []
+    for run, dtype, rate in ((1, "float32", 70e9), (2, "float32", 80e9), (2, "bfloat16", 30e9)):
+        for block in ("plain", "highway"):
+            where = {"run_id": f"run-{run}", "dtype": dtype, "digest": f"{run}{dtype}{block}", "seed": run}
+            base = make["cell"]("throughput", block, "conv", 4, **where)
+            rows += [make["metric"](base, name, value, unit, "higher") for name, value, unit in (
+                ("step_time", 1.0, "s"), ("matmul_rate", rate, "FLOP/s"), ("copy_rate", rate / 10, "B/s"))]
+    table = rates_table(make["frame"](rows))
+    assert list(zip(table["dtype"], table["matmul_rate"], table["n"], strict=True)) == [
+        ("bfloat16", 30e9, 1), ("float32", 75e9, 2)]  # fmt: skip
+    single = of(table, dtype="float32")
+    assert (single["matmul_rate_low"], single["matmul_rate_high"], single["copy_rate"]) == (70e9, 80e9, 7.5e9)
+    assert math.isnan(single["conv_rate"])
+    assert rates_table(make["frame"](rows[:1])).empty
 
 
 def test_bytes_a_layer_are_put_beside_plains(make: Make) -> None:

@@ -5,7 +5,7 @@ from highway_bench.report.tables.failures import failures
 from highway_bench.report.tables.memory import memory_table
 from highway_bench.report.tables.propagation import propagation_table, steps_table
 from highway_bench.report.tables.summary import summary
-from highway_bench.report.tables.throughput import throughput_table
+from highway_bench.report.tables.throughput import rates_table, throughput_table
 from highway_bench.report.tables.trainability import trainability_table
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "failures",
     "memory_table",
     "propagation_table",
+    "rates_table",
     "steps_table",
     "summary",
     "throughput_table",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import pandas as pd
 
@@ -14,16 +14,21 @@ from highway_bench.results.schema import RANK, Status
 KEPT = ("run_id", "commit", "time_utc", "torch", "gpu")
 
 
-def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: str = "") -> pd.DataFrame:
+NO_SPREAD: Final[Mapping[str, str]] = {}
+
+
+def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str, str] = NO_SPREAD) -> pd.DataFrame:
     """A row a cell of ``frame`` with a column a metric (NaN where it was not measured).
 
     ``block`` and ``family_label`` are names with their options. ``status`` is the one of its rows' that stands for
-    the cell, as in the store; ``message`` is the first remark. ``spread`` names the
-    metric whose samples, count and percentiles are kept, as ``samples``, ``n``, ``step_low`` and ``step_high``.
+    the cell, as in the store; ``message`` has its rows' remarks, each once. ``spread`` has the metrics whose
+    percentiles are kept, with the name that ``…_low`` and ``…_high`` get; of the first of them ``samples`` and ``n``
+    are kept as well.
     """
     copied = (*CELL, "label", "family_label", "machine_label", *KEPT)
     columns = [*copied, "params", "status", "message", *metrics]
-    columns += ["samples", "n", "step_low", "step_high"] if spread else []
+    columns += [f"{name}_{end}" for name in spread.values() for end in ("low", "high")]
+    columns += ["samples", "n"] if spread else []
     scalars = frame[frame["axis"].fillna("") == ""]
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     # Plain dictionaries: pandas takes milliseconds a group, and a store has thousands of cells.
@@ -34,7 +39,8 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: str = "") ->
     return table.drop(columns="block").rename(columns={"label": "block"})
 
 
-def _cell(rows: list[dict[str, Any]], copied: Sequence[str], metrics: Sequence[str], spread: str) -> dict[str, Any]:
+def _cell(rows: list[dict[str, Any]], copied: Sequence[str], metrics: Sequence[str],
+          spread: Mapping[str, str]) -> dict[str, Any]:
     by_metric = {row["metric"]: row for row in rows}
     cell: dict[str, Any] = {name: rows[0][name] for name in copied}
     cell |= {name: by_metric[name]["value"] if name in by_metric else math.nan for name in metrics}
@@ -42,16 +48,13 @@ def _cell(rows: list[dict[str, Any]], copied: Sequence[str], metrics: Sequence[s
     cell |= {
         "params": max(sizes, default=math.nan),
         "status": worst(row["status"] for row in rows),
-        "message": next((row["message"] for row in rows if row["message"]), None),
+        "message": "; ".join(dict.fromkeys(part for row in rows for part in (row["message"] or "").split("; ") if part))
+        or None,
     }
-    if spread:
-        main = by_metric.get(spread, {})
-        cell |= {
-            "samples": main.get("samples"),
-            "n": main.get("n", math.nan),
-            "step_low": main.get("low", math.nan),
-            "step_high": main.get("high", math.nan),
-        }
+    for metric, name in spread.items():
+        cell |= {f"{name}_{end}": by_metric.get(metric, {}).get(end, math.nan) for end in ("low", "high")}
+    for metric in list(spread)[:1]:
+        cell |= {"samples": by_metric.get(metric, {}).get("samples"), "n": by_metric.get(metric, {}).get("n", math.nan)}
     return cell
 
 

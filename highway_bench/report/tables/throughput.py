@@ -35,6 +35,9 @@ METRICS = (
     "graph_breaks",
     "budget_mismatch",
 )
+SPREAD = {"step_time": "step", "roofline_share": "roofline_share", "slowdown": "slowdown"}
+RATES = ("matmul_rate", "conv_rate", "copy_rate")
+PLACE = ("machine", "device", "dtype", "threads")
 CONTEXT = (
     "machine",
     "device",
@@ -56,13 +59,14 @@ def throughput_table(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a timed cell, plain first within each comparison; those that failed have a status and no numbers.
 
     Columns: ``CONTEXT``, ``block`` (with its options), ``width``, ``params``, ``METRICS`` (step_time is the median of
-    ``n`` samples, ``step_low`` and ``step_high`` their p10 and p90), ``ratio`` of step time to plain's with
-    ``ratio_low`` and ``ratio_high``, ``noise`` (least relative difference that the samples could tell, A against A),
-    ``status``, ``message``. Times are seconds, rates per second. There is a ratio only where the two were sampled in
-    turn and often enough for an interval; otherwise ``ratio_gap`` says why there is none.
+    ``n`` samples, ``step_low`` and ``step_high`` their p10 and p90, as those of ``roofline_share`` and ``slowdown``;
+    these two are empty where the step is faster than the roofline, and ``message`` says so), ``ratio`` of step time to
+    plain's with ``ratio_low`` and ``ratio_high``, ``noise`` (least relative difference that the samples could tell, A
+    against A), ``status``, ``message``. Times are seconds, rates per second. There is a ratio only where the two were
+    sampled in turn and often enough for an interval; otherwise ``ratio_gap`` says why there is none.
     """
     frame = of_task(rows, "throughput")
-    table = by_cell(frame, METRICS, spread="step_time")
+    table = by_cell(frame, METRICS, spread=SPREAD)
     if table.empty:
         return table.assign(noise=[], ratio=[], ratio_low=[], ratio_high=[], ratio_gap=[])
     table["noise"] = [_noise(text) for text in table["samples"]]
@@ -83,6 +87,28 @@ def throughput_table(rows: pd.DataFrame) -> pd.DataFrame:
         na_position="first",
         ignore_index=True,
     )
+
+
+def rates_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What a machine was measured to do: a row a device, precision and number of threads (``PLACE``).
+
+    Columns: each of ``RATES`` (FLOP/s of matrix products and of convolutions, B/s of copies), the median over ``n``
+    measurements, with the least and the largest of several in ``…_low`` and ``…_high``. A process measures once, and
+    all of its cells carry what it found.
+    """
+    frame = of_task(rows, "throughput")
+    frame = frame[frame["metric"].isin(RATES) & frame["value"].notna()]
+    records = []
+    for place, part in groups(frame, PLACE):
+        record: dict[str, Any] = {}
+        for name in RATES:
+            values = part.loc[part["metric"] == name, "value"].drop_duplicates()
+            ends = (values.min(), values.max()) if len(values) > 1 else (math.nan, math.nan)
+            record |= {name: values.median(), f"{name}_low": ends[0], f"{name}_high": ends[1]}
+            record["n"] = max(record.get("n", 0), len(values))
+        records.append(place | record)
+    columns = [*PLACE, *(f"{name}{end}" for name in RATES for end in ("", "_low", "_high")), "n"]
+    return pd.DataFrame(records, columns=columns).sort_values(list(PLACE), ignore_index=True)
 
 
 def _beside(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
