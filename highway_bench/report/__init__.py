@@ -55,7 +55,7 @@ def write_report(source: pd.DataFrame | Store | str | os.PathLike[str], out_dir:
     page = write_html(rows, runs, pictures, undrawn, Path(out_dir))
     folder = Path(out_dir) / "figures"
     folder.mkdir(exist_ok=True)
-    paths = [folder / f"{picture.name}.svg" for picture, _ in pictures]
-    for path, (_, svg) in zip(paths, pictures, strict=True):
-        path.write_text(f"{svg}\n", encoding="utf-8")
+    paths = [folder / f"{drawn.picture.name}.svg" for drawn in pictures]
+    for path, drawn in zip(paths, pictures, strict=True):
+        path.write_text(f"{drawn.svg}\n", encoding="utf-8")
     return Report(page, tuple(paths))

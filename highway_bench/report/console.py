@@ -11,14 +11,16 @@ from rich.text import Text
 
 from highway_bench import terminal
 from highway_bench.report.frame import prepared
+from highway_bench.report.network_tables import count_tables, gate_tables
 from highway_bench.report.present import Head, Shown
 from highway_bench.report.sections import failure_table, summary_tables
 from highway_bench.report.tables import answer
 
 
 def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-    """Print the answer, the summary and what failed; ``runs`` are those of the store that ``rows`` are from.
+    """Print the answer, the summary (or what else was measured) and what failed.
 
+    ``runs`` are those of the store that ``rows`` are from.
     Raises ``NothingMeasured`` for an empty frame.
     """
     frame = prepared(rows, runs)
@@ -29,7 +31,7 @@ def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mappi
             contest = sentence.contest
         console.print(Text.assemble((sentence.lead, "bold"), " ", sentence.rest), highlight=False)
     explained: set[Head] = set()
-    for shown in summary_tables(frame):
+    for shown in summary_tables(frame) or [*gate_tables(frame), *count_tables(frame)]:
         console.print()
         print_table(shown, console)
         explain([head for head in shown.heads if head not in explained], console)

@@ -128,7 +128,25 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "Over the first steps of training: a layer whose ‖ΔW‖/‖W‖ is less than a hundredth of that of the layer which "
         "moves most.",
     ),
-    ("FLOP", "A multiply-add is two."),
+    (
+        "mean T, shut, open, closed",
+        "Of trained networks' transform gates over the training set: the mean; the units whose mean is below 0.05; the "
+        "units above 0.5 for one item, on average, or for one item in a hundred; and the units and items above 0.95, "
+        "where a coupled carry gate 1 − T is closed.",
+    ),
+    (
+        "sparsity",
+        "Hoyer's measure of how unequal the gates are: 0 where all are equal, 1 where all but one are zero. Of all "
+        "gates for one item, and of their means over items.",
+    ),
+    ("class spread", "Standard deviation over classes of a gate's mean in each: whether gates route by class."),
+    ("‖Δx‖ / ‖x‖", "How much a layer changes the stream: the norm of the difference over that of what it is given."),
+    (
+        "without a layer, costliest layer",
+        "A layer that is cut out copies its input. The costliest is the one whose loss then rises most "
+        "(arXiv:1507.06228, §4). Layers that carry nothing cannot be cut out.",
+    ),
+    ("FLOP, multiply-adds", "A multiply-add is two FLOP. Tables of published networks call multiply-adds FLOPs."),
     ("bytes a layer", "Activations that one layer keeps for the backward pass."),
     ("no verdict", "One short run, to see that the loss falls at all. It says nothing on depth and ranks nothing."),
     ("not testable with this budget", "No block succeeded with any seed, so the depth tells blocks apart by nothing."),

@@ -13,10 +13,11 @@ from markupsafe import Markup
 
 from highway_bench.errors import BadInput
 from highway_bench.report.definitions import DEFINITIONS
-from highway_bench.report.figures import FIGURES, NothingToShow, Picture, svg_text
+from highway_bench.report.figures import FIGURES, INSIDE, NothingToShow, Picture, svg_text
 from highway_bench.report.frame import block_order, family_order, prepared
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
+from highway_bench.report.network_tables import count_tables, gate_tables
 from highway_bench.report.provenance import Runs, blocks_of, provenance_of
 from highway_bench.report.sections import failure_table, rate_table, summary_tables, whole_tables
 from highway_bench.report.tables import Answer, answer
@@ -38,19 +39,20 @@ def load(source: pd.DataFrame | Store | str | os.PathLike[str]) -> tuple[pd.Data
 
 
 class Drawn(NamedTuple):
-    """A picture, and its SVG element."""
+    """A picture, its SVG element, and whether it is folded away with the tables of trained networks."""
 
     picture: Picture
     svg: str
+    inside: bool = False
 
 
 def draw(rows: pd.DataFrame) -> tuple[list[Drawn], list[str]]:
     """All figures that ``rows`` give, and a line for each kind that they do not."""
     pictures: list[Drawn] = []
     missing: list[str] = []
-    for name, figure in FIGURES.items():
+    for name, figure in (FIGURES | INSIDE).items():
         try:
-            pictures += [Drawn(picture, svg_text(picture)) for picture in figure(rows)]
+            pictures += [Drawn(picture, svg_text(picture), name in INSIDE) for picture in figure(rows)]
         except NothingToShow as reason:
             missing.append(f"Figure “{name}”: {reason}.")
     return pictures, missing
@@ -76,7 +78,10 @@ def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: l
         script=Markup(_resource("sort.js")),
         answers=_by_contest(answer(rows)),
         summaries=summary_tables(rows),
-        pictures=[{"name": picture.name, "caption": picture.caption, "svg": Markup(svg)} for picture, svg in pictures],
+        pictures=[_shown(drawn) for drawn in pictures if not drawn.inside],
+        gates=gate_tables(rows),
+        gate_pictures=[_shown(drawn) for drawn in pictures if drawn.inside],
+        counts=count_tables(rows),
         failed=failure_table(rows),
         tables=whole_tables(rows),
         missing=[*not_measured(rows), *undrawn],
@@ -93,6 +98,11 @@ def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: l
     except OSError as error:
         raise BadInput(f"cannot write the page into {folder}: {error.strerror}") from error
     return path
+
+
+def _shown(drawn: Drawn) -> dict[str, str]:
+    """A picture as the template has it."""
+    return {"name": drawn.picture.name, "caption": drawn.picture.caption, "svg": Markup(drawn.svg)}
 
 
 def _resource(name: str) -> str:

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from highway_bench.report import present
 from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
+from highway_bench.report.network_tables import MOST, along_tables, cell_tables, count_tables, gate_tables
 from highway_bench.report.number import NONE, between, listed, quantity, three
 from highway_bench.report.present import Entry, Record, Shown
 from highway_bench.report.signal_tables import start_tables, whole_start_table
 from highway_bench.report.tables import (
     failures,
+    memory,
     memory_table,
+    propagation,
     rates_table,
     summary,
+    throughput,
     throughput_table,
+    trainability,
     trainability_table,
 )
 from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
 from highway_bench.report.tables.words import contest_name, contest_text, size_text
 
 TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
-MOST = 1_000  # rows of a table on the page; a store may have tens of thousands
+FOLDED = {"gates": gate_tables, "cost": count_tables}
+"""Tasks whose tables have a section of their own on the page."""
+
+COLUMNS_OF: Mapping[str, tuple[str, ...]] = {
+    "throughput": (*throughput.METRICS, *throughput.RATES),
+    "memory": memory.METRICS,
+    "trainability": trainability.METRICS,
+    "propagation": (*propagation.SIZES, *propagation.LAYERS, *propagation.STILL, "budget_mismatch"),
+}
+"""By task, the scalars that have a column in a table made for them; others go into a table of what is left."""
 
 
 def summary_tables(rows: pd.DataFrame) -> list[Shown]:
@@ -167,9 +182,12 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
         present.whole("steps_to_threshold", "steps to threshold"),
         present.number("seconds_to_threshold", "time to threshold", "s"),
         present.number("rate", "rate"),
+        present.number("step_seconds", "training step", "s"),
+        present.whole("together", "trained together", "networks that were trained as one; seconds are shares"),
         present.percent("train_accuracy", "train accuracy"),
         present.number("test_loss", "test loss"),
         present.percent("test_accuracy", "test accuracy"),
+        present.percent("budget_mismatch", "parameters off"),
         *end,
     ]
     tables = [
@@ -180,6 +198,9 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
     ]
     if (frame["task"] == "propagation").any():
         tables.append(whole_start_table(frame, MOST))
+    for task in dict.fromkeys(frame["task"].dropna()):
+        if task not in FOLDED:
+            tables += [*along_tables(frame, task), *cell_tables(frame, task, without=COLUMNS_OF.get(task, ()))]
     return [table for table in tables if table.entries]
 
 

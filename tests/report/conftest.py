@@ -188,6 +188,22 @@ def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]
     return rows
 
 
+def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
+    """The rows of a trained network that was looked into: without gates, what it carries and its lesion."""
+    depth = base["depth"]
+    rows = training(base, loss, rate=0.1, curve=True)
+    base = base | {"status": rows[0]["status"]}
+    rows += [metric(base, "intact_loss", loss, "nat"), metric(base, "intact_error", loss / 10, "1")]
+    by_layer = {"stream_change": 0.5, "lesion_loss": loss + 0.3, "lesion_error": loss / 10 + 0.1}
+    if gated:
+        rows += [metric(base, "sparsity_one", 0.4, "1", ""), metric(base, "sparsity_average", 0.1, "1", "")]
+        by_layer |= {"gate_bias_start": -2.0, "gate_bias_end": -2.3, "gate_activity": 0.15, "gates_shut": 0.2,
+                     "gates_full": 0.01, "gates_open_one": 0.12, "gates_open_average": 0.05, "gates_open_some": 0.3,
+                     "gate_class_spread": 0.06}
+    return rows + [metric(base, name, value * (1 + layer / depth), "1", "", axis="layer", index=float(layer))
+                   for name, value in by_layer.items() for layer in range(1, depth + 1)]
+
+
 def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str, ...] = FAMILIES) -> list[Row]:
     """A store as a ``standard`` run leaves it: all combinations timed and counted, dense families trained by ladder."""
     draw = random.Random(1)
@@ -227,6 +243,13 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
             base = cell("propagation", block, families[0], 10, recipe={"gain": 1.0}, dtype="float64", seed=seed)
             change = (1.8 if block == "residual" else 0.97) * draw.lognormvariate(0, 0.01)
             rows += start(base, change, mean_t=0.1 if block.startswith("highway") else None)
+    for block in blocks:
+        for seed in range(2):
+            base = cell("gates", block, families[0], 10, dataset="digits", recipe={**LADDER, "rate": 0.1}, seed=seed)
+            rows += inside(base, 0.1 + 0.01 * seed, gated=block.startswith("highway"))
+        for family in families:
+            base = cell("cost", block, family, 4)
+            rows += [metric(base, "parameters", base["params"], "1"), metric(base, "multiply_adds", 4e5, "1")]
     rows.append(
         cell("trainability", "highway", "bilstm", 10, dataset="sentiment", recipe=SHORT)
         | {"status": "skipped", "message": "sentiment is not in the data folder", "metric": "final_loss"}
@@ -271,6 +294,7 @@ def make() -> dict[str, Callable[..., Any]]:
         "memory": memory,
         "training": training,
         "start": start,
+        "inside": inside,
         "frame": frame_of,
         "whole": whole,
         "ladder": LADDER,

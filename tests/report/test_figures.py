@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from highway_bench.report.figures import (
     FIGURES,
+    INSIDE,
     NothingToShow,
     bytes_per_layer,
     loss_by_depth,
@@ -29,9 +30,12 @@ Make = dict[str, Callable[..., Any]]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("name", FIGURES)
+EVERY = FIGURES | INSIDE
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_every_figure_is_drawn_with_units_title_and_alt_text(name: str, standard: pd.DataFrame) -> None:
-    for picture in FIGURES[name](standard):
+    for picture in EVERY[name](standard):
         assert isinstance(picture.figure, Figure)
         assert picture.title
         assert len(picture.alt) > 40
@@ -97,11 +101,11 @@ def test_titles_state_the_finding(make: Make) -> None:
     assert "dense, highway: 150 B a layer" in picture.alt
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_figure_without_data_is_not_drawn(name: str, make: Make) -> None:
     base = make["cell"]("throughput", "plain", "dense", 4, phase="forward")
     with pytest.raises(NothingToShow):
-        FIGURES[name](make["frame"]([base | {"metric": "step_time", "status": "oom", "message": "no memory"}]))
+        EVERY[name](make["frame"]([base | {"metric": "step_time", "status": "oom", "message": "no memory"}]))
 
 
 def test_many_families_go_into_several_pictures(make: Make) -> None:

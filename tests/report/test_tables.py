@@ -15,17 +15,21 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.figures import success_rate
 from highway_bench.report.frame import block_order, prepared
 from highway_bench.report.gaps import not_measured
+from highway_bench.report.network_tables import gate_tables
 from highway_bench.report.page import load
 from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.report.tables import (
     answer,
+    counts_table,
     failures,
+    gates_table,
     memory_table,
     rates_table,
     summary,
     throughput_table,
     trainability_table,
 )
+from highway_bench.report.tables.along import POINTS, along
 from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.trainability import runs
@@ -335,22 +339,58 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, t
                     for block in ("plain", "highway"))
     again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
     with Store(tmp_path / "store.sqlite") as store:
-        store.put("plain", make["timing"](plain, [1.0, 1.1, 0.9, 1.0]))
-        store.put("highway", make["timing"](other, [2.0, 2.2, 1.8, 2.0]))
-        assert of(throughput_table(store.frame()), block="highway")["paired"]
+        store.put("plain", make["timing"](plain, PLAIN))
+        store.put("highway", make["timing"](other, [2 * x for x in PLAIN]))
+        assert of(throughput_table(store.frame()), block="highway")["ratio"] == pytest.approx(2.0)
         store.put("plain", [make["metric"](plain | again, name, None, "s", status="crashed", message="left with 3")
                             for name in ("step_time", "throughput")])
-        store.put("highway", make["timing"](other | again, [8.0, 8.8, 7.2, 8.0]))
+        store.put("highway", make["timing"](other | again, [8 * x for x in PLAIN]))
         frame = store.frame()
     table = throughput_table(frame)
-    assert (of(table, block="plain")["step_time"], of(table, block="plain")["status"]) == (1.0, "ok")
-    ratio = of(table, block="highway")
-    assert not ratio["paired"]
-    assert pd.isna(ratio["ratio_low"])
+    assert (of(table, block="plain")["step_time"], of(table, block="plain")["status"]) == (1.1, "ok")
+    assert math.isnan(of(table, block="highway")["ratio"])
     listed = failures(frame)
     assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
         ["plain", "crashed", 1, "left with 3 (measured again; the earlier result is shown)"]]
     assert not any("crashed" in line for line in not_measured(frame))
+
+
+def test_trained_networks_from_inside(make: Make) -> None:
+    rows = []
+    for block, losses in (("highway", (0.1, 0.2)), ("residual", (0.1, 2.0))):
+        for seed, loss in enumerate(losses):
+            base = make["cell"]("gates", block, "dense", 4, dataset="digits", recipe=make["ladder"], seed=seed)
+            rows += make["inside"](base, loss, gated=block == "highway")
+    table = gates_table(make["frame"](rows))
+    highway, residual = of(table, block="highway"), of(table, block="residual")
+    assert (highway["k"], highway["n"], residual["k"]) == (2, 2, 1)
+    assert highway["intact_loss"] == pytest.approx(0.15)
+    assert highway["gate_activity"] == pytest.approx(0.15 * 1.625)  # layers have 1.25, 1.5, 1.75 and 2 times as much
+    assert (highway["lesion_at"], highway["lesion_most"]) == (4, pytest.approx(2 * 0.45 - 0.15))
+    assert math.isnan(residual["gate_activity"])
+    (by_layer,) = (shown for shown in gate_tables(make["frame"](rows)) if shown.name == "gates-by-layer")
+    texts = [dict(zip((head.text for head in by_layer.heads), row, strict=True)) for row in by_layer.entries]
+    assert [(row["block"].text, row["layer"].text, row["mean T"].text, row["networks"].text) for row in texts[:2]] == [
+        ("highway", "1", "18.8 %", "2"), ("highway", "2", "22.5 %", "2")]  # fmt: skip
+    assert texts[-1]["mean T"].text == "–"
+
+
+def test_counts_have_exact_ratios_to_plain(make: Make) -> None:
+    rows = []
+    for block, adds, machine in (("highway", 300.0, "a"), ("plain", 200.0, "a"), ("plain", 200.0, "b")):
+        base = make["cell"]("cost", block, "dense", 4, machine=machine)
+        rows += [make["metric"](base, "parameters", 7.0, "1"), make["metric"](base, "multiply_adds", adds, "1")]
+    table = counts_table(make["frame"](rows))
+    assert list(zip(table["block"], table["adds_ratio"], strict=True)) == [("plain", 1.0), ("highway", 1.5)]
+
+
+def test_a_long_axis_is_thinned_from_its_first_to_its_last_point(make: Make) -> None:
+    base = make["cell"]("gates", "plain", "dense", 100, dataset="digits", recipe=make["ladder"])
+    rows = [make["metric"](base, "stream_change", float(layer), "1", "", axis="layer", index=float(layer))
+            for layer in range(1, 101)]
+    table = along(make["frame"](rows), "gates")["layer"]
+    assert list(table["index"])[0::POINTS - 1] == [1, 100]
+    assert (table["stream_change"] == table["index"]).all()
 
 
 def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:

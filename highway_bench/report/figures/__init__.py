@@ -4,6 +4,7 @@ from typing import Final
 
 from highway_bench.report.figures._base import Draw, NothingToShow, Picture
 from highway_bench.report.figures.curves import loss_curves
+from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.figures.layer_bytes import bytes_per_layer
 from highway_bench.report.figures.loss_depth import loss_by_depth
 from highway_bench.report.figures.propagation import signal_by_layer
@@ -25,12 +26,18 @@ FIGURES: Final[dict[str, Draw]] = {
 }
 """Every kind of figure, in the order of the page."""
 
+INSIDE: Final[dict[str, Draw]] = {"gates by layer": gates_by_layer, "lesion by layer": lesion_by_layer}
+"""Figures that are folded away with the tables of trained networks."""
+
 __all__ = [
     "FIGURES",
+    "INSIDE",
     "Draw",
     "NothingToShow",
     "Picture",
     "bytes_per_layer",
+    "gates_by_layer",
+    "lesion_by_layer",
     "loss_by_depth",
     "loss_curves",
     "quality_against_cost",

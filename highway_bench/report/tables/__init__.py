@@ -1,7 +1,9 @@
 """Tables, one a module: tidy rows in, a frame with full-precision numbers out. Rounding is left to printing."""
 
 from highway_bench.report.tables.answer import Answer, answer
+from highway_bench.report.tables.counts import counts_table
 from highway_bench.report.tables.failures import failures
+from highway_bench.report.tables.gates import gates_table
 from highway_bench.report.tables.memory import memory_table
 from highway_bench.report.tables.propagation import propagation_table, steps_table
 from highway_bench.report.tables.summary import summary
@@ -11,7 +13,9 @@ from highway_bench.report.tables.trainability import trainability_table
 __all__ = [
     "Answer",
     "answer",
+    "counts_table",
     "failures",
+    "gates_table",
     "memory_table",
     "propagation_table",
     "rates_table",

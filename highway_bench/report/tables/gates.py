@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.measure.statistics import t_interval
-from highway_bench.report.frame import CONTEST, of_task
+from highway_bench.report.frame import CONTEST, block_order, family_order, groups, of_task
 
 NETWORK: Final = (*CONTEST, "depth", "label", "seed")
 SCALARS: Final = (
@@ -56,6 +56,34 @@ def layers(rows: pd.DataFrame) -> pd.DataFrame:
     for name in ("loss", "error"):
         table[f"lesion_{name}_change"] = table[f"lesion_{name}"] - table[f"intact_{name}"]
     return table.astype({"layer": int}).sort_values(["label", "seed", "layer"], ignore_index=True)
+
+
+def gates_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a block and depth of each contest: ``CONTEST``, ``depth``, ``block``, ``n`` networks of which ``k`` train;
+    means over all of them of ``SCALARS`` and, over their layers too, of ``LAYERED``; and of the lesion curve's means
+    over networks the largest rise of the loss, ``lesion_most`` (nat), and its layer, ``lesion_at``.
+    """
+    found, by_layer = networks(rows), layers(rows)
+    records = []
+    for place, part in groups(found, [*CONTEST, "depth", "label"]):
+        own = by_layer[by_layer["digest"].isin(part["digest"])]
+        record = {name: value for name, value in place.items() if name != "label"} | {"block": place["label"]}
+        record |= {"n": int(part["success"].notna().sum()), "k": int((part["success"] == 1).sum())}
+        record |= {name: part[name].mean() for name in SCALARS} | {name: own[name].mean() for name in LAYERED}
+        rises = own.groupby("layer")["lesion_loss_change"].mean().dropna()
+        at = int(rises.argmax()) if len(rises) else None
+        most = {"lesion_most": math.nan, "lesion_at": math.nan}
+        most |= {} if at is None else {"lesion_most": rises.iloc[at], "lesion_at": rises.index[at]}
+        records.append(record | most)
+    columns = [*CONTEST, "depth", "block", "n", "k", *SCALARS, *LAYERED, "lesion_most", "lesion_at"]
+    table = pd.DataFrame(records, columns=columns)
+    orders = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
+    return table.sort_values(
+        [*CONTEST, "depth", "block"],
+        kind="stable",
+        ignore_index=True,
+        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
+    )
 
 
 def over_seeds(table: pd.DataFrame, by: Sequence[str], metrics: Iterable[str]) -> pd.DataFrame:

@@ -27,6 +27,7 @@ METRICS = (
     "rate",
     "step_seconds",
     "together",
+    "budget_mismatch",
 )
 PROVISIONAL: Final = 5
 """Seeds from which a verdict is given at all, as a provisional one."""
@@ -76,7 +77,7 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
         "skipped",
         "verdict",
         "provisional",
-        *(name for name in METRICS if name not in ("success", "together")),
+        *(name for name in METRICS if name not in ("success", "together", "budget_mismatch")),
         "loss_low",
         "loss_high",
         "seeds",

@@ -1,0 +1,181 @@
+"""Tables of what lies inside networks as they are printed: trained gates and lesions, exact counts, values by layer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.report import present
+from highway_bench.report.frame import CONTEST, block_order, family_order, groups, of_task, options_text, prepared
+from highway_bench.report.number import NONE, quantity
+from highway_bench.report.present import Column, Entry, Record, Shown
+from highway_bench.report.tables import counts_table, gates_table
+from highway_bench.report.tables.along import POINTS, along
+from highway_bench.report.tables.cells import by_cell
+from highway_bench.report.tables.words import contest_name, contest_text
+
+MOST: Final = 1_000  # rows of a table on the page; a store may have tens of thousands
+
+NAMES: Final = {
+    "throughput": "Step times",
+    "memory": "Memory",
+    "trainability": "Trainability",
+    "propagation": "The start",
+    "gates": "Trained networks",
+    "cost": "Counts",
+}
+"""What the tasks' tables are called; a plug-in's task has its own name."""
+
+SHARES: Final = frozenset({"intact_error", "lesion_error", "gate_activity", "gates_shut", "gates_full",
+                           "gates_open_one", "gates_open_average", "gates_open_some", "gate_saturation",
+                           "train_accuracy", "test_accuracy", "epoch_test_accuracy", "budget_mismatch"})
+"""Metrics of unit 1 that are read as percentages."""
+
+HEADINGS: Final = {
+    "intact_loss": ("training loss", "after training, over the whole training set"),
+    "intact_error": ("training error", "after training, over the whole training set"),
+    "gate_bias_start": ("gate bias, start", "mean over units"),
+    "gate_bias_end": ("gate bias, end", "mean over units"),
+    "gate_activity": ("mean T", "of the transform gate over items and units"),
+    "gates_shut": ("gates shut", "units whose mean T over items is below 0.05"),
+    "gates_full": ("shortcuts closed", "units and items with T > 0.95, where C = 1 − T < 0.05"),
+    "gates_open_one": ("open for one", "units with T > 0.5 for one item, the mean over items"),
+    "gates_open_average": ("open on average", "units whose mean T over items is above 0.5"),
+    "gates_open_some": ("open for some", "units with T > 0.5 for an item in a hundred or more"),
+    "gate_class_spread": ("class spread", "standard deviation of T's class means, the mean over units"),
+    "sparsity_one": ("sparsity for one", "Hoyer's, of all gates for one item: 0 where equal, 1 where one is on"),
+    "sparsity_average": ("sparsity on average", "Hoyer's, of the gates' means over items"),
+    "stream_change": ("‖Δx‖ / ‖x‖", "how much a layer changes what it is given"),
+    "lesion_loss": ("loss without it", "training loss with this layer cut out"),
+    "lesion_error": ("error without it", "training error with this layer cut out"),
+    "budget_mismatch": ("parameters off", "what rounding of widths leaves"),
+    "multiply_adds": ("multiply-adds", "of one item forward, in matrix products and convolutions"),
+    "update": ("‖ΔW‖ / ‖W‖", "of the first steps of training"),
+    "together": ("trained together", "networks that were trained as one"),
+}
+"""How metrics are headed, and what they are; others by their own name."""
+
+
+def gate_columns(metrics: tuple[str, ...]) -> list[Column]:
+    """Columns of these metrics under their headings."""
+    return [_column(metric, "nat" if metric.endswith("_loss") else "1") for metric in metrics]
+
+
+def gate_tables(rows: pd.DataFrame) -> list[Shown]:
+    """What the gates task saw: a table a contest with a row a block, then by layer and by step, and a row a network."""
+    frame = prepared(rows)
+    brief = ("intact_loss", "intact_error", "gate_bias_start", "gate_bias_end", "gate_activity", "gates_shut",
+             "gates_open_one", "gates_open_average", "gates_open_some", "gates_full", "gate_class_spread",
+             "sparsity_one", "sparsity_average", "stream_change")
+    columns = [
+        present.whole("depth", "depth"),
+        present.words("block", "block"),
+        present.made("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
+        *gate_columns(brief),
+        present.made("costliest layer", _costliest, "the layer whose loss rises most where it is cut out, and by what"),
+    ]
+    found: list[Shown] = []
+    for contest, part in groups(gates_table(frame), CONTEST):
+        note = f"{contest_text(contest)}. Means over all networks, those by layer over layers too."
+        title = f"{contest_name(contest)}: trained networks from inside"
+        found.append(present.shown(f"inside-{len(found) + 1}", title, part, columns, note=note))
+    return [*(shown for shown in found if shown.entries), *along_tables(frame, "gates"), *cell_tables(frame, "gates")]
+
+
+def count_tables(rows: pd.DataFrame) -> list[Shown]:
+    """Parameters and multiply-adds, a row a network; and what else the cost task stored."""
+    frame = prepared(rows)
+    table = counts_table(frame)
+    columns = [
+        present.words("family_label", "family"),
+        present.words("dataset", "data"),
+        present.whole("depth", "depth"),
+        present.words("block", "block"),
+        present.whole("parameters", "parameters"),
+        present.number("multiply_adds", "multiply-adds", hint="of one item forward"),
+        present.exact_ratio("adds_ratio", "÷ plain's", "multiply-adds over plain's"),
+        present.whole("width", "width"),
+        present.whole("seq_len", "length"),
+        present.words("match", "equal"),
+        present.words("status", "status"),
+        present.words("message", "remark"),
+    ]
+    note = "Exact counts: no interval. Biases, norms and non-linearities are in no multiply-add."
+    shown = present.shown("counts", "Parameters and multiply-adds", table, columns, note=note, most=MOST)
+    return [*([shown] if shown.entries else []), *along_tables(frame, "cost"),
+            *cell_tables(frame, "cost", without=("parameters", "multiply_adds"))]
+
+
+def along_tables(rows: pd.DataFrame, task: str) -> list[Shown]:
+    """What a task stored by layer, step or epoch: a table an axis."""
+    frame = prepared(rows)
+    units = dict(frame.loc[frame["task"] == task, ["metric", "unit"]].drop_duplicates("metric").to_numpy())
+    found = []
+    for axis, table in along(frame, task).items():
+        metrics = [name for name in table.columns if name in units]
+        recipes = list(dict.fromkeys(table["recipe"]))
+        columns = [*_setting(), present.whole("index", axis), *(_column(name, units[name]) for name in metrics)]
+        columns.append(present.whole("n", "networks"))
+        note = f"Medians over networks, at up to {POINTS} points of the axis."
+        if len(recipes) > 1:
+            columns.append(present.made("recipe", _recipe, is_number=False))
+        elif options_text(recipes[0]):
+            note += f" Recipe: {options_text(recipes[0])}."
+        title = f"{NAMES.get(task, task)}, by {axis}"
+        name = f"{task}-by-{axis}".replace(" ", "-")
+        found.append(present.shown(name, title, table, columns, note=note, most=MOST))
+    return found
+
+
+def cell_tables(rows: pd.DataFrame, task: str, without: tuple[str, ...] = ()) -> list[Shown]:
+    """Every scalar that a task stored but those ``without``, a row a cell; none where nothing is left."""
+    frame = of_task(prepared(rows), task)
+    frame = frame[(frame["axis"].fillna("") == "") & frame["trial"].isna()]
+    about = frame.loc[~frame["metric"].isin([*without, ""]), ["metric", "unit"]].dropna().drop_duplicates("metric")
+    units = dict(about.to_numpy())
+    if not units:
+        return []
+    table = by_cell(frame, list(units))
+    orders: dict[str, list[Any]] = {"family_label": family_order(table["family_label"]),
+                                    "block": block_order(table["block"])}
+    table = table.sort_values(
+        ["family_label", "dataset", "depth", "block", "seed"], kind="stable", na_position="first",
+        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
+    )
+    columns = [*_setting(), present.whole("seed", "seed"), present.words("phase", "phase"),
+               present.words("mode", "mode"), *(_column(name, unit) for name, unit in units.items()),
+               present.whole("params", "parameters"), present.words("status", "status"),
+               present.words("message", "remark")]
+    title = f"{NAMES.get(task, task)}, a row a network" if not without else f"{NAMES.get(task, task)}, further values"
+    return [present.shown(f"{task}-cells", title, table, columns, most=MOST)]
+
+
+def _setting() -> list[Column]:
+    return [
+        present.words("family_label", "family"),
+        present.words("dataset", "data"),
+        present.words("machine_label", "machine"),
+        present.whole("depth", "depth"),
+        present.words("block", "block"),
+    ]
+
+
+def _column(metric: str, unit: str) -> Column:
+    heading, hint = HEADINGS.get(metric, (metric.replace("_", " "), ""))
+    if metric in SHARES:
+        return present.percent(metric, heading, hint)
+    return present.number(metric, heading, unit, hint)
+
+
+def _recipe(record: Record) -> Entry:
+    text = options_text(record["recipe"])
+    return Entry(text, text)
+
+
+def _costliest(record: Record) -> Entry:
+    most = record["lesion_most"]
+    if present.missing(most):
+        return Entry(NONE, math.inf)
+    return Entry(f"{record['lesion_at']:.0f}: {quantity(most, 'nat')}", float(most))

@@ -1,0 +1,35 @@
+"""What the cost task counted: parameters, and the multiply-adds of one item forward."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.report.frame import YARDSTICK, block_order, family_order, groups, of_task
+from highway_bench.report.tables.cells import by_cell
+
+METRICS: Final = ("parameters", "multiply_adds")
+CONTEXT: Final = ("family_label", "dataset", "depth", "nominal_width", "match", "seq_len", "recipe")
+
+
+def counts_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a network that was counted, plain first: ``CONTEXT``, ``block``, ``width``, ``METRICS``, ``adds_ratio``
+    (multiply-adds over plain's), ``status``, ``message``. Counts are the same on every machine, and shown once."""
+    table = by_cell(of_task(rows, "cost"), METRICS)
+    table = table.drop_duplicates([*CONTEXT, "block", *METRICS, "status"]).assign(adds_ratio=float("nan"))
+    for _, part in groups(table, CONTEXT):
+        plain = part.loc[part["block"] == YARDSTICK, "multiply_adds"].dropna()
+        if len(plain) and plain.iloc[-1] > 0:
+            table.loc[part.index, "adds_ratio"] = part["multiply_adds"] / plain.iloc[-1]
+    orders: dict[str, list[Any]] = {
+        "family_label": family_order(table["family_label"]),
+        "block": block_order(table["block"]),
+    }
+    return table.sort_values(
+        [*CONTEXT, "block"],
+        kind="stable",
+        na_position="first",
+        ignore_index=True,
+        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
+    )
