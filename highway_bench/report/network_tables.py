@@ -64,7 +64,7 @@ def gate_columns(metrics: tuple[str, ...]) -> list[Column]:
 
 
 def gate_tables(rows: pd.DataFrame) -> list[Shown]:
-    """What the gates task saw: a table a contest with a row a block, then by layer and by step, and a row a network."""
+    """What the gates task saw, in brief: a table a contest, with a row a block and depth."""
     frame = prepared(rows)
     brief = ("intact_loss", "intact_error", "gate_bias_start", "gate_bias_end", "gate_activity", "gates_shut",
              "gates_open_one", "gates_open_average", "gates_open_some", "gates_full", "gate_class_spread",
@@ -81,20 +81,19 @@ def gate_tables(rows: pd.DataFrame) -> list[Shown]:
         note = f"{contest_text(contest)}. Means over all networks, those by layer over layers too."
         title = f"{contest_name(contest)}: trained networks from inside"
         found.append(present.shown(f"inside-{len(found) + 1}", title, part, columns, note=note))
-    return [*(shown for shown in found if shown.entries), *along_tables(frame, "gates"), *cell_tables(frame, "gates")]
+    return found
 
 
 def count_tables(rows: pd.DataFrame) -> list[Shown]:
-    """Parameters and multiply-adds, a row a network; and what else the cost task stored."""
-    frame = prepared(rows)
-    table = counts_table(frame)
+    """Parameters and multiply-adds, a row a network."""
+    table = counts_table(prepared(rows))
     columns = [
         present.words("family_label", "family"),
         present.words("dataset", "data"),
         present.whole("depth", "depth"),
         present.words("block", "block"),
         present.whole("parameters", "parameters"),
-        present.number("multiply_adds", "multiply-adds", hint="of one item forward"),
+        present.whole("multiply_adds", "multiply-adds", "of one item forward"),
         present.exact_ratio("adds_ratio", "÷ plain's", "multiply-adds over plain's"),
         present.whole("width", "width"),
         present.whole("seq_len", "length"),
@@ -104,8 +103,12 @@ def count_tables(rows: pd.DataFrame) -> list[Shown]:
     ]
     note = "Exact counts: no interval. Biases, norms and non-linearities are in no multiply-add."
     shown = present.shown("counts", "Parameters and multiply-adds", table, columns, note=note, most=MOST)
-    return [*([shown] if shown.entries else []), *along_tables(frame, "cost"),
-            *cell_tables(frame, "cost", without=("parameters", "multiply_adds"))]
+    return [shown] if shown.entries else []
+
+
+def further_tables(rows: pd.DataFrame, task: str, without: tuple[str, ...] = ()) -> list[Shown]:
+    """What a task stored by layer, step or epoch, then its scalars but those ``without``, a row a cell."""
+    return [*along_tables(rows, task), *cell_tables(rows, task, without)]
 
 
 def along_tables(rows: pd.DataFrame, task: str) -> list[Shown]:
@@ -113,7 +116,8 @@ def along_tables(rows: pd.DataFrame, task: str) -> list[Shown]:
     frame = prepared(rows)
     units = dict(frame.loc[frame["task"] == task, ["metric", "unit"]].drop_duplicates("metric").to_numpy())
     found = []
-    for axis, table in along(frame, task).items():
+    tables = along(frame, task)
+    for axis, table in sorted(tables.items(), key=lambda item: item[0] != "layer"):
         metrics = [name for name in table.columns if name in units]
         recipes = list(dict.fromkeys(table["recipe"]))
         columns = [*_setting(), present.whole("index", axis), *(_column(name, units[name]) for name in metrics)]

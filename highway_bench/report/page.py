@@ -19,7 +19,7 @@ from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
 from highway_bench.report.network_tables import count_tables, gate_tables
 from highway_bench.report.provenance import Runs, blocks_of, provenance_of
-from highway_bench.report.sections import failure_table, rate_table, summary_tables, whole_tables
+from highway_bench.report.sections import failure_table, further, rate_table, summary_tables, whole_tables
 from highway_bench.report.tables import Answer, answer
 from highway_bench.results.store import Store
 
@@ -81,7 +81,9 @@ def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: l
         pictures=[_shown(drawn) for drawn in pictures if not drawn.inside],
         gates=gate_tables(rows),
         gate_pictures=[_shown(drawn) for drawn in pictures if drawn.inside],
+        more_gates=further(rows, "gates"),
         counts=count_tables(rows),
+        more_counts=further(rows, "cost"),
         failed=failure_table(rows),
         tables=whole_tables(rows),
         missing=[*not_measured(rows), *undrawn],

@@ -10,11 +10,12 @@ import pandas as pd
 
 from highway_bench.report import present
 from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
-from highway_bench.report.network_tables import MOST, along_tables, cell_tables, count_tables, gate_tables
+from highway_bench.report.network_tables import MOST, further_tables
 from highway_bench.report.number import NONE, between, listed, quantity, three
 from highway_bench.report.present import Entry, Record, Shown
 from highway_bench.report.signal_tables import start_tables, whole_start_table
 from highway_bench.report.tables import (
+    counts,
     failures,
     memory,
     memory_table,
@@ -30,7 +31,7 @@ from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, run
 from highway_bench.report.tables.words import contest_name, contest_text, size_text
 
 TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
-FOLDED = {"gates": gate_tables, "cost": count_tables}
+FOLDED = ("gates", "cost")
 """Tasks whose tables have a section of their own on the page."""
 
 COLUMNS_OF: Mapping[str, tuple[str, ...]] = {
@@ -38,6 +39,7 @@ COLUMNS_OF: Mapping[str, tuple[str, ...]] = {
     "memory": memory.METRICS,
     "trainability": trainability.METRICS,
     "propagation": (*propagation.SIZES, *propagation.LAYERS, *propagation.STILL, "budget_mismatch"),
+    "cost": counts.METRICS,
 }
 """By task, the scalars that have a column in a table made for them; others go into a table of what is left."""
 
@@ -200,7 +202,7 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
         tables.append(whole_start_table(frame, MOST))
     for task in dict.fromkeys(frame["task"].dropna()):
         if task not in FOLDED:
-            tables += [*along_tables(frame, task), *cell_tables(frame, task, without=COLUMNS_OF.get(task, ()))]
+            tables += further(frame, task)
     return [table for table in tables if table.entries]
 
 
@@ -223,6 +225,11 @@ def rate_table(rows: pd.DataFrame) -> Shown:
     columns += [present.whole("n", "measured", "times, once a process")]
     title, note = "What these machines were measured to do", "Medians. The floor of a step's time follows from them."
     return present.shown("rates", title, rates_table(prepared(rows)), columns, note=note)
+
+
+def further(rows: pd.DataFrame, task: str) -> list[Shown]:
+    """What a task stored that no table of its own has."""
+    return further_tables(rows, task, without=COLUMNS_OF.get(task, ()))
 
 
 def failure_table(rows: pd.DataFrame) -> Shown:

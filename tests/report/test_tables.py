@@ -15,7 +15,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.figures import success_rate
 from highway_bench.report.frame import block_order, prepared
 from highway_bench.report.gaps import not_measured
-from highway_bench.report.network_tables import gate_tables
+from highway_bench.report.network_tables import further_tables
 from highway_bench.report.page import load
 from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.report.tables import (
@@ -368,7 +368,7 @@ def test_trained_networks_from_inside(make: Make) -> None:
     assert highway["gate_activity"] == pytest.approx(0.15 * 1.625)  # layers have 1.25, 1.5, 1.75 and 2 times as much
     assert (highway["lesion_at"], highway["lesion_most"]) == (4, pytest.approx(2 * 0.45 - 0.15))
     assert math.isnan(residual["gate_activity"])
-    (by_layer,) = (shown for shown in gate_tables(make["frame"](rows)) if shown.name == "gates-by-layer")
+    (by_layer,) = (shown for shown in further_tables(make["frame"](rows), "gates") if shown.name == "gates-by-layer")
     texts = [dict(zip((head.text for head in by_layer.heads), row, strict=True)) for row in by_layer.entries]
     assert [(row["block"].text, row["layer"].text, row["mean T"].text, row["networks"].text) for row in texts[:2]] == [
         ("highway", "1", "18.8 %", "2"), ("highway", "2", "22.5 %", "2")]  # fmt: skip
