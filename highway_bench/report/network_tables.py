@@ -51,7 +51,6 @@ HEADINGS: Final = {
     "lesion_loss": ("loss without it", "training loss with this layer cut out"),
     "lesion_error": ("error without it", "training error with this layer cut out"),
     "budget_mismatch": ("parameters off", "what rounding of widths leaves"),
-    "multiply_adds": ("multiply-adds", "of one item forward, in matrix products and convolutions"),
     "update": ("‖ΔW‖ / ‖W‖", "of the first steps of training"),
     "together": ("trained together", "networks that were trained as one"),
 }

@@ -9,7 +9,7 @@ import pandas as pd
 
 from highway_bench.report import present
 from highway_bench.report.frame import groups, prepared, rows_of
-from highway_bench.report.number import NONE, counted, three
+from highway_bench.report.number import NONE, between, counted, three
 from highway_bench.report.present import Column, Entry, Record, Shown
 from highway_bench.report.tables.propagation import (
     EXPLODES,
@@ -61,7 +61,7 @@ def _brief() -> list[Column]:
     return [
         _verdict("signal", "forward", "RMS of activations against the first layer's input"),
         _verdict("gradient", "backward", "RMS of gradients against the last layer's output"),
-        _median("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
+        _ratio("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
         _median("gate_mean", "mean T", "of the first gate, over layers"),
         _median("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
         present.made("log₁₀ s", _spread, "log₁₀ of the Jacobian's largest over its smallest singular value, or the "
@@ -72,8 +72,8 @@ def _brief() -> list[Column]:
 
 def _more() -> list[Column]:
     return [
-        _median("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
-        _median("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
+        _ratio("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
+        _ratio("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
         _median("gate_sum", "T + C", "of all gates, over layers"),
         present.percent("gate_saturation", "saturated gates", "within 0.05 of 0 or 1"),
         _median("jacobian_largest", "largest s", "the Jacobian's largest singular value"),
@@ -168,6 +168,18 @@ def _verdict(way: str, heading: str, hint: str) -> Column:
 def _median(name: str, heading: str, hint: str) -> Column:
     """A median over seeds."""
     return present.number(name, heading, hint=f"{hint}, median over seeds")
+
+
+def _ratio(name: str, heading: str, hint: str) -> Column:
+    """A median over seeds with the least and the largest; of one seed, whose ratio is exact, alone."""
+
+    def make(record: Record) -> Entry:
+        value, low, high = (record[key] for key in (name, f"{name}_low", f"{name}_high"))
+        if present.missing(value):
+            return Entry(NONE, math.inf)
+        return Entry(three(value) if low == high else f"{three(value)} {between(low, high)}", float(value))
+
+    return present.made(heading, make, f"{hint}, median over seeds [least, most]")
 
 
 def _spread(record: Record) -> Entry:

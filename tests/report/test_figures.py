@@ -97,7 +97,7 @@ def test_titles_state_the_finding(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
     rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
     (picture,) = bytes_per_layer(make["frame"](rows))
-    assert picture.title == "highway keeps 1.50 times plain's bytes a layer"
+    assert picture.title == "Bytes a layer ÷ plain's, counted exactly: highway 1.50"
     assert "dense, highway: 150 B a layer" in picture.alt
 
 

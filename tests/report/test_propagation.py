@@ -58,6 +58,8 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert told["plain"]["forward"] == "vanishes at 7 (7–10), 3 of 5"
     assert told["plain"]["backward"] == "vanishes at 3 (0–3), 3 of 5"
     assert told["residual"]["backward"] == "explodes at 2 (1–3)"
+    assert told["residual"]["gradient ÷"] == "357 [202, 1,020]"
+    assert told["highway"]["gradient ÷"] == "1.00"
     assert told["highway"] == {"depth": "10", "block": "highway", "forward": "healthy", "backward": "healthy",
                                "gradient ÷": "1.00", "mean T": "0.100", "ξ": "4.00", "log₁₀ s": "1.50",
                                "shattering": "0.900", "seeds": "5"}

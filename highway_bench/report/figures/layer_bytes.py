@@ -100,5 +100,5 @@ def _finding(cells: pd.DataFrame) -> str:
         return f"A layer keeps {quantity(least, 'B')} to {quantity(most, 'B')}"
     logs = ratios.assign(log=np.log(ratios["layer_ratio"])).groupby("block")["log"].mean()
     means = np.exp(logs).sort_values(kind="stable")
-    first = f"{means.index[0]} keeps {three(float(means.iloc[0]))} times plain's bytes a layer"
-    return first if len(means) == 1 else f"{first}, {means.index[-1]} {three(float(means.iloc[-1]))} times"
+    ends = dict.fromkeys([means.index[0], means.index[-1]])
+    return "Bytes a layer ÷ plain's, counted exactly: " + ", ".join(f"{end} {three(float(means[end]))}" for end in ends)
