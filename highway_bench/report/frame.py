@@ -54,6 +54,7 @@ CELL: Final = (
 
 TOGETHER: Final = (
     "run_id",
+    "recipe",
     "machine",
     "threads",
     "family_label",

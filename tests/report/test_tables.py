@@ -87,6 +87,22 @@ def test_cells_timed_apart_get_no_ratio(make: Make, change: dict[str, str]) -> N
     assert row["ratio_gap"] == "not paired"
 
 
+def test_steps_that_were_sampled_under_two_recipes_are_two_groups(make: Make) -> None:
+    """A profile may time the same cells twice, for longer the second time; each has a plain of its own."""
+    rows = []
+    for seconds, slow in ((0.2, 1.0), (0.3, 5.0)):
+        for block, times in (("plain", 1.0), ("highway", 2.0), *([("residual", 3.0)] if slow == 1 else [])):
+            base = make["cell"]("throughput", block, "dense", 4, phase="forward", recipe={"seconds": seconds})
+            rows += make["timing"](base, [slow * times * x for x in PLAIN])
+    table = throughput_table(make["frame"](rows))
+    assert list(table.loc[table["block"] == "highway", "ratio"]) == [pytest.approx(2.0)] * 2
+    assert list(table.loc[table["block"] == "plain", "ratio"]) == [1.0, 1.0]
+    assert of(table, block="residual")["ratio"] == pytest.approx(3.0)
+    rows = [row for row in rows if "0.3" not in row["recipe"] or row["block"] != "plain"]
+    lost = throughput_table(make["frame"](rows))
+    assert list(lost.loc[lost["block"] == "highway", "ratio_gap"]) == ["", "not paired"]
+
+
 @pytest.mark.parametrize(
     "change", [{"machine": "another"}, {"mode": "compile"}, {"batch_size": 8}, {"threads": 2}, {"phase": "train-step"}]
 )

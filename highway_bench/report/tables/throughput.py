@@ -114,9 +114,10 @@ def rates_table(rows: pd.DataFrame) -> pd.DataFrame:
 def _beside(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
     """Every row of ``table``, with the yardstick's row of its comparison or ``None``."""
     cells: list[dict[str, Any]] = rows_of(table)
-    loose = [name for name in TOGETHER if name != "run_id"]
+    apart = ("run_id", "recipe")  # what may differ where a yardstick was timed, but not in turn with the cell
+    loose = [name for name in TOGETHER if name not in apart]
     found: dict[int, dict[str, Any]] = {}
-    for columns in (loose, TOGETHER):  # the same run's yardstick wins over another run's
+    for columns in (loose, TOGETHER):  # the same group's yardstick wins over another's
         for _, part in groups(table, columns):
             plain = part[(part["block"] == YARDSTICK) & part["step_time"].notna()]
             if len(plain):
@@ -154,6 +155,7 @@ def _ratio(timed: dict[str, Any], yardstick: dict[str, Any] | None) -> tuple[flo
     if (
         alone
         or timed["run_id"] != yardstick["run_id"]
+        or timed["recipe"] != yardstick["recipe"]
         or len(own) != len(plain)
         or not own
         or not _finite(own + plain)
