@@ -65,7 +65,7 @@ def test_time_that_follows_the_work() -> None:
     (table,), (picture,) = found.tables, found.pictures
     assert len(table.entries) == len(parallel.LENGTHS)
     assert not any("÷" in head.text for head in table.heads)  # the families' steps are not paired
-    assert "n = 16: 99.7 µs [98.8 µs, 101 µs], BiLSTM 160 µs [158 µs, 161 µs]; n = 32" in found.findings[2].measured
+    assert "n = 16: 99.7 µs [98.6 µs, 101 µs], BiLSTM 160 µs [158 µs, 161 µs]; n = 32" in found.findings[2].measured
     assert "times BiLSTM" not in found.findings[2].measured
     assert picture.title.startswith("From n = 128 attention's step grows as n to the power 1.")
 
