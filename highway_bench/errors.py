@@ -28,14 +28,18 @@ class NothingMeasured(HighwayBenchError):
     exit_status = 3
 
 
+def near_names(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown ``name``: the known names that are near to it, or all where none is."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+
+
 class UnknownName(BadInput, KeyError):
     """A name that no registry entry has; the message lists near ones, or all where none is near."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = list(known)
-        near = difflib.get_close_matches(name, known, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        super().__init__(f"unknown {kind} {name!r}; {near_names(name, known)}")
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0])

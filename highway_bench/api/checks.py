@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from highway_bench.cell import Cell, canonical
+from highway_bench.cell import Cell
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.errors import BadInput, UnknownName
-from highway_bench.run.profiles import Profile
+from highway_bench.errors import BadInput
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import dataset_options
-from highway_bench.tasks._recipe import WORDS, recipe_from
-
-
-def check_words(recipe: Mapping[str, Any], profile: Profile) -> None:
-    """Raise ``BadInput`` for a word of ``recipe`` that neither the profile nor any task knows, or an impossible value.
-    """
-    known = {*WORDS, *(word for grid in profile.grids for word in grid.recipe)}
-    for word, value in recipe.items():
-        if word not in known:
-            raise UnknownName("recipe word", word, sorted(known))
-        if word in WORDS:
-            WORDS[word].check(word, value)
-    try:
-        canonical(recipe)
-    except (TypeError, ValueError) as error:  # a number amid others that is infinite, or an object
-        raise BadInput(f"recipe {dict(recipe)}: {error}") from error
+from highway_bench.tasks._recipe import recipe_from
 
 
 def check_trainings(cells: Sequence[Cell]) -> None:
     """Raise ``BadInput`` for the recipe of a cell, or of a trial that it needs, that no training can follow."""
-    waiting = [cell for cell in cells if cell.task in ("trainability", "gates")]
+    waiting = [cell for cell in cells if "steps" in tasks.get(cell.task).words_for(cell.recipe, cell.dataset)]
     seen = set(waiting)
     for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
         needed = tasks.get(cell.task).needs(cell)
         if not needed:
-            recipe_from(cell.recipe)
+            recipe_from(cell)
         waiting.extend(one for one in needed if one not in seen)
         seen.update(needed)
-    for cell in cells:
-        if cell.task == "propagation" and cell.dataset is not None:
-            recipe_from({word: value for word, value in cell.recipe.items() if word != "gain"})
 
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:

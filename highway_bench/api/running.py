@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import pandas as pd
 import torch
 
-from highway_bench.api.checks import check_data, check_trainings, check_words
+from highway_bench.api.checks import check_data, check_trainings
 from highway_bench.api.plugins import load_plugins, modules_outside
 from highway_bench.api.progress import showing_progress
 from highway_bench.api.selection import OneOrMore, Words, selected
@@ -104,11 +104,9 @@ def planned_cells(tasks: OneOrMore[str] | None, profile: str | Profile, plugins:
     """The plan, and the modules that workers must import for it."""
     modules = load_plugins(plugins)
     chosen = get_profile(profile) if isinstance(profile, str) else profile
-    recipe = words.get("recipe") or {}
-    check_words(recipe, chosen)
     # Timing gets the threads that torch would take by itself, which is what users get; OMP_NUM_THREADS decides.
     planned = plan(chosen, selected(tasks, **words), threads=torch.get_num_threads())
-    if recipe:
+    if words.get("recipe"):
         check_trainings([one.cell for one in planned])
     outside = modules_outside(one.cell for one in planned)
     return planned, tuple(dict.fromkeys([*modules, *outside]))

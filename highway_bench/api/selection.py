@@ -34,7 +34,7 @@ class Words(TypedDict, total=False):
     seq_len: OneOrMore[int] | None
     block_options: Mapping[str, Any] | None
     family_options: Mapping[str, Any] | None
-    recipe: Mapping[str, Any] | None  # over the profile's: steps, rate, seconds, …
+    recipe: Mapping[str, Any] | None  # over the profile's, for tasks that have the word: steps, …
     threads: int | None  # of timing cells; others get one
 
 

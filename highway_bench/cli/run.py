@@ -49,8 +49,8 @@ def run(
     seq_len: Annotated[Numbers, typer.Option(help="Steps of a sequence.")] = None,
     block_option: BlockOptions = None,
     family_option: FamilyOptions = None,
-    recipe: Annotated[Many, typer.Option(metavar="K=V", help="Over the profile's recipe: steps=100, rate=0.1, "
-                                                             "seconds=1, …")] = None,
+    recipe: Annotated[Many, typer.Option(metavar="K=V", help="Over the profile's recipe, for the tasks that have "
+                                                             "the word: steps=100, rate=0.1, seconds=1, …")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of timed cells; by default, as many as torch takes.")]
         = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")] = None,

@@ -11,12 +11,13 @@ import torch
 
 from highway_bench.blocks import blocks
 from highway_bench.budget import matched_width
-from highway_bench.cell import MATCHES, MODES, PHASES, Cell
+from highway_bench.cell import MATCHES, MODES, PHASES, Cell, canonical
 from highway_bench.data import datasets, make_dataset
-from highway_bench.errors import BadInput, NothingMeasured, UnknownName
+from highway_bench.errors import BadInput, NothingMeasured, UnknownName, near_names
 from highway_bench.families import Family, Site, families, make_family
 from highway_bench.network import check_depth
 from highway_bench.run.profiles import Grid, Profile, climbing, get_profile
+from highway_bench.search.recipe import Word
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import cell_device, cell_dtype, dataset_options, default_device, positions_of
 
@@ -68,6 +69,7 @@ def plan(profile: str | Profile, selection: Selection = Selection(), *, threads:
     check(selection)
     grids = [grid for grid in chosen.grids if not selection.tasks or grid.task in tasks.select(*selection.tasks)]
     check_options(grids, selection)
+    check_recipe(grids, selection)
     cells: dict[Cell, Planned] = {}
     for grid in grids:
         for planned in expand(grid, selection, threads):
@@ -143,20 +145,32 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Planned]:
 def overridden(grid: Grid, selection: Selection) -> Grid:
     """``grid`` with the selection's values in place of its own, as far as its task's cells have such."""
     having = tasks.get(grid.task).coordinates
-    dataset = (selection.dataset if "dataset" in having else None) or grid.dataset
+    dataset = grid_dataset(grid, selection)
     has_length = dataset is None or "length" in datasets.get(dataset).options
+    words = recipe_words(grid, selection)
+    recipe = {word: value for word, value in selection.recipe.items() if word in words}
     changes: dict[str, Any] = {
         "depths": selection.depths or None,
         "seq_lens": (selection.seq_lens or None) if has_length else (None,),
         "phases": (selection.phases or None) if "phase" in having else None,
         "modes": (selection.modes or None) if "mode" in having else None,
         "seeds": (selection.seeds or None) if "seed" in having else None,
-        "dataset": selection.dataset if "dataset" in having else None,
+        "dataset": dataset,
         "match": selection.match,
-        "recipe": {**grid.recipe, **selection.recipe} if selection.recipe else None,
+        "recipe": {**grid.recipe, **recipe} if recipe else None,
     }
     changed = replace(grid, **{name: value for name, value in changes.items() if value is not None})
     return climbing(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
+
+
+def grid_dataset(grid: Grid, selection: Selection) -> str | None:
+    """The data set of the grid's cells: the selection's where the task's cells may have one, else the grid's own."""
+    return (selection.dataset if "dataset" in tasks.get(grid.task).coordinates else None) or grid.dataset
+
+
+def recipe_words(grid: Grid, selection: Selection) -> Mapping[str, Word]:
+    """The words of the selection's recipe that the grid's cells have a use for."""
+    return tasks.get(grid.task).words_for(grid.recipe, grid_dataset(grid, selection))
 
 
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
@@ -243,6 +257,24 @@ def check_options(grids: Sequence[Grid], selection: Selection) -> None:
             if having or len(refused) == 1:
                 raise next(error for name, error in refused.items() if error and (not having or name in having))
             raise BadInput(f"no chosen family has the option {option}")
+
+
+def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
+    """Raise ``BadInput`` for a word of the recipe that no cell of the selection has, and for a value that it cannot
+    have."""
+    words = [recipe_words(grid, selection) for grid in grids
+             if grid_blocks(grid, selection) and grid_families(grid, selection)]
+    for name, value in selection.recipe.items():
+        having = [one[name] for one in words if name in one]
+        if words and not having:
+            known = sorted({word for one in words for word in one})
+            raise BadInput(f"no chosen task has the recipe word {name!r}; {near_names(name, known)}")
+        for word in having:
+            word.check(name, value)
+    try:
+        canonical(selection.recipe)
+    except (TypeError, ValueError) as error:  # a number amid others that is infinite, or an object
+        raise BadInput(f"recipe {dict(selection.recipe)}: {error}") from error
 
 
 def check_join(name: str, options: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from highway_bench.cell import Cell
@@ -18,6 +19,7 @@ from highway_bench.results.schema import Status
 
 if TYPE_CHECKING:
     from highway_bench.search.checkpoint import Kept
+    from highway_bench.search.recipe import Word
 
 Better = Literal["lower", "higher", ""]
 
@@ -98,10 +100,18 @@ class Task(ABC, Generic[W]):
     alone: bool = False  # True: nothing else may run beside it (timing)
     meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest
     coordinates: tuple[str, ...] = ("phase", "mode")  # of phase, mode, seed and dataset those that its cells have
+    recipe_words: Mapping[str, Word] = MappingProxyType({})  # what its cells' recipes may say
 
     def metric(self, name: str) -> Metric:
         """The declared metric called ``name``; a measurement of any other is a bug."""
         return next(metric for metric in self.metrics if metric.name == name)
+
+    def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
+        """Those of ``recipe_words`` that mean something to cells of this recipe and data set; all of them by default.
+
+        Only these may be put over a profile's recipe.
+        """
+        return self.recipe_words
 
     def group(self, cell: Cell) -> Hashable:
         """Cells with equal groups are measured together in one worker (paired timing); by default a cell is alone."""

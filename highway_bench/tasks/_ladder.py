@@ -11,8 +11,21 @@ from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.search.recipe import Word, whole
 from highway_bench.tasks._base import Skip
-from highway_bench.tasks._recipe import value_of
+from highway_bench.tasks._recipe import RATES, listed, value_of
+
+DEPTHS, SEEDS = listed(whole(1)), listed(whole(0))
+
+
+def is_ladder(value: Any) -> bool:
+    """Whether ``value`` has depths, a number of seeds or a list of them, and rates or none."""
+    return (isinstance(value, Mapping) and {"depths", "seeds"} <= set(value) <= {"depths", "seeds", "rates"}
+            and DEPTHS.holds(value["depths"]) and (whole(1).holds(value["seeds"]) or SEEDS.holds(value["seeds"]))
+            and ("rates" not in value or RATES.holds(value["rates"])))
+
+
+LADDER = Word("depths, seeds and, where they are tuned, rates", is_ladder)
 
 
 def rung_below(cell: Cell) -> tuple[Cell, ...]:

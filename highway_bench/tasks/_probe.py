@@ -110,9 +110,8 @@ def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) ->
 def training_of(cell: Cell, name: str, network: nn.Module) -> Training:
     """The training that the recipe asks for on the data set called ``name``, ready to start."""
     dataset = make_dataset(name, **dataset_options(cell))
-    recipe = recipe_from({word: value for word, value in cell.recipe.items() if word != "gain"})
     train = dataset.load(seed=cell.seed).train
-    return Training(network, train, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+    return Training(network, train, dataset.target_kind, recipe_from(cell), cell.batch_size, cell.seed)
 
 
 def data_batch(training: Training, generator: torch.Generator) -> tuple[Tensor, Loss]:

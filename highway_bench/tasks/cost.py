@@ -15,6 +15,7 @@ from highway_bench.layouts import layouts
 from highway_bench.measure.flops import count_flops, multiply_adds
 from highway_bench.tasks._base import Measurement, Metric, Task, register_task
 from highway_bench.tasks._network import cell_family, count_parameters, dataset_options, started_network
+from highway_bench.tasks._recipe import LAYOUT
 
 SHAPES = torch.device("meta")  # tensors that have a shape and no numbers
 
@@ -58,6 +59,7 @@ class Cost(Task[Blueprint]):
     name = "cost"
     version = "1"
     coordinates = ()
+    recipe_words = LAYOUT
     metrics = (Metric("parameters", "1", "lower"), Metric("multiply_adds", "1", "lower"))
 
     def estimate(self, cell: Cell) -> float:

@@ -14,9 +14,10 @@ profiles ask for float64: deep stacks reach sizes that float32 does not hold, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ from highway_bench.measure.signal import FACTOR, Layer, departure, weights
 from highway_bench.measure.watch import watching
 from highway_bench.network import Stack
 from highway_bench.results.schema import Status
+from highway_bench.search.recipe import POSITIVE, TRAINING, Word
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
 from highway_bench.tasks._network import budget_mismatch, cell_family, cell_network, count_parameters
@@ -40,7 +42,7 @@ from highway_bench.tasks._probe import (
     take_batch_statistics,
     training_of,
 )
-from highway_bench.tasks._recipe import value_of
+from highway_bench.tasks._recipe import ON_DATA, value_of
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole
@@ -54,6 +56,7 @@ class Propagation(Task[Probe]):
     name = "propagation"
     version = "1"
     coordinates = ("seed", "dataset")
+    recipe_words: Mapping[str, Word] = {"gain": POSITIVE, **ON_DATA, **TRAINING}
     metrics = (
         Metric("activation", "1"),  # by layer
         Metric("gradient", "1"),
@@ -82,6 +85,11 @@ class Propagation(Task[Probe]):
         Metric("still_last", "layer"),
         Metric("budget_mismatch", "1"),
     )
+
+    def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
+        """Of a bare stack the gain alone. How to train is a word of cells that train: it does not make others train."""
+        without = [*([] if dataset else ON_DATA), *([] if dataset and "steps" in recipe else TRAINING)]
+        return {name: word for name, word in self.recipe_words.items() if name not in without}
 
     def timeout(self, cell: Cell) -> float:
         return 60.0 + 20.0 * self.estimate(cell)

@@ -8,7 +8,7 @@ inverse.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
+from highway_bench.search.recipe import NOT_NEGATIVE, Word, whole
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Skip, Task, register_task
 from highway_bench.tasks._network import DTYPES, budget_mismatch, cell_dtype
 from highway_bench.tasks._recipe import value_of
@@ -58,6 +59,7 @@ class Throughput(Task[StackStep]):
     )
     alone = True
     meter = True
+    recipe_words: Mapping[str, Word] = {"seconds": NOT_NEGATIVE, "samples": whole(1)}
 
     def group(self, cell: Cell) -> Hashable:
         return cell.but(block="", block_options={}, width=0, mode="eager").key

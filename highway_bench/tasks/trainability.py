@@ -23,12 +23,12 @@ from highway_bench.results.schema import Status
 from highway_bench.search.answers import evaluate, mistakes
 from highway_bench.search.checkpoint import Checkpoint, Kept
 from highway_bench.search.population import Population
-from highway_bench.search.recipe import Recipe
+from highway_bench.search.recipe import POSITIVE, TRAINING, Recipe, Word, either, one_of, whole
 from highway_bench.search.stacked import NotStackable
 from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
 from highway_bench.tasks._curve import Verdict, curve, judge
-from highway_bench.tasks._ladder import check_rung, rung_below
+from highway_bench.tasks._ladder import LADDER, check_rung, rung_below
 from highway_bench.tasks._network import (
     budget_mismatch,
     cell_family,
@@ -37,7 +37,7 @@ from highway_bench.tasks._network import (
     count_parameters,
     dataset_options,
 )
-from highway_bench.tasks._recipe import recipe_from, value_of
+from highway_bench.tasks._recipe import ON_DATA, RATES, recipe_from, value_of
 from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.tasks._together import at_once, most_together, shape, stacks
 
@@ -88,6 +88,19 @@ class Trainability(Task[TrainingWork]):
     version = "1"
     meter = True  # the seconds are this machine's, and rounding differs between machines
     coordinates = ("seed", "dataset")
+    recipe_words: Mapping[str, Word] = {
+        **TRAINING,
+        **ON_DATA,
+        "rate": either(POSITIVE, "tuned"),
+        "rates": RATES,
+        "threshold": POSITIVE,
+        "verdict": Word("true or false", lambda value: isinstance(value, bool)),
+        "evaluate": one_of("end", "epoch"),
+        "mistakes": whole(0),
+        "together": whole(1),
+        "search": Word("a space, a number of trials and a seed", lambda value: isinstance(value, Mapping)),
+        "ladder": LADDER,
+    }
     metrics: tuple[Metric, ...] = (
         Metric("final_loss", "nat", "lower"),
         Metric("success", "1", "higher"),
@@ -177,7 +190,7 @@ class Trainability(Task[TrainingWork]):
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
         network = cell_network(cell)
         data = dataset.load(seed=cell.seed)
-        recipe = recipe_from(cell.recipe)
+        recipe = recipe_from(cell)
         watched = data.test if watches_epochs(cell) else None
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))

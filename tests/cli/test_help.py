@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,18 @@ def test_help_has_an_example(command: tuple[str, ...], invoke: Any) -> None:
     shown = invoke(*command, "--help")
     assert shown.exit_code == 0
     assert f"Example: highway-bench {' '.join(command[:1])}" in " ".join(shown.stdout.split())
+
+
+def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each K=V that the help of --recipe names, and all of them at once, over the default profile."""
+    monkeypatch.chdir(tmp_path)
+    shown = " ".join(invoke("run", "--help").stdout.split())
+    examples = re.findall(r"\w+=[\d.]+", shown.partition("Over the profile's recipe")[2].partition("--threads")[0])
+    assert len(examples) > 1
+    for words in (*([one] for one in examples), examples):
+        options = [part for word in words for part in ("--recipe", word)]
+        done = invoke("run", "--block", "plain", "--family", "dense", "--device", "cpu", *options, "--dry-run")
+        assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_every_command_is_there() -> None:

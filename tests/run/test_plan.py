@@ -15,7 +15,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import Grid, Profile, Sizes, climb
+from highway_bench.run.profiles import PROFILES, Grid, Profile, Sizes, climb
 from highway_bench.tasks import tasks
 from highway_bench.tasks._search import SEARCH_SEED
 
@@ -139,6 +139,55 @@ def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
 def test_a_recipe_is_changed_item_by_item() -> None:
     found = cells(tasks=["trainability"], recipe={"steps": 9})
     assert found[0].recipe == {"rate": 0.1, "steps": 9}
+
+
+def test_a_word_of_the_recipe_reaches_the_cells_that_have_it() -> None:
+    """A longer sampling is a matter of throughput alone, more steps one of what trains."""
+    as_they_are = cells("smoke")
+    for word, value, having in (("seconds", 7.0, {"throughput"}), ("gain", 0.7, {"propagation"}),
+                                ("steps", 7, {"trainability", "gates", "propagation"}),
+                                ("rates", [0.7], {"trainability", "gates"})):
+        changed = cells("smoke", recipe={word: value})
+        reached = {one for one in changed if one.recipe.get(word) == value}
+        assert values(list(reached), "task") == having
+        for before, after in zip(as_they_are, changed, strict=True):
+            assert after.recipe == {**before.recipe, **({word: value} if after in reached else {})}
+
+
+def test_steps_do_not_make_an_untrained_start_train() -> None:
+    for dataset in (None, "digits"):
+        starts = [cell for cell in cells("smoke", tasks=["propagation"], dataset=dataset) if "steps" not in cell.recipe]
+        changed = cells("smoke", tasks=["propagation"], dataset=dataset, recipe={"steps": 3, "rate": 0.7})
+        assert starts
+        assert set(starts) < set(changed)
+        assert {cell.recipe["steps"] for cell in set(changed) - set(starts)} == {3}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_profiles_use_words_that_their_tasks_declare(profile: str) -> None:
+    for grid in PROFILES[profile].grids:
+        words = tasks.get(grid.task).words_for(grid.recipe, grid.dataset)
+        assert grid.recipe.keys() <= words.keys()
+        for name, value in grid.recipe.items():
+            words[name].check(name, value)
+
+
+@pytest.mark.parametrize(("task", "recipe", "says"), [
+    ("memory", {"steps": 3}, "'steps'; known: none"),
+    ("throughput", {"second": 3}, "'second'; did you mean seconds"),
+    ("trainability", {"seconds": 3}, "'seconds'; known: clip, "),
+    ("propagation", {"stepz": 3}, "'stepz'; did you mean steps"),
+    ("*", {"stepz": 3}, "'stepz'; did you mean steps"),
+])
+def test_a_word_that_no_chosen_task_has(task: str, recipe: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=f"^no chosen task has the recipe word {says}"):
+        cells("smoke", tasks=[task], recipe=recipe)
+
+
+def test_a_word_that_no_chosen_cell_has() -> None:
+    """The profile's first steps are of dense layers: for attention there is nothing that trains."""
+    with pytest.raises(BadInput, match=r"^no chosen task has the recipe word 'steps'; known: gain$"):
+        cells("smoke", tasks=["propagation"], families=["attention"], recipe={"steps": 3})
 
 
 def test_threads_are_for_what_runs_alone() -> None:

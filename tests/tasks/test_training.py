@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
 from highway_bench.search.answers import evaluate, loss_of
@@ -50,8 +51,9 @@ def test_what_no_optimiser_can_use(options: dict[str, Any], says: str) -> None:
 
 
 def test_a_cells_recipe_holds_more_than_training() -> None:
-    recipe = recipe_from({"rate": 0.5, "steps": 7, "threshold": 0.1, "verdict": False, "dataset": {}})
-    assert recipe == Recipe(rate=0.5, steps=7)
+    words = {"rate": 0.5, "steps": 7, "threshold": 0.1, "verdict": False, "dataset": {}}
+    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=1, nominal_width=1, recipe=words)
+    assert recipe_from(cell) == Recipe(rate=0.5, steps=7)
 
 
 def test_batches_are_whole_shuffled_epochs() -> None:
