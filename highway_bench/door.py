@@ -1,9 +1,9 @@
 """The one door through which the history's benchmarks reach the package, frozen since the first commits.
 
 asv runs today's benchmarks against yesterday's commits, so what they call must not change: ``workload`` builds a
-measurement, ``measured`` makes one. Cells are named by plain values; a field that a commit does not know raises
-``TypeError``, a block that it does not have ``UnknownName`` (a ``KeyError``). What a value *means* is told by the
-task's version, ``version``.
+measurement, ``measured`` makes one; ``prepare``, which the first commits lack, comes before both. Cells are named by
+plain values; a field that a commit does not know raises ``TypeError``, a block that it does not have ``UnknownName``
+(a ``KeyError``). What a value *means* is told by the task's version, ``version``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from highway_bench.blocks import blocks
 from highway_bench.budget import matched_width
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
+from highway_bench.measure.precision import ieee_float32
 from highway_bench.tasks import Workload, tasks
 
 
@@ -39,6 +40,11 @@ def measured(task: str, block: str, family: str, depth: int, nominal_width: int,
     if outcome.error is not None:
         raise outcome.error
     return {one.metric: one.value for one in outcome.measurements if not one.axis}
+
+
+def prepare() -> None:
+    """Get the process ready to measure, as a worker does; call it once, before anything else."""
+    ieee_float32()
 
 
 def version(task: str) -> str:

@@ -71,7 +71,8 @@ class Lacking(NotImplementedError):
 
 @lru_cache(maxsize=1)
 def door() -> ModuleType:
-    """The package's frozen door, with torch held to one thread; raises ``Lacking`` at a commit that predates it."""
+    """The package's frozen door, ready to measure, with torch held to one thread; raises ``Lacking`` at a commit that
+    predates it."""
     try:
         found = importlib.import_module("highway_bench.door")
     except ModuleNotFoundError as error:
@@ -81,6 +82,8 @@ def door() -> ModuleType:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
+    if hasattr(found, "prepare"):  # the first commits lack it
+        found.prepare()
     return found
 
 

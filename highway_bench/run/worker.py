@@ -46,7 +46,10 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
         tasks.get(task)
         torch = sys.modules.get("torch")  # a task without networks does without
         if torch is not None:
+            from highway_bench.measure.precision import ieee_float32
+
             torch.set_num_threads(threads)
+            ieee_float32()
     except (Exception, SystemExit) as error:
         _unready = error
 

@@ -1,0 +1,7 @@
+"""What every bench starts with."""
+
+from __future__ import annotations
+
+from highway_bench.measure.precision import ieee_float32
+
+ieee_float32()  # as in a worker
