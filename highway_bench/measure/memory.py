@@ -7,7 +7,8 @@ storage alive). The peak comes from one of three meters:
   kernels allocate and free inside one operator.
 - ``profiler`` (a CPU, compiled): the allocator's events. It sees scratch buffers too (on a convolution it was half
   as much again), so compare a compiled peak with an eager one only if both were taken by this meter.
-- ``allocator`` (CUDA): the caching allocator's statistics, in its blocks of 512 B.
+- ``allocator`` (CUDA): the bytes requested of the caching allocator. The blocks that it gives for them may be larger,
+  by how much depends on what ran before.
 
 In all three the peak is what the step holds at its start (parameters, buffers, optimiser state, inputs) plus the
 highest rise during the step; whatever else the process holds is left out, cuBLAS's workspace too once it exists.
@@ -172,14 +173,15 @@ def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> in
 
 
 def allocator_peak(step: Callable[[], object], device: torch.device, *, held: Iterable[Held] = ()) -> int:
-    """Peak bytes on a CUDA device during ``step``: ``held`` before it, plus the allocator's highest rise."""
+    """Peak bytes on a CUDA device during ``step``: ``held`` before it, plus the highest rise of what was requested."""
     gc.collect()
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
+    before = torch.cuda.memory_stats(device)["requested_bytes.all.current"]
     step()
     torch.cuda.synchronize(device)
-    return storage_bytes(_all_tensors(held)) + torch.cuda.max_memory_allocated(device) - before
+    highest = int(torch.cuda.memory_stats(device)["requested_bytes.all.peak"])
+    return storage_bytes(_all_tensors(held)) + highest - int(before)
 
 
 def storage_bytes(tensors: Iterable[Tensor]) -> int:

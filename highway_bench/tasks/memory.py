@@ -1,6 +1,7 @@
 """Memory: the bytes of one step of a stack, by what they are for.
 
-Exact and repeatable on a CPU, where live tensors are counted, not the process's pages; on CUDA the allocator is asked.
+Exact and repeatable on a CPU, where live tensors are counted, not the process's pages; on CUDA the bytes requested of
+the allocator are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Memory(Task[StackStep]):
     """Bytes of a training step: parameters, gradients, optimiser state, saved activations, and the peak."""
 
     name = "memory"
-    version = "1"
+    version = "2"
     meter = True
     metrics = (
         Metric("parameters", "B", "lower"),

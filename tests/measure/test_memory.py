@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from highway_bench.errors import BadInput
 from highway_bench.measure.memory import (
     MemoryReport,
+    allocator_peak,
     measure_memory,
     profiler_peak,
     saved_activations,
@@ -190,6 +191,33 @@ def test_the_tracker_leaves_compiled_code_compiled() -> None:
     assert ran == 0
     doubled(x)
     assert ran == 1
+
+
+def test_the_peak_on_cuda_is_of_requested_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An allocator that gives blocks larger than requested, and has a peak from before: neither counts."""
+    now = {"requested": 500, "block": 4096}
+    peak = {"requested": 9_000, "block": 1 << 20}
+
+    def request(size: int) -> None:
+        now["requested"] += size
+        now["block"] += -(-size // 512) * 512
+        for kind in peak:
+            peak[kind] = max(peak[kind], now[kind])
+
+    def step() -> None:
+        request(1000)
+        request(-700)
+        request(600)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: peak.update(now))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: now["block"])
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: peak["block"])
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda _: {
+        "requested_bytes.all.current": now["requested"], "requested_bytes.all.peak": peak["requested"],
+        "allocated_bytes.all.current": now["block"], "allocated_bytes.all.peak": peak["block"]})
+    held = torch.zeros(25)
+    assert allocator_peak(step, torch.device("cuda"), held=[held]) == 25 * FLOAT + 1000
 
 
 @pytest.mark.gpu
