@@ -209,6 +209,34 @@ def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it(start: MakeCell)
     torch.testing.assert_close(work.through(work.stream()), trained, rtol=0.02, atol=0.02)  # n − 1 for n
 
 
+def test_gradients_in_evaluation_mode_leave_recurrent_modules_in_training_mode(
+        start: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN takes no gradients of a recurrent module in evaluation mode; without dropout both modes give one number."""
+    one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
+    work = TASK.prepare(one)
+    modes: list[tuple[bool, bool]] = []
+    through = Probe.through
+
+    def watched(probe: Probe, x: Tensor) -> Tensor:
+        modes.extend((probe.network.training, part.training) for part in probe.network.modules()
+                     if isinstance(part, nn.LSTM))
+        return through(probe, x)
+
+    monkeypatch.setattr(Probe, "through", watched)
+    found = scalars(seen(one, work))
+    assert set(modes) == {(False, True)}
+    assert all(part.training for part in work.network.modules())
+    monkeypatch.setattr(nn.LSTM, "train", lambda self, mode=True: nn.Module.train(self, False))
+    assert scalars(seen(one)) == found
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_recurrent_stack_on_a_gpu(start: MakeCell) -> None:
+    one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
+    assert scalars(seen(one.but(device="cuda"))) == pytest.approx(scalars(seen(one)), rel=1e-6)
+
+
 def test_a_transformer_layer_is_one_layer(start: MakeCell) -> None:
     found = by_layer(seen(start("highway", "transformer", width=8, depth=4, seq_len=5)), "gate_mean")
     assert set(found) == {1, 2, 3, 4}
