@@ -18,7 +18,7 @@ from highway_bench.data import DataSet, make_dataset
 from highway_bench.ends import build_head, build_stem
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
-from highway_bench.families._padding import ReadsLengths, lengths_of, told_lengths
+from highway_bench.families._padding import ReadsLengths, lengths_of, real_steps, told_lengths
 
 
 class Stage(NamedTuple):
@@ -73,6 +73,11 @@ class Network(nn.Module):
             features = features.mean(-2)
         answers: Tensor = self.head(features)
         return answers
+
+
+def unpadded_steps(network: nn.Module, inputs: Tensor) -> Tensor | None:
+    """Which steps of ``inputs`` are no padding to ``network``, (batch, steps); ``None`` where all count."""
+    return real_steps(inputs) if isinstance(network, Network) and network.padded else None
 
 
 def build(block: str | type[Block], family: str | Family = "dense", *, width: int | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
 
@@ -22,6 +23,13 @@ def lengths_of(tokens: Tensor) -> Tensor | None:
     """The lengths of rows (batch, steps) without the padding (token 0) at their ends; ``None`` where there is none."""
     lengths = (tokens != 0).sum(-1).clamp(min=1).cpu()
     return lengths if int(lengths.min()) < tokens.shape[-1] else None
+
+
+def real_steps(tokens: Tensor) -> Tensor | None:
+    """Which steps of rows (batch, steps) stand before the padding at their ends; ``None`` where there is no padding. A
+    row of padding alone has its first step."""
+    lengths = lengths_of(tokens)
+    return None if lengths is None else (torch.arange(tokens.shape[-1]) < lengths.unsqueeze(-1)).to(tokens.device)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ Thresholds are the project's: a gate counts as shut below 0.05, open above 0.5 a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import torch
@@ -23,18 +22,29 @@ def sparsity(values: Tensor) -> Tensor:
     return _hoyer(values.abs().sum(-1), values.square().sum(-1), values.shape[-1])
 
 
-def _hoyer(total: Tensor, squares: Tensor, n: int) -> Tensor:
-    if n < 2:
-        return torch.zeros_like(total)
-    root = math.sqrt(n)
-    return torch.where(squares > 0, (root - total / squares.sqrt().clamp(min=1e-300)) / (root - 1), 0.0)
+def _hoyer(total: Tensor, squares: Tensor, n: int | Tensor) -> Tensor:
+    root = torch.as_tensor(n, dtype=total.dtype, device=total.device).sqrt()
+    return torch.where((squares > 0) & (root > 1), (root - total / squares.sqrt().clamp(min=1e-300)) / (root - 1), 0.0)
+
+
+def _without(values: Tensor, real: Tensor | None) -> Tensor:
+    """``values`` (items, places, units) with zeros at places that are not ``real`` (items, places)."""
+    return values if real is None else values.masked_fill(~real.unsqueeze(-1), 0)
+
+
+def _places(values: Tensor, real: Tensor | None) -> Tensor:
+    """How many places of each item count: (items,)."""
+    if real is None:
+        return values.new_full((len(values),), values.shape[1])
+    return real.sum(1).to(values)
 
 
 @dataclass
 class Activity:
     """Gate values of one layer. ``add`` takes (items, places, units) in [0, 1], the items in the order of ``classes``.
 
-    Where a gate stands at several places of an item (pixels, steps), each place counts as an example of its own.
+    Where a gate stands at several places of an item (pixels, steps), each place counts as an example of its own; where
+    there is padding, those alone that are ``real`` (items, places).
     ``classes`` are the classes of all items, or ``None`` where items have none.
     """
 
@@ -45,17 +55,17 @@ class Activity:
     by_class: Tensor | None = None  # (classes, units)
     class_counts: Tensor | None = None
 
-    def add(self, values: Tensor) -> None:
+    def add(self, values: Tensor, real: Tensor | None = None) -> None:
         values = values.detach().double()
-        flat = values.flatten(0, 1)
+        flat = values.flatten(0, 1) if real is None else values[real]
         for name, seen in (("value", flat), ("open", flat > OPEN), ("full", flat > FULL)):
             self.sums[name] = self.sums.get(name, 0) + seen.sum(0, dtype=torch.float64)
         if self.classes is not None:
-            self._add_classes(values.sum(1), values.shape[1])
+            self._add_classes(_without(values, real).sum(1), _places(values, real))
         self.items += len(values)
         self.examples += len(flat)
 
-    def _add_classes(self, totals: Tensor, places: int) -> None:
+    def _add_classes(self, totals: Tensor, places: Tensor) -> None:
         assert self.classes is not None
         if self.by_class is None or self.class_counts is None:
             count = int(self.classes.max()) + 1
@@ -63,7 +73,7 @@ class Activity:
             self.class_counts = totals.new_zeros(count)
         classes = self.classes[self.items : self.items + len(totals)].to(totals.device)
         self.by_class.index_add_(0, classes, totals)
-        self.class_counts += places * torch.bincount(classes, minlength=len(self.class_counts))
+        self.class_counts.index_add_(0, classes, places)
 
     def mean(self) -> Tensor:
         """Mean over examples of every unit's gate: (units,)."""
@@ -105,21 +115,22 @@ class ExampleSparsity:
     items: int
     total: Tensor = field(init=False)
     squares: Tensor = field(init=False)
-    n: int = 0  # gates of an item, all layers
+    n: Tensor = field(init=False)  # gates of each item, all layers
     seen: dict[int, int] = field(default_factory=dict)  # items so far, by layer
 
     def __post_init__(self) -> None:
         self.total = torch.zeros(self.items, dtype=torch.float64)
         self.squares = torch.zeros(self.items, dtype=torch.float64)
+        self.n = torch.zeros(self.items, dtype=torch.float64)
 
-    def add(self, layer: int, values: Tensor) -> None:
-        """Add one layer's values (items, places, units) of the next items."""
-        flat = values.detach().double().flatten(1).cpu()
+    def add(self, layer: int, values: Tensor, real: Tensor | None = None) -> None:
+        """Add one layer's values (items, places, units) of the next items, at ``real`` (items, places) alone."""
+        flat = _without(values.detach().double(), real).flatten(1).cpu()
         first = self.seen.get(layer, 0)
-        if first == 0:
-            self.n += flat.shape[1]
-        self.total[first : first + len(flat)] += flat.sum(1)
-        self.squares[first : first + len(flat)] += flat.square().sum(1)
+        items = slice(first, first + len(flat))
+        self.n[items] += values.shape[-1] * _places(values, real).double().cpu()
+        self.total[items] += flat.sum(1)
+        self.squares[items] += flat.square().sum(1)
         self.seen[layer] = first + len(flat)
 
     def mean(self) -> float:

@@ -43,8 +43,11 @@ class Departure(NamedTuple):
     explodes: int | None = None
 
 
-def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int) -> Profile:
-    """One forward and one backward pass of ``loss``, a scalar, recorded at every layer; ``items`` are the batch's."""
+def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int, real: Tensor | None = None) -> Profile:
+    """One forward and one backward pass of ``loss``, a scalar, recorded at every layer; ``items`` are the batch's.
+
+    Where inputs are padded, ``real`` (items, steps) says which steps are not: nothing else of a state counts.
+    """
     traced: list[State] = []
     kept: list[State] = []
 
@@ -66,7 +69,8 @@ def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int) -> 
     gradients = iter(torch.autograd.grad(value, asked, allow_unused=True, materialize_grads=True))
     by_state, by_layer = ([list(itertools.islice(gradients, len(part))) for part in parts]
                           for parts in (traced, matrices))
-    return Profile(sizes(kept), sizes(by_state), sizes(by_layer), likenesses(kept, items))
+    counted, pulled = ([[unpadded(part, real) for part in state] for state in states] for states in (kept, by_state))
+    return Profile(sizes(counted), sizes(pulled), sizes(by_layer), likenesses(kept, items, real))
 
 
 def weights(layer: Layer) -> list[nn.Parameter]:
@@ -86,15 +90,26 @@ def sizes(states: Sequence[State]) -> tuple[float, ...]:
     return tuple(found)
 
 
-def likenesses(states: Sequence[State], items: int) -> tuple[float, ...]:
+def unpadded(part: Tensor, real: Tensor | None) -> Tensor:
+    """The numbers of ``part`` at the ``real`` steps, in one row; NaN where its steps are not to be told."""
+    if real is None:
+        return part
+    places = _at_steps(part, real)
+    return part.new_full((1,), math.nan) if places is None else part[places]
+
+
+def likenesses(states: Sequence[State], items: int, real: Tensor | None = None) -> tuple[float, ...]:
     """Mean cosine ⟨x, x′⟩ / ‖x‖‖x′‖ of each item and the next one of the batch, for each state. Items that are all
-    zeros do not count; NaN for a batch of one, and where the batch's axis is not to be told from the others."""
-    by_item = [[_by_item(part, items) for part in state] for state in states]
-    if items < 2 or not all(by_item) or any(part is None for state in by_item for part in state):
+    zeros do not count; of padded items those steps do that are ``real`` (items, steps) in both. NaN for a batch of one,
+    and where the axis of the batch, or of the steps, is not to be told from the others."""
+    both = None if real is None else real & real.roll(-1, 0)
+    pairs = [[_pair(part, items, both) for part in state] for state in states]
+    if items < 2 or not all(pairs) or any(pair is None for state in pairs for pair in state):
         return (math.nan,) * len(states)
+    ones, others = ([[pair[side] for pair in state if pair is not None] for state in pairs] for side in (0, 1))
     found: list[float] = []
-    for rows in alike([[part for part in state if part is not None] for state in by_item]):
-        found += cosines(rows, rows.roll(-1, -2)).nanmean(-1).tolist()
+    for rows, next_rows in zip(alike(ones), alike(others), strict=True):
+        found += cosines(rows, next_rows).nanmean(-1).tolist()
     return tuple(found)
 
 
@@ -135,6 +150,24 @@ def _reached(leaf: Any) -> Any:
     if isinstance(leaf, Tensor) and leaf.is_floating_point() and not leaf.requires_grad:
         return leaf.detach().requires_grad_()
     return leaf
+
+
+def _pair(part: Tensor, items: int, both: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """Every item's row, and the next item's beside it, with zeros where not ``both`` (items, steps) count."""
+    rows = _by_item(part, items)
+    if rows is None or both is None:
+        return None if rows is None else (rows, rows.roll(-1, 0))
+    places = _at_steps(part, both)
+    counted = None if places is None else _by_item(places, items)
+    return None if counted is None else (rows.where(counted, 0), rows.roll(-1, 0).where(counted, 0))
+
+
+def _at_steps(part: Tensor, real: Tensor) -> Tensor | None:
+    """``real`` (items, steps) for every number of ``part``; ``None`` where no neighbouring axes are of its shape."""
+    for axis in range(part.ndim - 1):
+        if part.shape[axis : axis + 2] == real.shape:
+            return real.view(*real.shape, *(1 for _ in part.shape[axis + 2 :])).expand(part.shape)
+    return None
 
 
 def _by_item(part: Tensor, items: int) -> Tensor | None:

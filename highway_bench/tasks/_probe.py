@@ -32,6 +32,7 @@ class Probe:
     inputs: Tensor
     loss: Loss
     params: int
+    real: Tensor | None  # (items, steps): which steps are no padding
     generator: torch.Generator
     training: Training | None = None
     flops_per_item: float | None = None
@@ -51,7 +52,7 @@ class Probe:
 
     def profile(self) -> Profile:
         """Sizes by layer of one pass."""
-        return profile(self.layers, self.loss, self.items)
+        return profile(self.layers, self.loss, self.items, self.real)
 
     def stream(self) -> Tensor:
         """x₀: what enters the stack."""
@@ -62,6 +63,12 @@ class Probe:
         with hook, torch.no_grad():
             self.network(self.inputs)
         return seen[0]
+
+    def own_steps(self, x: Tensor) -> list[Tensor]:
+        """The batch ``x`` of the stream in parts that have no padding: itself, or each item cut at its own end."""
+        if self.real is None:
+            return [x]
+        return [item[None, :steps] for item, steps in zip(x, self.real.sum(1).tolist(), strict=True)]
 
     def through(self, x: Tensor) -> Tensor:
         """x_L for x₀ = ``x``: what the last layer gives or, where that is not the stream itself, the stack's end."""

@@ -1,9 +1,10 @@
 """Gates: what a trained network's gates do layer by layer, how much each layer changes the stream, and the lesion.
 
 The network is trained as ``trainability`` trains it, with the same metrics; then it is looked at over the whole
-training set in evaluation mode (arXiv:1507.06228, §4). Layers are the block's joins, from 1; a stem is not counted. The
-gate is the first that a block asks its family for, the transform gate T of those that have one. Values of gates are
-kept where there are gates, the lesion where a layer carries its input, the change of the stream everywhere.
+training set in evaluation mode (arXiv:1507.06228, §4), steps of padding left out. Layers are the block's joins, from 1;
+a stem is not counted. The gate is the first that a block asks its family for, the transform gate T of those that have
+one. Values of gates are kept where there are gates, the lesion where a layer carries its input, the change of the
+stream everywhere.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from highway_bench.data._base import TargetKind
 from highway_bench.families._parts import Beside, FusedMaps, Maps
 from highway_bench.measure.activity import Activity, ExampleSparsity, sparsity
 from highway_bench.measure.lesion import carried_path, cut_out
+from highway_bench.measure.signal import unpadded
 from highway_bench.measure.watch import watching
-from highway_bench.network import Stack
+from highway_bench.network import Stack, unpadded_steps
 from highway_bench.search.answers import evaluate
 from highway_bench.search.recipe import Recipe
 from highway_bench.tasks._base import Measurement, Metric, register_task
@@ -41,7 +43,7 @@ class Gates(Trainability):
     """A trained network from inside: gate biases and activity, the stream's change and the lesion curve, by layer."""
 
     name = "gates"
-    version = "1"
+    version = "2"
     metrics = (
         *Trainability.metrics,
         Metric("intact_loss", "nat", "lower"),  # of the trained network, over the whole training set
@@ -144,6 +146,7 @@ class Look:
 
     sparsity_one: ExampleSparsity
     classes: Tensor | None
+    real: Tensor | None = None  # of the batch under way, (items, steps): which steps are no padding
     gates: dict[int, Activity] = field(default_factory=dict)
     moved: dict[int, float] = field(default_factory=dict)  # Σ‖x after − x before‖² over all items
     before: dict[int, float] = field(default_factory=dict)  # Σ‖x before‖²
@@ -157,25 +160,29 @@ class Look:
         maps = gates_of(network)
         axes = {layer: module.axis for layer, module in maps.items()}
 
+        def batch(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            look.real = unpadded_steps(network, inputs[0])
+
         def gate(layer: int, _x: Tensor, output: tuple[Tensor, ...]) -> None:
             look.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
 
         joins = {layer: joins[place] for layer, (joins, place) in enumerate(joins_of(network), start=1)}
-        with watching(maps, gate), watching(joins, look.add_join):
+        with network.register_forward_pre_hook(batch), watching(maps, gate), watching(joins, look.add_join):
             look.loss, look.accuracy = evaluate(network, split, kind)
         return look
 
     def add_gate(self, layer: int, values: Tensor) -> None:
         """The next items' gate of one layer: (items, …, units)."""
         values = values.reshape(len(values), -1, values.shape[-1])
-        self.gates.setdefault(layer, Activity(self.classes)).add(values)
-        self.sparsity_one.add(layer, values)
+        self.gates.setdefault(layer, Activity(self.classes)).add(values, self.real)
+        self.sparsity_one.add(layer, values, self.real)
 
     def add_join(self, layer: int, x: Any, y: Any) -> None:
         """The next items' stream before and after one layer; nothing where the state is no tensor of one shape."""
         if torch.is_tensor(x) and torch.is_tensor(y) and x.shape == y.shape:
-            self.moved[layer] = self.moved.get(layer, 0.0) + float((y - x).double().square().sum())
-            self.before[layer] = self.before.get(layer, 0.0) + float(x.double().square().sum())
+            change, before = (unpadded(part, self.real).double().square().sum() for part in (y - x, x))
+            self.moved[layer] = self.moved.get(layer, 0.0) + float(change)
+            self.before[layer] = self.before.get(layer, 0.0) + float(before)
 
     def whole(self) -> dict[str, float | None]:
         """What holds for the network as a whole."""

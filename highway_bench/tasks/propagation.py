@@ -8,7 +8,8 @@ steps: a layer **stands still** if its ‖ΔW‖/‖W‖ is less than a hundredt
 A cell without a data set measures the bare stack on a standard-normal input, for the sum of its outputs under random
 standard-normal weights; one with a data set the whole network, for the training loss of one batch. ``gain`` in the
 recipe multiplies every weight matrix of the layers, the gates' too; ``steps``, with a data set, trains that long. The
-profiles ask for float64: deep stacks reach sizes that float32 does not hold, and a verdict is to be the start's.
+profiles ask for float64: deep stacks reach sizes that float32 does not hold, and a verdict is to be the start's. Steps
+of padding count nowhere.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from highway_bench.cell import Cell
 from highway_bench.measure.decay import depth_scale
 from highway_bench.measure.gates import GateState, gate_state
 from highway_bench.measure.jacobian import gains, jacobian, line_gradients, neighbour_correlation, spectrum
-from highway_bench.measure.signal import FACTOR, Layer, departure, weights
+from highway_bench.measure.signal import FACTOR, Layer, departure, unpadded, weights
 from highway_bench.measure.watch import watching
-from highway_bench.network import Stack
+from highway_bench.network import Stack, unpadded_steps
 from highway_bench.results.schema import Status
 from highway_bench.search.recipe import POSITIVE, TRAINING, Word
 from highway_bench.search.training import Training
@@ -54,7 +55,7 @@ class Propagation(Task[Probe]):
     """What the start does to activations, gradients, gates and correlations, and which layers first steps move."""
 
     name = "propagation"
-    version = "1"
+    version = "2"
     coordinates = ("seed", "dataset")
     recipe_words: Mapping[str, Word] = {"gain": POSITIVE, **ON_DATA, **TRAINING}
     metrics = (
@@ -111,7 +112,8 @@ class Propagation(Task[Probe]):
         generator = torch.Generator().manual_seed(PROBE_SEED + cell.seed)
         training = None if cell.dataset is None else training_of(cell, cell.dataset, network)
         inputs, loss = example_batch(cell, network, generator) if training is None else data_batch(training, generator)
-        return Probe(network, stack, layers, inputs, loss, count_parameters(network), generator, training)
+        real = unpadded_steps(network, inputs)
+        return Probe(network, stack, layers, inputs, loss, count_parameters(network), real, generator, training)
 
     def measure(self, work: Probe, cell: Cell) -> Iterable[Measurement]:
         with torch.random.fork_rng(devices=[work.inputs.device] if work.inputs.is_cuda else []):
@@ -134,7 +136,11 @@ def passing(work: Probe) -> Iterator[Measurement]:
     opened: list[list[GateState]] = [[] for _ in work.layers]
     layer_of = [layer for layer, parts in enumerate(gated) for _ in parts]
     maps = dict(enumerate(part for parts in gated for part in parts))
-    with watching(maps, lambda key, _, output: opened[layer_of[key]].append(gate_state(output[1:]))):
+
+    def note(key: int, _: Tensor, output: tuple[Tensor, ...]) -> None:
+        opened[layer_of[key]].append(gate_state([unpadded(gate, work.real) for gate in output[1:]]))
+
+    with watching(maps, note):
         found = work.profile()
     yield told("activation_ratio", quotient(found.activation[-1], found.activation[0]))
     yield told("gradient_ratio", quotient(found.gradient[0], found.gradient[-1]))
@@ -171,16 +177,19 @@ def stretching(work: Probe) -> Iterator[Measurement]:
     """What the layers do to small changes: the Jacobian dx_L/dx₀, and gradients along the line between two inputs.
 
     In evaluation mode, for both need a batch's items to be kept apart; batch norms divide by this batch's statistics.
+    Padded items are cut at their own ends, the line's two at the shorter one's.
     """
     x = work.stream()
     take_batch_statistics(work.network, work.inputs)
     evaluation_mode(work.network)
-    if x[0].numel() <= EXACT:
-        yield from whole_jacobian(jacobian(work.through, x[:1]))
+    parts = work.own_steps(x)
+    if max(part[0].numel() for part in parts) <= EXACT:
+        yield from whole_jacobian(jacobian(work.through, parts[0][:1]))
     else:
-        yield told("jacobian_gain", fmean(gains(work.through, x, work.generator)))
+        yield told("jacobian_gain", fmean(gain for part in parts for gain in gains(work.through, part, work.generator)))
     if len(x) > 1:
-        line = line_gradients(work.through, x[0], x[1], LINE, work.generator)
+        start, end = x[:2] if work.real is None else x[:2, : min(part.shape[1] for part in parts[:2])]
+        line = line_gradients(work.through, start, end, LINE, work.generator)
         yield told("gradient_correlation", neighbour_correlation(line))
     work.network.train()
 

@@ -62,6 +62,21 @@ def test_places_of_an_item_are_examples() -> None:
     assert float(activity.mean()) == pytest.approx(0.55)
 
 
+def test_padding_is_no_example() -> None:
+    """Two items of two and one places; what stands at the other is never met."""
+    gates = torch.tensor([[[0.9, 0.2], [0.1, 0.6]], [[0.3, 0.8], [0.99, 0.99]]])
+    real = torch.tensor([[True, True], [True, False]])
+    activity = Activity(torch.tensor([0, 1]))
+    activity.add(gates, real)
+    assert (activity.items, activity.examples, activity.full()) == (2, 3, 0)
+    assert activity.mean().tolist() == pytest.approx([1.3 / 3, 1.6 / 3])
+    assert activity.class_spread() == pytest.approx((0.1 + 0.2) / 2)  # of 0.5 and 0.3, and of 0.4 and 0.8
+    whole = ExampleSparsity(2)
+    whole.add(1, gates, real)
+    expected = (sparsity(gates[0].flatten().double()) + sparsity(gates[1, 0].double())) / 2
+    assert whole.mean() == pytest.approx(float(expected))
+
+
 def test_sparsity_of_examples_is_over_all_layers() -> None:
     torch.manual_seed(0)
     first, second = torch.rand(7, 1, 3), torch.rand(7, 2, 5)

@@ -49,6 +49,22 @@ def test_a_linear_stack_multiplies_sizes_by_its_gain(gain: float) -> None:
     assert found.correlation == pytest.approx([found.correlation[0]] * (DEPTH + 1), abs=1e-9)
 
 
+@pytest.mark.parametrize("streams", [(), (2,)])  # a state of the stream itself, and one of two streams
+def test_steps_of_padding_do_not_count(streams: tuple[int, ...]) -> None:
+    """Sizes are of an item's own steps, likenesses of those that it shares with the next item."""
+    x = torch.randn(*streams, 3, 4, 5, dtype=torch.float64)
+    lengths = [4, 1, 2]
+    real = torch.arange(4) < torch.tensor(lengths).unsqueeze(1)
+    layer = nn.Identity()
+    found = profile([[layer]], lambda: (layer(x) * x).sum(), 3, real)
+    own = torch.cat([x[..., item, :length, :].flatten() for item, length in enumerate(lengths)])
+    assert found.activation[0] == pytest.approx(float(own.square().mean().sqrt()))
+    assert found.gradient[1] == pytest.approx(found.activation[1])
+    cosine = [float(cosines(x[..., a, :n, :].flatten(), x[..., b, :n, :].flatten()))
+              for a, b, n in ((0, 1, 1), (1, 2, 1), (2, 0, 2))]
+    assert found.correlation[0] == pytest.approx(sum(cosine) / 3)
+
+
 def test_weight_gradients_by_hand() -> None:
     """For one linear layer and L = Σ v·Wx: dL/dW = Σ v xᵀ."""
     x, v = torch.randn(2, 5, 3, dtype=torch.float64)

@@ -207,6 +207,22 @@ def test_other_families(digits: MakeCell, family: str, dataset: str) -> None:
     assert len(by_layer(found, "lesion_error")) == (joins if classes else 0)
 
 
+@pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
+def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> None:
+    """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
+    def seen(length: int) -> dict[str, Any]:
+        one = digits(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
+        work = TASK.prepare(one)
+        look = Look.at(work.training.network, work.data.train, "class")
+        return look.whole() | {f"{metric} {layer}": value for metric, values in look.by_layer().items()
+                               for layer, value in values.items()}
+
+    short = seen(6)
+    assert {"sparsity_one", "gate_activity 1", "gate_class_spread 1", "stream_change 2"} <= set(short)
+    for length in (7, 12):
+        assert seen(length) == pytest.approx(short, rel=1e-9)
+
+
 def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:
     options = {"gate": "pair", "branch_norm": True}
     for block, options_ in (("highway", {"gate_bias": -4.0}), ("highway-free", {"gate_bias": -4.0})):

@@ -234,7 +234,25 @@ def test_gradients_in_evaluation_mode_leave_recurrent_modules_in_training_mode(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_recurrent_stack_on_a_gpu(start: MakeCell) -> None:
     one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
-    assert scalars(seen(one.but(device="cuda"))) == pytest.approx(scalars(seen(one)), rel=1e-6)
+    there = scalars(seen(one.but(device="cuda")))
+    for metric, value in scalars(seen(one)).items():
+        assert there[metric] == (None if value is None else pytest.approx(value, rel=1e-6)), metric
+
+
+@pytest.mark.parametrize("width", [8, 32])  # of six steps: the whole Jacobian, and its gain alone
+@pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
+def test_padding_does_not_count(start: MakeCell, texts: str, family: str, width: int) -> None:
+    """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
+    def found(length: int) -> dict[Any, float]:
+        one = start("highway", family, dataset=texts, width=width, depth=3, batch_size=5, seq_len=length, steps=2)
+        return {(m.metric, m.axis, m.index): math.nan if m.value is None else m.value for m in seen(one)}
+
+    short = found(6)
+    assert {("activation", "layer", 3), ("correlation", "layer", 3), ("gate_mean", "", 0.0), ("update", "layer", 1),
+            ("jacobian_gain", "", 0.0), ("gradient_correlation", "", 0.0)} <= set(short)
+    assert (("jacobian_rank", "", 0.0) in short) == (width == 8)
+    for length in (7, 12):
+        assert found(length) == pytest.approx(short, rel=1e-6, nan_ok=True)
 
 
 def test_a_transformer_layer_is_one_layer(start: MakeCell) -> None:
