@@ -4,7 +4,7 @@ answers.
 | inputs \\ family | vector                        | image                  | sequence                                |
 |------------------|-------------------------------|------------------------|-----------------------------------------|
 | image            | flatten, one plain layer      | 3×3 convolution, ReLU  | rows as steps, affine map               |
-| tokens           | no sense                      | no sense               | embedding (0 is padding)                |
+| tokens           | no sense                      | no sense               | embedding (0 may be padding)            |
 | series           | no sense                      | no sense               | affine map at every step                |
 
 Heads: ``class`` and ``scalar`` answers are an affine map of the features, averaged over pixels or (unpadded) steps;
@@ -86,7 +86,8 @@ def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
     if dataset.input_kind == "series":
         return with_order(linear(shape[1], width), family, steps, width)
     assert dataset.vocabulary is not None
-    return with_order(nn.Embedding(dataset.vocabulary, width, padding_idx=0), family, steps, width)
+    words = nn.Embedding(dataset.vocabulary, width, padding_idx=0 if dataset.padded else None)
+    return with_order(words, family, steps, width)
 
 
 def build_head(dataset: DataSet, family: Family, width: int) -> nn.Module:

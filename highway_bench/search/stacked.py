@@ -72,6 +72,8 @@ def why_not_stacked(network: nn.Module) -> str | None:
     for module in network.modules():
         if isinstance(module, nn.RNNBase):
             return f"torch has no batching rule for nn.{type(module).__name__}"
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:  # but in the first network
+            return "torch's batching rule for nn.Embedding trains the row of its padding"
         if isinstance(module, _NormBase) and module.track_running_stats:
             return "the network holds batch statistics"
         if isinstance(module, _DropoutNd) and module.p > 0:

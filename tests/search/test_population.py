@@ -213,6 +213,24 @@ def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
         Population([plainly(networks[0])])
 
 
+@pytest.mark.parametrize("padding", [0, None])
+def test_an_embedding_that_leaves_padding_out_is_not_stacked(padding: int | None) -> None:
+    """Under vmap it would train the padding's row of every network but the first."""
+    tokens = Split(torch.arange(18).reshape(9, 2) % 5, torch.arange(9) % 2)
+
+    def members() -> list[Training]:
+        torch.manual_seed(1)
+        return [Training(nn.Sequential(nn.Embedding(5, 4, padding_idx=padding), nn.Flatten(), nn.Linear(8, 2)).double(),
+                         tokens, "class", Recipe(steps=4), 4, 0) for _ in range(2)]
+
+    if padding is None:
+        for one, other in zip(trained(members(), together=True), trained(members(), together=False), strict=True):
+            assert_same(one, other)
+    else:
+        with pytest.raises(NotStackable, match=r"^torch's batching rule for nn\.Embedding trains .* padding$"):
+            Population(members())
+
+
 def test_what_lies_still_beside_parameters_is_stacked() -> None:
     """Buffers that differ between members are each one's own; a dropout that drops nothing draws nothing."""
     networks = [nn.Sequential(Kept("nothing"), nn.Dropout(0.0), nn.LayerNorm(3)).double() for _ in range(2)]
