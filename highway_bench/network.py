@@ -1,4 +1,5 @@
-"""Network: stem → enter → depth × block → leave → head, one such stretch a stage.
+"""Network: stem → enter → depth × block → leave → head. Of several stages the first enters and the last leaves; each
+does where plain layers stand between them.
 
 ``build`` is the door: without a data set it gives the stretch alone, a module that keeps the shape of its input and can
 be used anywhere; with one, the whole network.
@@ -30,7 +31,8 @@ class Stage(NamedTuple):
 
 
 class Stack(nn.Module):
-    """enter → joins → leave, at one width. A layer of a family with two sublayers is two joins."""
+    """enter → joins → leave, at one width: a network, or a stage of one. A layer of a family with two sublayers is two
+    joins."""
 
     def __init__(self, enter: nn.Module, joins: Sequence[nn.Module], leave: nn.Module) -> None:
         super().__init__()
@@ -142,7 +144,8 @@ def _assemble(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: 
 def build_body(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: Change,
                options: Mapping[str, Any], *, in_width: int | None = None) -> nn.Module:
     """The stages' stacks in a row, with what changes the dimension between them, and before the first of them where
-    ``in_width`` is not its width."""
+    ``in_width`` is not its width. Under ``plain`` every stage takes and gives the stream, so that a layer or a pool can
+    stand between; else the blocks' state goes on from the first stage's entrance to the last one's end."""
     total = sum(stage.depth for stage in stages)
     parts: list[nn.Module] = []
     width, first = in_width or stages[0].width, 0
@@ -167,9 +170,10 @@ def _build_stack(spec: BlockSpec, family: Family, stage: Stage, first: int, tota
         for layer in range(first, first + stage.depth)
         for place, part in enumerate(parts, start=1)
     ]
-    enter = spec.cls.build_enter(sites[0], **options)
+    opens, closes = (change == "plain" or end for end in (first == 0, sites[-1].last))
+    enter = spec.cls.build_enter(sites[0], **options) if opens else nn.Identity()
     joins = [spec.join(site, options) for site in sites]
-    return Stack(enter, joins, spec.cls.build_leave(sites[-1], **options))
+    return Stack(enter, joins, spec.cls.build_leave(sites[-1], **options) if closes else nn.Identity())
 
 
 def check_depth(depth: int) -> None:

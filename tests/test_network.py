@@ -12,6 +12,7 @@ from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import families, make_family
 from highway_bench.families._parts import Carry
+from highway_bench.layouts import layouts
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 
@@ -68,6 +69,30 @@ def test_without_one_no_layer_is_added(change: Any) -> None:
 def carried(net: nn.Module, x: Tensor) -> Tensor:
     y: Tensor = cast(Stack, cast(nn.Sequential, net)[1]).joins[0].carry(x)
     return y
+
+
+@pytest.mark.parametrize("change", ["plain", "pad", "project"])
+def test_pre_norms_final_norm_stands_at_the_networks_end_alone(change: Any) -> None:
+    net = build("pre-norm", "conv", stages=[(2, 4), (1, 8, 2), (2, 8)], change=change)
+    first, second, last = (part.leave for part in net.children() if isinstance(part, Stack))
+    assert isinstance(first, nn.Identity)
+    assert isinstance(second, nn.Identity)
+    assert sum(p.numel() for p in last.parameters()) == 2 * 8
+
+
+@pytest.mark.parametrize("layout", ["cifar-resnet", "cifar-resnet-b", "imagenet-resnet", "conv-highway", "vgg"])
+def test_a_published_network_under_pre_norm_has_a_norm_a_layer_and_one_more(layout: str) -> None:
+    depth = {"cifar-resnet": 9, "cifar-resnet-b": 9, "imagenet-resnet": 8, "conv-highway": 8, "vgg": 9}[layout]
+    held = {}
+    for block in ("residual", "pre-norm"):
+        with torch.device("meta"):
+            net = layouts.get(layout).build(block, make_family("conv-pair" if "resnet" in layout else "conv"), width=8,
+                                            depth=depth)
+        held[block] = sum(p.numel() for p in net.parameters())
+    joins = [join for part in net.modules() if isinstance(part, Stack) for join in part.joins]
+    of_joins = sum(p.numel() for join in joins for p in cast(nn.Module, join.norm).parameters())
+    width = cast(Tensor, next(join for join in reversed(joins)).norm.weight).numel()
+    assert held["pre-norm"] - held["residual"] == of_joins + 2 * width
 
 
 def test_padding_is_option_a_of_the_residual_paper() -> None:

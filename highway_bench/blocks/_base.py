@@ -17,8 +17,10 @@ from highway_bench.registry import Registry
 class Block(nn.Module):
     """One join. ``__init__(site, **options)`` asks ``site.family`` for its parts; ``forward`` shows the equation.
 
-    ``forward`` takes and gives the stack's state, which is the stream x itself unless ``build_enter`` makes another of
-    it: several streams, or a history. ``build_leave`` then gives x back. Both run once a stack, never inside a block.
+    ``forward`` takes and gives the state, which is the stream x itself unless ``build_enter`` makes another of it:
+    several streams, or a history. ``build_leave`` then gives x back. Both run once a network, never inside a block: at
+    a change of dimension a block carries every part of its state. Only where a plain layer stands between stages, which
+    takes x, is the state closed before it, at a site that is not the ``last``, and opened again behind it.
     """
 
     spec: ClassVar[BlockSpec]
@@ -38,11 +40,11 @@ class Block(nn.Module):
 class BlockSpec:
     """A block's registry entry: what the tests, the command line, the history and the report need to know of it.
 
-    ``gates`` and ``norms`` count what one join asks its family for, ``leave_norms`` what the stack's end does;
-    ``extra_parameters(width, joins)`` counts a whole stack's parameters beyond these. They are the closed form that
-    tests hold the built network against. ``yardstick`` marks the block that others are compared with, ``core`` those
-    that the history follows over its whole grid, and ``control`` one that an experiment compares its subject with: no
-    profile or history takes it unasked. ``options`` are a variant's.
+    ``gates`` and ``norms`` count what one join asks its family for, ``leave_norms`` what the network's end
+    does; ``extra_parameters(width, joins)`` counts a whole stack's parameters beyond these. They are the closed form
+    that tests hold the built network against. ``yardstick`` marks the block that others are compared with, ``core``
+    those that the history follows over its whole grid, and ``control`` one that an experiment compares its subject
+    with: no profile or history takes it unasked. ``options`` are a variant's.
     """
 
     name: str

@@ -44,7 +44,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a connection stands: its family and width, and its place in the stack.
+    """Where a connection stands: its family and width, and its place among those of the network.
 
     ``layer`` counts from 0 up to ``depth`` − 1, ``sublayer`` from 1 to ``sublayers``. ``in_width`` and ``stride``
     differ from ``width`` and 1 only at a layer that changes dimension; ``change`` says how its carried path does that.
@@ -65,8 +65,13 @@ class Site:
 
     @property
     def joins(self) -> int:
-        """Connections in the whole stack: layers × sublayers."""
+        """Connections in the whole network: layers × sublayers."""
         return self.depth * self.sublayers
+
+    @property
+    def last(self) -> bool:
+        """Whether this is the network's last connection: a final norm stands behind no other."""
+        return (self.layer + 1, self.sublayer) == (self.depth, self.sublayers)
 
     @property
     def keeps_shape(self) -> bool:

@@ -120,6 +120,35 @@ def carrier(request: pytest.FixtureRequest, registered: Callable[..., str]) -> s
     return registered(f"throw-away-{request.param}", cls, norms=1, leave_norms=1, extra_parameters=extra)
 
 
+class CarriedStreams(HyperConnections):
+    """X′ = carry(X) + 1·F(norm(x₁)), whose streams go through a change of dimension."""
+
+    def __init__(self, site: Site) -> None:
+        Block.__init__(self)
+        self.norm = site.family.norm(site.in_width)
+        self.transform = site.family.transform(site)
+        self.carry = site.family.carry(site)
+
+    def forward(self, streams: Tensor) -> Tensor:
+        carried = torch.stack([self.carry(stream) for stream in streams])
+        return carried + self.transform(self.norm(streams[0]))
+
+    @classmethod
+    def build_leave(cls, site: Site, **options: Any) -> nn.Module:
+        return SumThenNorm(site.family.norm(site.width) if site.last else nn.Identity())
+
+
+@pytest.mark.parametrize(("change", "states"), [("pad", 1), ("plain", 2)])
+def test_a_state_lasts_until_a_plain_layer_or_the_networks_end(
+        registered: Callable[..., str], change: Any, states: int) -> None:
+    name = registered("throw-away-carried", CarriedStreams, norms=1, leave_norms=1)
+    net = build(name, "conv", stages=[(2, 4), (2, 6, 2)], change=change)
+    assert sum(isinstance(part, Copies) for part in net.modules()) == states
+    ends = [part for part in net.modules() if isinstance(part, SumThenNorm)]
+    assert [isinstance(end.norm, nn.Identity) for end in ends] == [True, False][-states:]
+    assert net(torch.randn(3, 4, 8, 8)).shape == (3, 6, 4, 4)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_keeps_the_contract(carrier: str, family: str) -> None:
     subject = Subject(blocks.get(carrier), make_family(family))
