@@ -145,8 +145,15 @@ def step(session: nox.Session) -> None:
     machine = str(session.run("python", "-c", MACHINE, silent=True)).strip()  # pytest-benchmark tells no GPUs apart
     storage = f"file://./reports/.benchmarks/{machine}"
     chosen = any(word.startswith("benches") for word in session.posargs)
-    session.run("python", "-m", "pytest", *([] if chosen else ["benches"]), f"--benchmark-storage={storage}",
-                "--benchmark-autosave", *session.posargs)
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        *([] if chosen else ["benches"]),
+        f"--benchmark-storage={storage}",
+        "--benchmark-autosave",
+        *session.posargs,
+    )
 
 
 @nox.session

@@ -1,6 +1,6 @@
 """What the tool itself costs: its start, and the runner's share of a cell. Recorded in docs/RESULTS.md.
 
-    nox -s step -- benches/test_overhead.py
+nox -s step -- benches/test_overhead.py
 """
 
 from __future__ import annotations
@@ -21,19 +21,28 @@ from highway_bench.run.runner import run_cells
 CELLS = 200
 
 
-@pytest.mark.parametrize("arguments", [["-c", "pass"], ["-c", "import highway_bench"], ["-m", "highway_bench",
-"--help"]],
-                         ids=["python alone", "import", "help"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["-c", "pass"], ["-c", "import highway_bench"], ["-m", "highway_bench", "--help"]],
+    ids=["python alone", "import", "help"],
+)
 def test_start(benchmark: BenchmarkFixture, arguments: list[str]) -> None:
     benchmark.group = "start of a process"
-    benchmark.pedantic(subprocess.run, ([sys.executable, *arguments],), {"check": True, "capture_output": True},
-                       rounds=10, warmup_rounds=2)
+    benchmark.pedantic(
+        subprocess.run,
+        ([sys.executable, *arguments],),
+        {"check": True, "capture_output": True},
+        rounds=10,
+        warmup_rounds=2,
+    )
 
 
 def idle_cells() -> list[Cell]:
     """Cells that take no time."""
-    return [Cell(task="idle", block="plain", family="dense", depth=1, width=1, nominal_width=1, seed=seed)
-            for seed in range(CELLS)]
+    return [
+        Cell(task="idle", block="plain", family="dense", depth=1, width=1, nominal_width=1, seed=seed)
+        for seed in range(CELLS)
+    ]
 
 
 @pytest.fixture
@@ -67,6 +76,7 @@ def test_runner_resuming(benchmark: BenchmarkFixture, idle_task: str, tmp_path: 
     with Store(tmp_path / "results.sqlite") as store:
         run_cells(idle_cells(), store, workers=1, plugins=[idle_task], command=["bench"])
         benchmark.group = f"a run of {CELLS} idle cells"
-        summary = benchmark.pedantic(run_cells, (idle_cells(), store),
-                                     {"plugins": [idle_task], "command": ["bench"]}, rounds=10)
+        summary = benchmark.pedantic(
+            run_cells, (idle_cells(), store), {"plugins": [idle_task], "command": ["bench"]}, rounds=10
+        )
     assert summary.stored == CELLS

@@ -91,8 +91,13 @@ def together_and_alone(trials: int, size: Size, device: str) -> dict[str, list[f
 def plain_loop(size: Size, device: str) -> list[float]:
     """Seconds that a step of one trial takes in the loop that a user would write."""
     train = make_dataset("mnist-5k").load().train
-    network = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, size.width), nn.ReLU(),
-                            *(PlainLoopLayer(size.width) for _ in range(size.depth)), nn.Linear(size.width, 10))
+    network = nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(28 * 28, size.width),
+        nn.ReLU(),
+        *(PlainLoopLayer(size.width) for _ in range(size.depth)),
+        nn.Linear(size.width, 10),
+    )
     network.to(device)
     inputs, targets = (part.to(device) for part in train)
     optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
@@ -131,7 +136,9 @@ def measured(trials: int, size: Size, device: str) -> dict[str, Any]:
     middle = {"population": median(population) / lanes, "one by one": median(alone) / lanes, "user's": median(by_user)}
     ratio = paired_ratio(alone, population)
     return {
-        "device": device, "trials": trials, "workers": lanes,
+        "device": device,
+        "trials": trials,
+        "workers": lanes,
         "trials a minute": {way: 60.0 / (STEPS * seconds) for way, seconds in middle.items()},
         "population / one by one": str(ratio),
         "population / user's loop": middle["user's"] / middle["population"],

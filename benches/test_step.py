@@ -19,8 +19,11 @@ from highway_bench.run.plan import Selection, plan
 from highway_bench.run.profiles import Profile, timing
 from highway_bench.tasks import tasks
 
-STEPS = Profile("steps", "every block and family, forward and backward, at one small depth",
-                (timing(0.2, 5, phases=("forward-backward",)),))
+STEPS = Profile(
+    "steps",
+    "every block and family, forward and backward, at one small depth",
+    (timing(0.2, 5, phases=("forward-backward",)),),
+)
 CELLS = {f"{cell.family}-{cell.block}": cell for cell in (planned.cell for planned in plan(STEPS, Selection()))}
 
 
@@ -29,7 +32,14 @@ def test_step(benchmark: BenchmarkFixture, name: str) -> None:
     cell = CELLS[name]
     benchmark.group = f"{cell.family}, depth {cell.depth}, {cell.phase}"
     work = tasks.get("throughput").prepare(cell)
-    benchmark.extra_info |= {"block": cell.block, "family": cell.family, "depth": cell.depth, "width": cell.width,
-                             "items": work.items, "params": work.params, "device": cell.device}
+    benchmark.extra_info |= {
+        "block": cell.block,
+        "family": cell.family,
+        "depth": cell.depth,
+        "width": cell.width,
+        "items": work.items,
+        "params": work.params,
+        "device": cell.device,
+    }
     benchmark.pedantic(work.step, teardown=work.restore, rounds=20, warmup_rounds=3)
     work.close()

@@ -18,8 +18,9 @@ def yardstick() -> BlockSpec:
     return next(spec for spec in map(blocks.get, blocks.names()) if spec.yardstick)
 
 
-def matched_width(spec: BlockSpec, family: Family, nominal: int, match: Match, *, snap: int = 1,
-                  positions: int | None = None) -> int:
+def matched_width(
+    spec: BlockSpec, family: Family, nominal: int, match: Match, *, snap: int = 1, positions: int | None = None
+) -> int:
     """The width of ``spec``'s layers that costs nearest to plain's at ``nominal``; plain itself keeps ``nominal``.
 
     ``match`` names the cost: ``params`` a layer, ``flops`` a layer, or ``width`` (the width itself). Widths are
@@ -62,8 +63,9 @@ def layer_cost(spec: BlockSpec, family: Family, match: Match, positions: int | N
     raise BadInput(f"a budget is params or flops, not {match!r}")
 
 
-def mismatch(spec: BlockSpec, family: Family, width: int, nominal: int, match: Match,
-             positions: int | None = None) -> float:
+def mismatch(
+    spec: BlockSpec, family: Family, width: int, nominal: int, match: Match, positions: int | None = None
+) -> float:
     """How far a layer's cost at ``width`` is from plain's at ``nominal``, relative to plain's; 0 under ``width``."""
     if match == "width":
         return 0.0

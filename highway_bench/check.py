@@ -114,8 +114,10 @@ def counts_parameters(subject: Subject) -> None:
     width = subject.width()
     told = subject.spec.stack_parameters(subject.family, width, DEPTH)
     if held != told:
-        raise ContractBroken(f"{DEPTH} layers of width {width} hold {held:,} parameters, but gates, norms, leave_norms "
-                             f"and extra_parameters say {told:,}; mend these, or register every part on self")
+        raise ContractBroken(
+            f"{DEPTH} layers of width {width} hold {held:,} parameters, but gates, norms, leave_norms "
+            f"and extra_parameters say {told:,}; mend these, or register every part on self"
+        )
 
 
 def registers_once(subject: Subject) -> None:
@@ -216,8 +218,10 @@ def batches(subject: Subject) -> str | None:
         with sdpa_kernel(SDPBackend.MATH):  # the fused attention has no batching rule
             together = Stacked(stacks, lambda stack, x: stack(x), [x])(x)
     except NotStackable as reason:
-        raise ContractBroken("two networks cannot run as one; mend this, or register the block with vmap=False: "
-                             + str(reason).partition("\n")[0]) from None
+        raise ContractBroken(
+            "two networks cannot run as one; mend this, or register the block with vmap=False: "
+            + str(reason).partition("\n")[0]
+        ) from None
     for place, stack in enumerate(stacks):
         _agree(stack(x[place]), together[place], "the stack under vmap")
     return None
@@ -250,6 +254,15 @@ def _agree(expected: Tensor, found: Tensor, what: str) -> None:
 
 
 CHECKS: tuple[Callable[[Subject], str | None], ...] = (
-    keeps_shape, keeps_dtype, counts_parameters, registers_once, trains_everything, keeps_items_apart, is_deterministic,
-    saves_state, batches, compiles, carries_signal,
+    keeps_shape,
+    keeps_dtype,
+    counts_parameters,
+    registers_once,
+    trains_everything,
+    keeps_items_apart,
+    is_deterministic,
+    saves_state,
+    batches,
+    compiles,
+    carries_signal,
 )

@@ -33,8 +33,9 @@ def workload(task: str, block: str, family: str, depth: int, nominal_width: int,
     return prepared
 
 
-def measured(task: str, block: str, family: str, depth: int, nominal_width: int,
-             **fields: Any) -> dict[str, float | None]:
+def measured(
+    task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any
+) -> dict[str, float | None]:
     """The scalar metrics of these coordinates, by name. Raises what measuring them raised."""
     (outcome,) = tasks.get(task).measure_group([cell(task, block, family, depth, nominal_width, **fields)])
     if outcome.error is not None:

@@ -82,10 +82,19 @@ def unpadded_steps(network: nn.Module, inputs: Tensor) -> Tensor | None:
     return real_steps(inputs) if isinstance(network, Network) and network.padded else None
 
 
-def build(block: str | type[Block], family: str | Family = "dense", *, width: int | None = None,
-          depth: int | None = None, stages: Sequence[tuple[int, ...]] | None = None, change: Change = "plain",
-          dataset: str | DataSet | None = None, block_options: Mapping[str, Any] | None = None,
-          family_options: Mapping[str, Any] | None = None, seed: int | None = None) -> nn.Module:
+def build(
+    block: str | type[Block],
+    family: str | Family = "dense",
+    *,
+    width: int | None = None,
+    depth: int | None = None,
+    stages: Sequence[tuple[int, ...]] | None = None,
+    change: Change = "plain",
+    dataset: str | DataSet | None = None,
+    block_options: Mapping[str, Any] | None = None,
+    family_options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+) -> nn.Module:
     """Build ``depth`` layers of ``family`` joined by ``block``, as an ``nn.Module``.
 
     Without ``dataset`` the module keeps the shape of its input: (batch, width), (batch, steps, width) or (batch, width,
@@ -130,8 +139,14 @@ def build(block: str | type[Block], family: str | Family = "dense", *, width: in
         return _assemble(spec, family, stretches, change, dataset, options)
 
 
-def _assemble(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: Change, dataset: DataSet | None,
-              options: Mapping[str, Any]) -> nn.Module:
+def _assemble(
+    spec: BlockSpec,
+    family: Family,
+    stages: Sequence[Stage],
+    change: Change,
+    dataset: DataSet | None,
+    options: Mapping[str, Any],
+) -> nn.Module:
     stem = build_stem(dataset, family, stages[0].width) if dataset else None  # first, so that seeds mean the same
     body = build_body(spec, family, stages, change, options)
     if dataset is None or stem is None:
@@ -141,8 +156,15 @@ def _assemble(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: 
     return Network(stem, body, head, pool_steps=pool_steps, padded=dataset.padded)
 
 
-def build_body(spec: BlockSpec, family: Family, stages: Sequence[Stage], change: Change,
-               options: Mapping[str, Any], *, in_width: int | None = None) -> nn.Module:
+def build_body(
+    spec: BlockSpec,
+    family: Family,
+    stages: Sequence[Stage],
+    change: Change,
+    options: Mapping[str, Any],
+    *,
+    in_width: int | None = None,
+) -> nn.Module:
     """The stages' stacks in a row, with what changes the dimension between them, and before the first of them where
     ``in_width`` is not its width. Under ``plain`` every stage takes and gives the stream, so that a layer or a pool can
     stand between; else the blocks' state goes on from the first stage's entrance to the last one's end."""
@@ -160,13 +182,30 @@ def build_body(spec: BlockSpec, family: Family, stages: Sequence[Stage], change:
     return parts[0] if len(parts) == 1 else nn.Sequential(*parts)
 
 
-def _build_stack(spec: BlockSpec, family: Family, stage: Stage, first: int, total: int, in_width: int, stride: int,
-                 change: Change, options: Mapping[str, Any]) -> Stack:
+def _build_stack(
+    spec: BlockSpec,
+    family: Family,
+    stage: Stage,
+    first: int,
+    total: int,
+    in_width: int,
+    stride: int,
+    change: Change,
+    options: Mapping[str, Any],
+) -> Stack:
     parts = family.sublayers
     sites = [
-        Site(part, stage.width, layer, total, place, len(parts), change=change,
-             in_width=in_width if (layer, place) == (first, 1) else stage.width,
-             stride=stride if (layer, place) == (first, 1) else 1)
+        Site(
+            part,
+            stage.width,
+            layer,
+            total,
+            place,
+            len(parts),
+            change=change,
+            in_width=in_width if (layer, place) == (first, 1) else stage.width,
+            stride=stride if (layer, place) == (first, 1) else 1,
+        )
         for layer in range(first, first + stage.depth)
         for place, part in enumerate(parts, start=1)
     ]

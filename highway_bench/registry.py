@@ -140,8 +140,11 @@ def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args:
                 name = ast.literal_eval(node.args[0])
-                found[name] = {word.arg: ast.literal_eval(word.value) for word in node.keywords
-                               if word.arg and isinstance(word.value, ast.Constant)}
+                found[name] = {
+                    word.arg: ast.literal_eval(word.value)
+                    for word in node.keywords
+                    if word.arg and isinstance(word.value, ast.Constant)
+                }
     return found
 
 

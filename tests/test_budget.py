@@ -24,9 +24,15 @@ def test_the_papers_layers() -> None:
     assert mismatch(HIGHWAY, DENSE, 50, 71, "width") == 0.0
 
 
-@pytest.mark.parametrize(("layers", "highway", "plain"), [
-    (10, 85_660, 102_463), (20, 136_660, 153_583), (50, 289_660, 306_943), (100, 544_660, 562_543),
-])
+@pytest.mark.parametrize(
+    ("layers", "highway", "plain"),
+    [
+        (10, 85_660, 102_463),
+        (20, 136_660, 153_583),
+        (50, 289_660, 306_943),
+        (100, 544_660, 562_543),
+    ],
+)
 def test_the_papers_totals(layers: int, highway: int, plain: int) -> None:
     """Their first layer is our stem, so that their 10 layers are our depth 9."""
     for block, width, total in (("highway", 50, highway), ("plain", 71, plain)):

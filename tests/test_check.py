@@ -188,17 +188,27 @@ FAULTS = [
     Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must give the stream back"),
     Fault(ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),
     Fault(Gated, {"counts parameters"}, "3 layers of width 8 hold 432 parameters, but"),
-    Fault(GateMadeInForward,
-          {"keeps dtype", "registers once", "is deterministic", "saves state", "batches", "compiles"},
-          "forward creates parameters (Linear.weight)"),
+    Fault(
+        GateMadeInForward,
+        {"keeps dtype", "registers once", "is deterministic", "saves state", "batches", "compiles"},
+        "forward creates parameters (Linear.weight)",
+    ),
     Fault(ConstantGateMadeInForward, {"registers once", "batches", "compiles"}, "move them to __init__"),
     Fault(MixesItems, {"keeps items apart"}, "mix no batch axis"),
-    Fault(NeverUses, {"trains everything", "batches"}, "joins.0.unused",
-          {"extra_parameters": lambda width, joins: joins * (width * width + width)}),
+    Fault(
+        NeverUses,
+        {"trains everything", "batches"},
+        "joins.0.unused",
+        {"extra_parameters": lambda width, joins: joins * (width * width + width)},
+    ),
     Fault(Detaches, {"trains everything"}, "no gradient moved"),
     Fault(DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
-    Fault(Ties, {"batches"}, "register the block with vmap=False: parameters are shared",
-          {"extra_parameters": lambda width, joins: joins * width}),
+    Fault(
+        Ties,
+        {"batches"},
+        "register the block with vmap=False: parameters are shared",
+        {"extra_parameters": lambda width, joins: joins * width},
+    ),
     Fault(CountsCalls, {"is deterministic", "batches", "compiles"}, "keep no state between calls"),
     Fault(ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
     Fault(Branches, {"batches", "compiles"}, "raised"),
@@ -215,11 +225,17 @@ def block(request: pytest.FixtureRequest) -> Iterator[str]:
     blocks.unregister("throw-away")
 
 
-@pytest.mark.parametrize(("block", "fault"), [pytest.param((fault.cls, fault.about), fault, id=fault.cls.__name__)
-                                              for fault in FAULTS], indirect=["block"])
+@pytest.mark.parametrize(
+    ("block", "fault"),
+    [pytest.param((fault.cls, fault.about), fault, id=fault.cls.__name__) for fault in FAULTS],
+    indirect=["block"],
+)
 def test_a_fault_is_found(block: str, fault: Fault) -> None:
-    problems = {finding.check: finding.problem for finding in check_block(block, in_families=["dense"])
-                if finding.problem is not None}
+    problems = {
+        finding.check: finding.problem
+        for finding in check_block(block, in_families=["dense"])
+        if finding.problem is not None
+    }
     assert set(problems) == fault.breaks
     assert any(fault.says in problem for problem in problems.values()), problems
     assert all("\n" not in problem for problem in problems.values())

@@ -86,8 +86,12 @@ def test_rows_of_an_image_are_its_steps() -> None:
 def test_position_codes_are_the_papers() -> None:
     codes = PositionCodes(6, 4)(torch.zeros(1, 6, 4))[0]
     for step in range(6):
-        expected = [torch.sin(torch.tensor(step / 1.0)), torch.cos(torch.tensor(step / 1.0)),
-                    torch.sin(torch.tensor(step / 100.0)), torch.cos(torch.tensor(step / 100.0))]
+        expected = [
+            torch.sin(torch.tensor(step / 1.0)),
+            torch.cos(torch.tensor(step / 1.0)),
+            torch.sin(torch.tensor(step / 100.0)),
+            torch.cos(torch.tensor(step / 100.0)),
+        ]
         torch.testing.assert_close(codes[step], torch.stack(expected))
     assert not list(PositionCodes(6, 4).parameters())
     assert PositionCodes(6, 5)(torch.zeros(2, 4, 5)).shape == (2, 4, 5)  # an odd width, and fewer steps
@@ -100,8 +104,13 @@ def test_a_family_that_sees_no_order_gets_it_from_the_codes() -> None:
     for family in ("attention", "transformer"):
         net = build("residual", family, width=8, depth=1, dataset=dataset, seed=1)
         assert not torch.allclose(net(x), net(turned), atol=1e-4)
-        blind = Network(cast(nn.Sequential, net.stem)[0], net.body, net.head,  # type: ignore[arg-type]
-                        pool_steps=True, padded=False)
+        blind = Network(
+            cast(nn.Sequential, net.stem)[0],
+            net.body,
+            net.head,  # type: ignore[arg-type]
+            pool_steps=True,
+            padded=False,
+        )
         torch.testing.assert_close(blind(x), blind(turned), atol=1e-5, rtol=1e-4)
 
 
@@ -131,7 +140,8 @@ def test_ends_start_by_their_fans() -> None:
 
 def test_the_stem_and_head_do_not_hang_on_the_block() -> None:
     """One seed gives every block the same stem, so that a comparison starts from the same features."""
-    first, second = (build(block, "dense", width=8, depth=2, dataset="digits", seed=4)
-                     for block in ("plain", "highway-free"))
+    first, second = (
+        build(block, "dense", width=8, depth=2, dataset="digits", seed=4) for block in ("plain", "highway-free")
+    )
     same = zip(cast(nn.Module, first.stem).parameters(), cast(nn.Module, second.stem).parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in same)

@@ -25,8 +25,13 @@ def test_type_checkers_see_the_table() -> None:
     assert highway_bench.__file__ is not None
     tree = ast.parse(Path(highway_bench.__file__).read_text(encoding="utf-8"))
     [block] = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
-    seen = {alias.asname: node.module for node in block.body if isinstance(node, ast.ImportFrom)
-            for alias in node.names if alias.asname == alias.name}
+    seen = {
+        alias.asname: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    }
     assert seen == highway_bench._HOMES
 
 

@@ -21,8 +21,9 @@ BLOCKS = blocks.names()
 
 @pytest.mark.parametrize("family", families.names())
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize(("change", "widths"), [("plain", (8, 12)), ("plain", (12, 8)), ("pad", (8, 12)),
-                                                ("subsample", (12, 8))])
+@pytest.mark.parametrize(
+    ("change", "widths"), [("plain", (8, 12)), ("plain", (12, 8)), ("pad", (8, 12)), ("subsample", (12, 8))]
+)
 def test_stages_of_different_widths(block: str, family: str, change: Any, widths: tuple[int, int]) -> None:
     made = make_family(family)
     net = build(block, made, stages=[(2, widths[0]), (1, widths[1])], change=change)
@@ -86,8 +87,9 @@ def test_a_published_network_under_pre_norm_has_a_norm_a_layer_and_one_more(layo
     held = {}
     for block in ("residual", "pre-norm"):
         with torch.device("meta"):
-            net = layouts.get(layout).build(block, make_family("conv-pair" if "resnet" in layout else "conv"), width=8,
-                                            depth=depth)
+            net = layouts.get(layout).build(
+                block, make_family("conv-pair" if "resnet" in layout else "conv"), width=8, depth=depth
+            )
         held[block] = sum(p.numel() for p in net.parameters())
     joins = [join for part in net.modules() if isinstance(part, Stack) for join in part.joins]
     of_joins = sum(p.numel() for join in joins for p in cast(nn.Module, join.norm).parameters())
@@ -126,15 +128,23 @@ def test_the_carried_path_of_a_gated_layer_changes_too() -> None:
     torch.testing.assert_close(join(x), join.carry(x))
 
 
-@pytest.mark.parametrize(("family", "stages", "change", "says"), [
-    ("dense", [(1, 8), (1, 4)], "pad", "zero-padding cannot make 8 features 4; use subsample or plain"),
-    ("dense", [(1, 4), (1, 8)], "subsample", "sub-sampling cannot make 4 features 8; use pad or plain"),
-    ("dense", [(1, 4), (1, 4, 2)], "pad", "a vector has no places to stride over"),
-    ("bilstm", [(1, 4), (1, 4, 2)], "plain", "has no places to stride over"),
-    ("dense", [(1, 4), (1, 8)], "stretch", "unknown way to change dimension 'stretch'; known: plain, pad, subsample"),
-    ("attention", [(1, 4), (1, 6)], "plain", "needs a width that 4 divides, not 6"),
-    ("dense", [(1, 4), (0, 4)], "plain", "depth must be at least 1, not 0"),
-])
+@pytest.mark.parametrize(
+    ("family", "stages", "change", "says"),
+    [
+        ("dense", [(1, 8), (1, 4)], "pad", "zero-padding cannot make 8 features 4; use subsample or plain"),
+        ("dense", [(1, 4), (1, 8)], "subsample", "sub-sampling cannot make 4 features 8; use pad or plain"),
+        ("dense", [(1, 4), (1, 4, 2)], "pad", "a vector has no places to stride over"),
+        ("bilstm", [(1, 4), (1, 4, 2)], "plain", "has no places to stride over"),
+        (
+            "dense",
+            [(1, 4), (1, 8)],
+            "stretch",
+            "unknown way to change dimension 'stretch'; known: plain, pad, subsample",
+        ),
+        ("attention", [(1, 4), (1, 6)], "plain", "needs a width that 4 divides, not 6"),
+        ("dense", [(1, 4), (0, 4)], "plain", "depth must be at least 1, not 0"),
+    ],
+)
 def test_stages_that_cannot_be(family: str, stages: list[tuple[int, ...]], change: Any, says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
         build("residual", family, stages=stages, change=change)
@@ -155,25 +165,33 @@ def test_the_residual_papers_twenty_layers_for_small_images(block: str) -> None:
     assert net(x).shape == (1, 64, 8, 8)
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
-    ({"width": 4, "depth": 0}, "depth must be at least 1, not 0"),
-    ({"width": 4, "depth": -3}, "depth must be at least 1, not -3"),
-    ({"width": 4}, "build needs a width and a depth, or stages"),
-    ({}, "build needs a width and a depth, or stages"),
-    ({"width": 4, "stages": [(1, 4)]}, "build takes a width and a depth, or stages, not both"),
-    ({"width": 4, "depth": 1, "family": make_family("dense"), "family_options": {"init": "default"}},
-     "a family object has its options already"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"width": 4, "depth": 0}, "depth must be at least 1, not 0"),
+        ({"width": 4, "depth": -3}, "depth must be at least 1, not -3"),
+        ({"width": 4}, "build needs a width and a depth, or stages"),
+        ({}, "build needs a width and a depth, or stages"),
+        ({"width": 4, "stages": [(1, 4)]}, "build takes a width and a depth, or stages, not both"),
+        (
+            {"width": 4, "depth": 1, "family": make_family("dense"), "family_options": {"init": "default"}},
+            "a family object has its options already",
+        ),
+    ],
+)
 def test_what_build_refuses(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         build("plain", **arguments)
 
 
-@pytest.mark.parametrize(("names", "says"), [
-    ({"block": "highwya"}, "unknown block 'highwya'; did you mean highway"),
-    ({"family": "conf"}, "unknown family 'conf'; did you mean conv"),
-    ({"dataset": "minst"}, "unknown data set 'minst'; did you mean mnist"),
-])
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ({"block": "highwya"}, "unknown block 'highwya'; did you mean highway"),
+        ({"family": "conf"}, "unknown family 'conf'; did you mean conv"),
+        ({"dataset": "minst"}, "unknown data set 'minst'; did you mean mnist"),
+    ],
+)
 def test_unknown_names_list_near_ones(names: dict[str, str], says: str) -> None:
     with pytest.raises(UnknownName, match=says):
         build(**{"block": "plain", "family": "dense", "width": 4, "depth": 1, **names})  # type: ignore[arg-type]
@@ -188,7 +206,9 @@ def test_sites_count_through_all_stages() -> None:
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_stack_is_its_stage(name: str) -> None:
-    one, other = (build(name, "dense", seed=1, **size)  # type: ignore[arg-type]
-                  for size in ({"width": 4, "depth": 3}, {"stages": [(3, 4)]}))
+    one, other = (
+        build(name, "dense", seed=1, **size)  # type: ignore[arg-type]
+        for size in ({"width": 4, "depth": 3}, {"stages": [(3, 4)]})
+    )
     x = torch.randn(2, 4)
     assert torch.equal(one(x), other(x))

@@ -79,14 +79,14 @@ def test_unregistering(things: Registry[int]) -> None:
     things.register("plain", 7, place="again")
 
 
-SOURCE = '''
+SOURCE = """
 @register_thing("first", equation="y", core=True, gates=2, extra=lambda w: w)
 class First: ...
 
 @other("not-this")
 @register_thing("layer-2")
 class Second: ...
-'''
+"""
 
 
 def test_literal_names_are_read_without_importing(tmp_path: Path) -> None:
@@ -98,7 +98,8 @@ def test_literal_names_are_read_without_importing(tmp_path: Path) -> None:
 
 
 def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "things_of_a_test"
     package.mkdir()
     (package / "__init__.py").write_text("from highway_bench.registry import Registry\nthings = Registry('thing')\n")
@@ -111,11 +112,17 @@ def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
     assert things.get("one") == 1
 
 
-@pytest.mark.parametrize(("source", "what"), [("raise RuntimeError('half written')\n", "RuntimeError: half written"),
-                                              ("def (\n", "SyntaxError: invalid syntax"),
-                                              ("raise SystemExit(7)\n", "SystemExit: 7")])
-def test_a_broken_file_of_a_package_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
-                                                      what: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("raise RuntimeError('half written')\n", "RuntimeError: half written"),
+        ("def (\n", "SyntaxError: invalid syntax"),
+        ("raise SystemExit(7)\n", "SystemExit: 7"),
+    ],
+)
+def test_a_broken_file_of_a_package_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, what: str
+) -> None:
     name = f"package_with_a_{what[:6].lower()}"
     package = tmp_path / name
     package.mkdir()
@@ -169,8 +176,9 @@ def test_an_entry_point_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyP
     with_points(monkeypatch, FakePoint(load))
     with pytest.raises(BadInput) as caught:
         things.names()
-    assert str(caught.value) == ("plug-in 'my_package.blocks:Mine' (thing 'mine') failed to import: "
-                                 "ImportError: No module named 'numpyy'")
+    assert str(caught.value) == (
+        "plug-in 'my_package.blocks:Mine' (thing 'mine') failed to import: ImportError: No module named 'numpyy'"
+    )
 
 
 def test_an_entry_point_that_ends_python_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,18 +204,24 @@ def test_the_groups_are_those_that_the_documentation_names() -> None:
     assert blocks.group == "highway_bench.blocks"
     assert families.group == "highway_bench.families"
     assert datasets.group == "highway_bench.datasets"
-    assert all(isinstance(point, importlib.metadata.EntryPoint)
-               for point in importlib.metadata.entry_points(group="highway_bench.blocks"))
+    assert all(
+        isinstance(point, importlib.metadata.EntryPoint)
+        for point in importlib.metadata.entry_points(group="highway_bench.blocks")
+    )
 
 
-@pytest.mark.parametrize(("source", "says"), [
-    ("raise ValueError('no luck')", "ValueError: no luck"),
-    ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
-    ("def (", "SyntaxError: "),
-    ("import sys\nsys.exit(7)", "SystemExit: 7"),
-])
-def test_a_plug_in_that_fails_to_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
-                                        says: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("raise ValueError('no luck')", "ValueError: no luck"),
+        ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
+        ("def (", "SyntaxError: "),
+        ("import sys\nsys.exit(7)", "SystemExit: 7"),
+    ],
+)
+def test_a_plug_in_that_fails_to_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, says: str
+) -> None:
     (tmp_path / "bad_plugin.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput) as caught:

@@ -10,8 +10,10 @@ from rich.console import Console
 from highway_bench.terminal import print_table
 
 HEADS = ["block", "what it is", "multiply-adds", "ratio"]
-ROWS = [["highway-free", "a gate of its own for the carry", "15,470,264,320", "1.69× [1.66, 1.71]"],
-        ["plain", "no [red]shortcut[/red]", "4.58e-05", "1.00×"]]
+ROWS = [
+    ["highway-free", "a gate of its own for the carry", "15,470,264,320", "1.69× [1.66, 1.71]"],
+    ["plain", "no [red]shortcut[/red]", "4.58e-05", "1.00×"],
+]
 NUMBERS = [False, False, True, True]
 
 

@@ -50,7 +50,8 @@ def literals(folder: str, *decorators: str) -> dict[str, dict[str, Any]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in decorators and node.args:
                 found[ast.literal_eval(node.args[0])] = {
-                    word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
+                    word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)
+                }
     return dict(sorted(found.items()))
 
 
@@ -58,9 +59,11 @@ BLOCKS = literals("blocks", "register_block", "register_variant")
 CORE = [name for name, about in BLOCKS.items() if about.get("core")]
 OTHERS = [name for name in BLOCKS if name not in CORE]
 FAMILIES = list(literals("families", "register_family"))
-CELLS = ([(block, family, FAMILY_DEPTH) for family in FAMILIES for block in CORE]
-         + [(block, "dense", depth) for depth in DEPTHS for block in CORE]
-         + [(block, "dense", OTHER_DEPTH) for block in OTHERS])
+CELLS = (
+    [(block, family, FAMILY_DEPTH) for family in FAMILIES for block in CORE]
+    + [(block, "dense", depth) for depth in DEPTHS for block in CORE]
+    + [(block, "dense", OTHER_DEPTH) for block in OTHERS]
+)
 
 
 class Lacking(NotImplementedError):
@@ -68,6 +71,7 @@ class Lacking(NotImplementedError):
 
 
 # ------------------------------------------------------------------------------------------ what is measured, and how
+
 
 @lru_cache(maxsize=1)
 def door() -> ModuleType:
@@ -101,8 +105,12 @@ def sizes(family: str) -> dict[str, Any]:
     widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 512))
     batches = {"dense": (128, 1024)}.get(kind, (16, 64))
     large = device() == "cuda"
-    return {"nominal_width": widths[large], "batch_size": batches[large], "snap": 64 if large else 8,
-            "device": device()}
+    return {
+        "nominal_width": widths[large],
+        "batch_size": batches[large],
+        "snap": 64 if large else 8,
+        "device": device(),
+    }
 
 
 def lacking(error: Exception) -> bool:
@@ -146,21 +154,52 @@ def measure_commit() -> dict[Key, list[float] | str]:
     times, recipe = (2, {"seconds": 0.03, "samples": 4}) if QUICK else (3, {"seconds": 0.1, "samples": 10})
     for _ in range(times):  # whole passes: how far they differ is the noise, A against A
         for block, family, depth in cells:
-            values = attempt(module, found, ["slowdown"], "throughput", block, family, depth, phase="forward-backward",
-                             recipe=recipe, **sizes(family))
+            values = attempt(
+                module,
+                found,
+                ["slowdown"],
+                "throughput",
+                block,
+                family,
+                depth,
+                phase="forward-backward",
+                recipe=recipe,
+                **sizes(family),
+            )
             keep(found, ("slowdown", block, family, depth), values.get("slowdown"))
     for block, family, depth in cells:
         if not QUICK or depth <= QUICK_MEMORY:
-            values = attempt(module, found, ["peak_bytes", "saved_bytes"], "memory", block, family, depth,
-                             phase="train-step", **sizes(family))
+            values = attempt(
+                module,
+                found,
+                ["peak_bytes", "saved_bytes"],
+                "memory",
+                block,
+                family,
+                depth,
+                phase="train-step",
+                **sizes(family),
+            )
             keep(found, ("peak_bytes", block, family, depth), values.get("peak"))
             keep(found, ("saved_bytes", block, family, depth), values.get("saved_activations"))
     for block, family, depth in cells:
         if depth in DEPTHS and block in CORE and family == "dense" and (not QUICK or depth <= QUICK_TRAINED):
             for seed in range(SEEDS):
-                values = attempt(module, found, ["log_loss", "steps_to_threshold"], "trainability", block, family,
-                                 depth, nominal_width=32, batch_size=50, dataset="digits", recipe=RECIPE, seed=seed,
-                                 device=device())
+                values = attempt(
+                    module,
+                    found,
+                    ["log_loss", "steps_to_threshold"],
+                    "trainability",
+                    block,
+                    family,
+                    depth,
+                    nominal_width=32,
+                    batch_size=50,
+                    dataset="digits",
+                    recipe=RECIPE,
+                    seed=seed,
+                    device=device(),
+                )
                 if values:
                     reached = values.get("steps_to_threshold")
                     keep(found, ("log_loss", block, family, depth), log_loss(values.get("final_loss")))
@@ -171,8 +210,16 @@ def measure_commit() -> dict[Key, list[float] | str]:
 measure_commit.timeout = 3600  # type: ignore[attr-defined]
 
 
-def attempt(module: ModuleType, found: dict[Key, list[float] | str], names: list[str], task: str, block: str,
-            family: str, depth: int, **fields: Any) -> dict[str, float | None]:
+def attempt(
+    module: ModuleType,
+    found: dict[Key, list[float] | str],
+    names: list[str],
+    task: str,
+    block: str,
+    family: str,
+    depth: int,
+    **fields: Any,
+) -> dict[str, float | None]:
     """The metrics of a cell, none where the commit lacks it; any other error is kept, for these series to fail with."""
     try:
         values: dict[str, float | None] = module.measured(task, block, family, depth, **fields)
@@ -215,6 +262,7 @@ def shared(unit: str) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------- what asv discovers
+
 
 class _Series:
     """The four series that every cell has. ``place`` says which family and depth a benchmark's parameters mean."""

@@ -26,24 +26,51 @@ def catalogue(section: str) -> list[Entry]:
 def block_entries() -> list[Entry]:
     """Blocks: equation, source, and the parts that one join has."""
     specs = [blocks.get(name) for name in blocks]
-    return [{"name": spec.name, "equation": spec.equation, "summary": spec.summary, "source": spec.source,
-             "gates": spec.gates, "norms": spec.norms, "options": dict(spec.options), "module": blocks.place(spec.name)}
-            for spec in specs]
+    return [
+        {
+            "name": spec.name,
+            "equation": spec.equation,
+            "summary": spec.summary,
+            "source": spec.source,
+            "gates": spec.gates,
+            "norms": spec.norms,
+            "options": dict(spec.options),
+            "module": blocks.place(spec.name),
+        }
+        for spec in specs
+    ]
 
 
 def family_entries() -> list[Entry]:
     """Families: the transform H, what it takes, and its options with their defaults."""
     specs = [families.get(name) for name in families]
-    return [{"name": spec.name, "transform": spec.transform, "summary": spec.summary, "kind": spec.kind,
-             "source": spec.source, "options": spec.options, "module": families.place(spec.name)} for spec in specs]
+    return [
+        {
+            "name": spec.name,
+            "transform": spec.transform,
+            "summary": spec.summary,
+            "kind": spec.kind,
+            "source": spec.source,
+            "options": spec.options,
+            "module": families.place(spec.name),
+        }
+        for spec in specs
+    ]
 
 
 def task_entries() -> list[Entry]:
     """Tasks: what they measure, in which unit, and which direction is better."""
     found = [tasks.get(name) for name in tasks]
-    return [{"name": task.name, "summary": described(type(task)), "version": task.version,
-             "metrics": [{"name": one.name, "unit": one.unit, "better": one.better} for one in task.metrics],
-             "module": tasks.place(task.name)} for task in found]
+    return [
+        {
+            "name": task.name,
+            "summary": described(type(task)),
+            "version": task.version,
+            "metrics": [{"name": one.name, "unit": one.unit, "better": one.better} for one in task.metrics],
+            "module": tasks.place(task.name),
+        }
+        for task in found
+    ]
 
 
 def dataset_entries() -> list[Entry]:
@@ -56,19 +83,34 @@ def dataset_entry(spec: DataSetSpec) -> Entry:
     needed = [name for name, default in spec.options.items() if default is MISSING]
     missing = f"needs the option {', '.join(needed)}" if needed else make_dataset(spec.name).missing()
     options = {name: None if default is MISSING else default for name, default in spec.options.items()}
-    return {"name": spec.name, "summary": spec.summary, "source": spec.source, "options": options, "missing": missing,
-            "module": datasets.place(spec.name)}
+    return {
+        "name": spec.name,
+        "summary": spec.summary,
+        "source": spec.source,
+        "options": options,
+        "missing": missing,
+        "module": datasets.place(spec.name),
+    }
 
 
 def profile_entries() -> list[Entry]:
     """Profiles: what they are for, their tasks, and how many cells they have here, trials of searches included."""
-    return [{"name": profile.name, "summary": profile.summary,
-             "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)), "cells": len(with_needs(plan(profile)))}
-            for profile in PROFILES.values()]
+    return [
+        {
+            "name": profile.name,
+            "summary": profile.summary,
+            "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)),
+            "cells": len(with_needs(plan(profile))),
+        }
+        for profile in PROFILES.values()
+    ]
 
 
 SECTIONS: Mapping[str, Callable[[], list[Entry]]] = {
-    "blocks": block_entries, "families": family_entries, "tasks": task_entries, "datasets": dataset_entries,
+    "blocks": block_entries,
+    "families": family_entries,
+    "tasks": task_entries,
+    "datasets": dataset_entries,
     "profiles": profile_entries,
 }
 

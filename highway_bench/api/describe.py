@@ -61,10 +61,18 @@ class NetworkSummary:
     equal: NetworkSummary | None = field(default=None)
 
 
-def describe(block: str, family: str | Family = "dense", *, depth: int = 10, width: int | None = None,
-             dataset: str | None = None, match: str = "params", seq_len: int | None = None,
-             block_options: Mapping[str, Any] | None = None,
-             family_options: Mapping[str, Any] | None = None) -> NetworkSummary:
+def describe(
+    block: str,
+    family: str | Family = "dense",
+    *,
+    depth: int = 10,
+    width: int | None = None,
+    dataset: str | None = None,
+    match: str = "params",
+    seq_len: int | None = None,
+    block_options: Mapping[str, Any] | None = None,
+    family_options: Mapping[str, Any] | None = None,
+) -> NetworkSummary:
     """The network of these words, built with random weights and run once; no data are read.
 
     ``width`` is plain's, by default that of the trainability profiles; the block gets the width that ``match`` gives
@@ -81,26 +89,50 @@ def describe(block: str, family: str | Family = "dense", *, depth: int = 10, wid
     return _summary(spec, *words, block_options or {}, equal)
 
 
-def _summary(spec: BlockSpec, family: Family, nominal: int, depth: int, match: Match, data: DataSet | None,
-             dataset: str | None, seq_len: int | None, options: Mapping[str, Any],
-             equal: NetworkSummary | None) -> NetworkSummary:
+def _summary(
+    spec: BlockSpec,
+    family: Family,
+    nominal: int,
+    depth: int,
+    match: Match,
+    data: DataSet | None,
+    dataset: str | None,
+    seq_len: int | None,
+    options: Mapping[str, Any],
+    equal: NetworkSummary | None,
+) -> NetworkSummary:
     inputs = None if data is None else example_of(data)
     family.check_width(nominal)
     positions = family.positions(seq_len)
     width = matched_width(spec, family, nominal, match, positions=positions)
     network = build(spec.name, family, width=width, depth=depth, dataset=data, block_options=options, seed=0).eval()
-    x = family.example(1, width, seq_len=seq_len, generator=torch.Generator().manual_seed(0)) \
-        if inputs is None else inputs
+    x = (
+        family.example(1, width, seq_len=seq_len, generator=torch.Generator().manual_seed(0))
+        if inputs is None
+        else inputs
+    )
     with torch.no_grad():
         flops = count_flops(lambda: network(x))
         layers = layers_of(network, x)
     return NetworkSummary(
-        block=spec.name, equation=spec.equation, family=family.name, transform=transform_of(family), dataset=dataset,
-        depth=depth, width=width, nominal_width=nominal, match=match,
-        mismatch=mismatch(spec, family, width, nominal, match, positions), input=tuple(x.shape[1:]),
-        params=sum(parameter.numel() for parameter in network.parameters()), flops=flops,
-        layer_params=spec.layer_parameters(family, width), layer_flops=spec.layer_flops(family, width, positions),
-        layers=layers, equal=equal)
+        block=spec.name,
+        equation=spec.equation,
+        family=family.name,
+        transform=transform_of(family),
+        dataset=dataset,
+        depth=depth,
+        width=width,
+        nominal_width=nominal,
+        match=match,
+        mismatch=mismatch(spec, family, width, nominal, match, positions),
+        input=tuple(x.shape[1:]),
+        params=sum(parameter.numel() for parameter in network.parameters()),
+        flops=flops,
+        layer_params=spec.layer_parameters(family, width),
+        layer_flops=spec.layer_flops(family, width, positions),
+        layers=layers,
+        equal=equal,
+    )
 
 
 def transform_of(family: Family) -> str:
@@ -142,8 +174,7 @@ def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
     return list(_inside(network, calls, "", 0, 1))
 
 
-def _inside(parent: nn.Module, calls: Mapping[nn.Module, Call], path: str, level: int,
-            repeats: int) -> Iterator[Layer]:
+def _inside(parent: nn.Module, calls: Mapping[nn.Module, Call], path: str, level: int, repeats: int) -> Iterator[Layer]:
     """Entries of everything inside ``parent``, which itself is there ``repeats`` times."""
     children = list(parent.named_children())
     alike = 1
@@ -168,12 +199,21 @@ def _layer(module: nn.Module, call: Call, name: str, level: int, repeats: int) -
 
 def _signature(module: nn.Module, calls: Mapping[nn.Module, Call]) -> list[Any]:
     """Equal for modules that are built alike and gave the same shapes."""
-    return [(type(one).__name__, [parameter.shape for parameter in one.parameters(recurse=False)],
-             calls[one].output if one in calls else None) for one in module.modules()]
+    return [
+        (
+            type(one).__name__,
+            [parameter.shape for parameter in one.parameters(recurse=False)],
+            calls[one].output if one in calls else None,
+        )
+        for one in module.modules()
+    ]
 
 
 def _period(signatures: list[Any]) -> int:
     """After how many entries the list repeats itself, through to its end; its length where it does not."""
     length = len(signatures)
-    return next(period for period in range(1, length + 1)
-                if length % period == 0 and signatures == signatures[:period] * (length // period))
+    return next(
+        period
+        for period in range(1, length + 1)
+        if length % period == 0 and signatures == signatures[:period] * (length // period)
+    )

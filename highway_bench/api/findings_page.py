@@ -36,8 +36,14 @@ def folder_for(reproduction: Reproduction, asked: Asked, out: Path) -> Path:
     return folder
 
 
-def write_findings(reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell], rows: pd.DataFrame,
-                   runs: Mapping[str, Mapping[str, Any]], folder: Path) -> list[Path]:
+def write_findings(
+    reproduction: Reproduction,
+    outcome: Outcome,
+    cells: Sequence[Cell],
+    rows: pd.DataFrame,
+    runs: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+) -> list[Path]:
     """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV; their paths."""
     files = []
     for picture in outcome.pictures:
@@ -51,21 +57,27 @@ def write_findings(reproduction: Reproduction, outcome: Outcome, cells: Sequence
     return [text, *files, table]
 
 
-def markdown(reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell],
-             provenance: Sequence[Mapping[str, Any]]) -> str:
+def markdown(
+    reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell], provenance: Sequence[Mapping[str, Any]]
+) -> str:
     """Findings, tables, figures, what was not attempted, and the runs behind it, as a Markdown page."""
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
-    lines += _table(["published", "evidence", "measured", "verdict", "rule", "source"],
-                    [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
-                     for one in outcome.findings])
+    lines += _table(
+        ["published", "evidence", "measured", "verdict", "rule", "source"],
+        [
+            [one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
+            for one in outcome.findings
+        ],
+    )
     for shown in outcome.tables:
         lines += ["", f"## {shown.title}", "", *_shown(shown)]
     for picture in outcome.pictures:
         lines += ["", f"![{picture.title}]({picture.name}.svg)", "", picture.caption]
     if reproduction.not_attempted:
         lines += ["", "## Not attempted", ""]
-        lines += _table(["published", "why", "source"],
-                        [[one.published, one.why, one.source] for one in reproduction.not_attempted])
+        lines += _table(
+            ["published", "why", "source"], [[one.published, one.why, one.source] for one in reproduction.not_attempted]
+        )
     lines += ["", "## Measured by"]
     for run in provenance:
         lines += ["", f"Run {run['id']}", "", *(f"- {name}: {value}" for name, value in run["facts"])]
@@ -86,16 +98,19 @@ def budget(cells: Iterable[Cell]) -> str:
         found = list(dict.fromkeys(value for value in values if value))
         return [", ".join(found)] if found else []
 
-    return "; ".join([
-        f"{len(every)} {'cell' if len(every) == 1 else 'cells'} of {names(cell.task for cell in every)[0]}",
-        *names(cell.block for cell in every), *names(cell.family for cell in every),
-        *span("joined layers", (cell.depth for cell in every)),
-        *names(cell.dataset for cell in every),
-        *span("steps", (cell.recipe.get("steps") for cell in every)),
-        *span("items a batch", (cell.batch_size for cell in every)),
-        *span("trials a search", ({len({cell.trial for cell in every if cell.trial is not None}) or None})),
-        *span("seeds", ({len({cell.seed for cell in every if cell.trial is None}) or None})),
-    ])
+    return "; ".join(
+        [
+            f"{len(every)} {'cell' if len(every) == 1 else 'cells'} of {names(cell.task for cell in every)[0]}",
+            *names(cell.block for cell in every),
+            *names(cell.family for cell in every),
+            *span("joined layers", (cell.depth for cell in every)),
+            *names(cell.dataset for cell in every),
+            *span("steps", (cell.recipe.get("steps") for cell in every)),
+            *span("items a batch", (cell.batch_size for cell in every)),
+            *span("trials a search", ({len({cell.trial for cell in every if cell.trial is not None}) or None})),
+            *span("seeds", ({len({cell.seed for cell in every if cell.trial is None}) or None})),
+        ]
+    )
 
 
 def _shown(shown: Shown) -> list[str]:

@@ -60,14 +60,20 @@ def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for cell in cells:
-        for registry, name in ((tasks, cell.task), (blocks, cell.block), (families, cell.family),
-                               (datasets, cell.dataset)):
+        for registry, name in (
+            (tasks, cell.task),
+            (blocks, cell.block),
+            (families, cell.family),
+            (datasets, cell.dataset),
+        ):
             if name is None or ":" in name:  # module:factory is imported by its own name
                 continue
             place = registry.place(name)
             if place == "__main__":
-                raise BadInput(f"{registry.kind} {name!r} is defined in __main__, where no worker process finds it: "
-                               f"put it into a module of its own")
+                raise BadInput(
+                    f"{registry.kind} {name!r} is defined in __main__, where no worker process finds it: "
+                    f"put it into a module of its own"
+                )
             if place.partition(".")[0] != PACKAGE:
                 found[place] = None
     return tuple(found)

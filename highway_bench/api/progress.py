@@ -25,8 +25,13 @@ def showing_progress(console: Console | None = None) -> Iterator[Callable[[Event
     if not console.is_terminal:
         yield Lines(console)
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}", markup=False), TimeElapsedColumn(),
-               TextColumn("{task.description}", markup=False))
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*columns, console=console, transient=True) as progress:
         yield Bar(progress)
 

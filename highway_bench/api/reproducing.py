@@ -36,8 +36,7 @@ class Reproduced:
     files: Sequence[Path]
 
 
-def asked_for(name: str, *, scale: str | None = None, device: str | None = None,
-              **numbers: Any) -> Asked:
+def asked_for(name: str, *, scale: str | None = None, device: str | None = None, **numbers: Any) -> Asked:
     """The words of a command as ``Asked``. Raises ``BadInput`` for one that means nothing to this reproduction."""
     reproduction = reproductions.get(name)
     given = {word: value for word, value in numbers.items() if value not in (None, ())}
@@ -52,8 +51,9 @@ def asked_for(name: str, *, scale: str | None = None, device: str | None = None,
     return Asked(scale=scale or reproduction.scales[0], device=device or default_device(), **given)
 
 
-def cost(name: str, asked: Asked, *, store: AnyPath | None, workers: int | None = None,
-         resume: bool = True) -> Estimate:
+def cost(
+    name: str, asked: Asked, *, store: AnyPath | None, workers: int | None = None, resume: bool = True
+) -> Estimate:
     """What ``reproduce`` would measure, and roughly the time and memory that it would take. Writes nothing.
 
     Raises ``BadInput`` where the largest network does not fit this machine's memory.
@@ -74,13 +74,23 @@ def check_memory(name: str, asked: Asked, needed: int) -> None:
     else:
         there, place = psutil.virtual_memory().total, "this machine"
     if needed > there:
-        raise BadInput(f"{name} at scale {asked.scale} needs about {needed / 2**30:,.1f} GiB at once, and {place} has "
-                       f"{there / 2**30:,.1f} GiB")
+        raise BadInput(
+            f"{name} at scale {asked.scale} needs about {needed / 2**30:,.1f} GiB at once, and {place} has "
+            f"{there / 2**30:,.1f} GiB"
+        )
 
 
-def reproduce(name: str, asked: Asked, *, store: AnyPath | None = None, out: AnyPath | None = None,
-              workers: int | None = None, resume: bool = True, on_event: Callable[[Event], None] | None = None,
-              command: Sequence[str] | None = None) -> Reproduced:
+def reproduce(
+    name: str,
+    asked: Asked,
+    *,
+    store: AnyPath | None = None,
+    out: AnyPath | None = None,
+    workers: int | None = None,
+    resume: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+    command: Sequence[str] | None = None,
+) -> Reproduced:
     """Measure what the store lacks of a reproduction, and write findings, tables and figures into a folder of ``out``.
 
     A search's trials are kept as optuna's studies beside the store. Raises ``BadInput`` for data that are missing, and

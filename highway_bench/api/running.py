@@ -48,9 +48,17 @@ class Ran:
     unexpected: list[Ending]
 
 
-def run(tasks: OneOrMore[str] | None = None, *, profile: str | Profile = "standard", store: AnyPath | None = None,
-        plugins: Sequence[str] = (), workers: int | None = None, resume: bool = True, progress: bool = False,
-        **words: Unpack[Words]) -> pd.DataFrame:
+def run(
+    tasks: OneOrMore[str] | None = None,
+    *,
+    profile: str | Profile = "standard",
+    store: AnyPath | None = None,
+    plugins: Sequence[str] = (),
+    workers: int | None = None,
+    resume: bool = True,
+    progress: bool = False,
+    **words: Unpack[Words],
+) -> pd.DataFrame:
     """Measure a profile, narrowed or changed by ``words``; the rows of all its cells, one metric a row.
 
     ``words`` are those of ``Words``: block, family, depth, width, match, …, each one value or several. ``store`` is
@@ -64,33 +72,67 @@ def run(tasks: OneOrMore[str] | None = None, *, profile: str | Profile = "standa
     """
     if progress:
         with showing_progress() as on_event:
-            return measure(tasks, profile=profile, store=store, plugins=plugins, workers=workers, resume=resume,
-                           on_event=on_event, **words).rows
+            return measure(
+                tasks,
+                profile=profile,
+                store=store,
+                plugins=plugins,
+                workers=workers,
+                resume=resume,
+                on_event=on_event,
+                **words,
+            ).rows
     return measure(tasks, profile=profile, store=store, plugins=plugins, workers=workers, resume=resume, **words).rows
 
 
-def measure(tasks: OneOrMore[str] | None = None, *, profile: str | Profile = "standard", store: AnyPath | None = None,
-            plugins: Sequence[str] = (), workers: int | None = None, resume: bool = True,
-            on_event: Callable[[Event], None] | None = None, command: Sequence[str] | None = None,
-            **words: Unpack[Words]) -> Ran:
+def measure(
+    tasks: OneOrMore[str] | None = None,
+    *,
+    profile: str | Profile = "standard",
+    store: AnyPath | None = None,
+    plugins: Sequence[str] = (),
+    workers: int | None = None,
+    resume: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+    command: Sequence[str] | None = None,
+    **words: Unpack[Words],
+) -> Ran:
     """As ``run``, with how every cell ended. ``on_event`` is told what happens; ``command`` is kept with the run."""
     planned, modules = planned_cells(tasks, profile, plugins, words)
     if words.get("dataset") or words.get("batch_size"):  # the profiles' own come with packages, and fit their batches
         check_data(one.cell for one in planned)
     with opened(store) as kept:
-        summary = run_cells([one.cell for one in planned], kept, workers=workers, plugins=modules, resume=resume,
-                            on_event=on_event, command=command)
+        summary = run_cells(
+            [one.cell for one in planned],
+            kept,
+            workers=workers,
+            plugins=modules,
+            resume=resume,
+            on_event=on_event,
+            command=command,
+        )
         rows = kept.frame()
     rows = rows[rows["digest"].isin(set(summary.digests.values()))].reset_index(drop=True)
     endings = endings_of(rows, summary)
     expected = {one.cell: {Status.OK, *one.statuses} for one in planned}
-    return Ran(rows, summary, [ending for ending in endings if ending.status in FAILURES],
-               [ending for ending in endings if ending.status not in expected.get(ending.cell, {ending.status})])
+    return Ran(
+        rows,
+        summary,
+        [ending for ending in endings if ending.status in FAILURES],
+        [ending for ending in endings if ending.status not in expected.get(ending.cell, {ending.status})],
+    )
 
 
-def dry_run(tasks: OneOrMore[str] | None = None, *, profile: str | Profile = "standard", store: AnyPath | None = None,
-            plugins: Sequence[str] = (), workers: int | None = None, resume: bool = True,
-            **words: Unpack[Words]) -> Estimate:
+def dry_run(
+    tasks: OneOrMore[str] | None = None,
+    *,
+    profile: str | Profile = "standard",
+    store: AnyPath | None = None,
+    plugins: Sequence[str] = (),
+    workers: int | None = None,
+    resume: bool = True,
+    **words: Unpack[Words],
+) -> Estimate:
     """The cells that ``run`` would measure, and roughly the time and memory that it would take. Writes nothing."""
     planned, _ = planned_cells(tasks, profile, plugins, words)
     lanes = workers or len(os.sched_getaffinity(0))
@@ -99,8 +141,9 @@ def dry_run(tasks: OneOrMore[str] | None = None, *, profile: str | Profile = "st
         return estimate([one.cell for one in planned], kept, workers=lanes, resume=resume)
 
 
-def planned_cells(tasks: OneOrMore[str] | None, profile: str | Profile, plugins: Sequence[str],
-                  words: Words) -> tuple[list[Planned], tuple[str, ...]]:
+def planned_cells(
+    tasks: OneOrMore[str] | None, profile: str | Profile, plugins: Sequence[str], words: Words
+) -> tuple[list[Planned], tuple[str, ...]]:
     """The plan, and the modules that workers must import for it."""
     modules = load_plugins(plugins)
     chosen = get_profile(profile) if isinstance(profile, str) else profile

@@ -40,8 +40,15 @@ def open_studies(cells: Iterable[Cell], store: Path | None) -> Studies:
         if "search" in cell.recipe:
             made = arm_name(cell), cell.recipe["search"]["space"], cell.recipe["search"].get("seed", 0)
             arms[made] = max(arms.get(made, cell), cell, key=lambda one: one.recipe["search"]["trials"])
-    return {cell: Search(*get_space(cell.recipe["search"]["space"]), seed=cell.recipe["search"].get("seed", 0),
-                         name=arm_name(cell), folder=folder_of(store)) for cell in arms.values()}
+    return {
+        cell: Search(
+            *get_space(cell.recipe["search"]["space"]),
+            seed=cell.recipe["search"].get("seed", 0),
+            name=arm_name(cell),
+            folder=folder_of(store),
+        )
+        for cell in arms.values()
+    }
 
 
 def arm_name(cell: Cell) -> str:
@@ -58,10 +65,14 @@ def tell(studies: Studies, store: Store, summary: Summary) -> None:
     """
     for cell, study in studies.items():
         trials = study.ask(cell.recipe["search"]["trials"])
-        found = {trial.number: store.scalars(digest) for trial in trials
-                 if (digest := summary.digests.get(trial_cell(cell, trial))) is not None}
-        losses = {number: ended.get("final_loss") for number, ended in found.items()
-                  if ended.get("success") is not None}
+        found = {
+            trial.number: store.scalars(digest)
+            for trial in trials
+            if (digest := summary.digests.get(trial_cell(cell, trial))) is not None
+        }
+        losses = {
+            number: ended.get("final_loss") for number, ended in found.items() if ended.get("success") is not None
+        }
         if study.told() != {number: math.inf if loss is None else loss for number, loss in losses.items()}:
             study.renew()
             study.ask(len(trials))

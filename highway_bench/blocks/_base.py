@@ -66,7 +66,8 @@ class BlockSpec:
     def layer_parameters(self, family: Family, width: int) -> int:
         """Parameters of one layer at ``width``, in closed form."""
         return sum(
-            part.transform_parameters(width) + self.gates * part.gate_parameters(width)
+            part.transform_parameters(width)
+            + self.gates * part.gate_parameters(width)
             + self.norms * part.norm_parameters(width)
             for part in family.sublayers
         )

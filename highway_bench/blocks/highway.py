@@ -9,8 +9,14 @@ from highway_bench.blocks._base import Block, register_block
 from highway_bench.families import Gate, Site
 
 
-@register_block("highway", equation="y = H(x)·T(x) + x·(1 − T(x))", source="arXiv:1505.00387, eq. 3",
-                summary="coupled gate, C = 1 − T", gates=1, core=True)
+@register_block(
+    "highway",
+    equation="y = H(x)·T(x) + x·(1 − T(x))",
+    source="arXiv:1505.00387, eq. 3",
+    summary="coupled gate, C = 1 − T",
+    gates=1,
+    core=True,
+)
 class Highway(Block):
     """y = H(x)·T(x) + x·(1 − T(x)) with T(x) = σ(W_T x + b_T): the transform gate also sets the carry gate.
 

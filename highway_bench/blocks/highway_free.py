@@ -9,8 +9,14 @@ from highway_bench.blocks._base import Block, register_block
 from highway_bench.families import Gate, Site
 
 
-@register_block("highway-free", equation="y = H(x)·T(x) + x·C(x)", source="arXiv:1505.00387, eq. 2",
-                summary="own carry gate", gates=2, core=True)
+@register_block(
+    "highway-free",
+    equation="y = H(x)·T(x) + x·C(x)",
+    source="arXiv:1505.00387, eq. 2",
+    summary="own carry gate",
+    gates=2,
+    core=True,
+)
 class HighwayFree(Block):
     """y = H(x)·T(x) + x·C(x) with T(x) = σ(W_T x + b_T) and C(x) = σ(W_C x + b_C).
 
@@ -18,8 +24,9 @@ class HighwayFree(Block):
     ``auto`` is ∓max(1, ln L) for L joins, so that T + C is about 1 at the start.
     """
 
-    def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = "auto",
-                 carry_bias: float | Literal["auto"] = "auto") -> None:
+    def __init__(
+        self, site: Site, *, gate_bias: float | Literal["auto"] = "auto", carry_bias: float | Literal["auto"] = "auto"
+    ) -> None:
         super().__init__()
         self.maps = site.family.maps(site, gates=(Gate(bias=gate_bias), Gate(bias=carry_bias, carries=True)))
         self.carry = site.family.carry(site)

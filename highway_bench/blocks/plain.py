@@ -6,8 +6,9 @@ from highway_bench.blocks._base import Block, register_block
 from highway_bench.families import Site
 
 
-@register_block("plain", equation="y = H(x)", source="arXiv:1505.00387, eq. 1", summary="no shortcut",
-                core=True, yardstick=True)
+@register_block(
+    "plain", equation="y = H(x)", source="arXiv:1505.00387, eq. 1", summary="no shortcut", core=True, yardstick=True
+)
 class Plain(Block):
     """y = H(x): the layer without a connection, which the others are compared with."""
 

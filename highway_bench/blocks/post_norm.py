@@ -6,8 +6,14 @@ from highway_bench.blocks._base import Block, register_block
 from highway_bench.families import Site
 
 
-@register_block("post-norm", equation="y = norm(x + H(x))", source="arXiv:1706.03762, §3.1",
-                summary="norm after the sum", norms=1, core=True)
+@register_block(
+    "post-norm",
+    equation="y = norm(x + H(x))",
+    source="arXiv:1706.03762, §3.1",
+    summary="norm after the sum",
+    norms=1,
+    core=True,
+)
 class PostNorm(Block):
     """y = norm(x + H(x)): every layer's output is normalised, the carried part with it."""
 

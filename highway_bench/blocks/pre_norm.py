@@ -8,8 +8,15 @@ from highway_bench.blocks._base import Block, register_block
 from highway_bench.families import Site
 
 
-@register_block("pre-norm", equation="y = x + H(norm(x)), norm after the last layer", source="arXiv:2002.04745, §3",
-                summary="norm before the branch", norms=1, leave_norms=1, core=True)
+@register_block(
+    "pre-norm",
+    equation="y = x + H(norm(x)), norm after the last layer",
+    source="arXiv:2002.04745, §3",
+    summary="norm before the branch",
+    norms=1,
+    leave_norms=1,
+    core=True,
+)
 class PreNorm(Block):
     """y = x + H(norm(x)). The stream itself is never normalised until the network's end, where one norm stands."""
 

@@ -6,8 +6,9 @@ from highway_bench.blocks._base import Block, register_block
 from highway_bench.families import Site
 
 
-@register_block("residual", equation="y = x + H(x)", source="arXiv:1512.03385, eq. 1", summary="identity shortcut",
-                core=True)
+@register_block(
+    "residual", equation="y = x + H(x)", source="arXiv:1512.03385, eq. 1", summary="identity shortcut", core=True
+)
 class Residual(Block):
     """y = x + H(x), without the ReLU that the first paper puts after the sum."""
 

@@ -7,8 +7,12 @@ from highway_bench.errors import BadInput
 from highway_bench.families import Site
 
 
-@register_control("scaled", equation="y = a·x + b·H(x)", source="arXiv:1603.05027, §3.1",
-                  summary="shortcut and branch scaled by constants")
+@register_control(
+    "scaled",
+    equation="y = a·x + b·H(x)",
+    source="arXiv:1603.05027, §3.1",
+    summary="shortcut and branch scaled by constants",
+)
 class Scaled(Block):
     """y = a·x + b·H(x), with a = ``skip`` and b = ``branch`` fixed: (1, 1) is the residual connection, (0, 1) none,
     and (0.5, 0.5) a highway layer whose gate is stuck half open."""

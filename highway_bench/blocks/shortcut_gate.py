@@ -9,8 +9,13 @@ from highway_bench.blocks._base import Block, register_control
 from highway_bench.families import Gate, Site
 
 
-@register_control("shortcut-gate", equation="y = H(x) + (1 − T(x))·x", source="arXiv:1603.05027, §3.2",
-                  summary="gate on the shortcut alone", gates=1)
+@register_control(
+    "shortcut-gate",
+    equation="y = H(x) + (1 − T(x))·x",
+    source="arXiv:1603.05027, §3.2",
+    summary="gate on the shortcut alone",
+    gates=1,
+)
 class ShortcutGate(Block):
     """y = H(x) + (1 − T(x))·x with T(x) = σ(W_T x + b_T): near the residual connection while the gate is shut.
 

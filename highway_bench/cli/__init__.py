@@ -17,10 +17,15 @@ from highway_bench.cli import check, data, history, listing, new_block, report, 
 from highway_bench.cli._door import Door, work_here
 
 app = typer.Typer(
-    cls=Door, name="highway-bench", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
-    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    cls=Door,
+    name="highway-bench",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 fine; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; "
-           "4 asv went wrong; 130 interrupted. Example: highway-bench run --profile smoke",
+    "4 asv went wrong; 130 interrupted. Example: highway-bench run --profile smoke",
 )
 
 
@@ -50,8 +55,12 @@ def add(to: typer.Typer, name: str, command: Callable[..., Any], example: str) -
 
 add(app, "list", listing.list_entries, "highway-bench list blocks")
 add(app, "show", show.show, "highway-bench show highway --family conv --depth 10")
-add(app, "run", run.run, "highway-bench run throughput memory --block plain --block 'highway*' --family dense "
-                         "--depth 10 --depth 50")
+add(
+    app,
+    "run",
+    run.run,
+    "highway-bench run throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
+)
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
 add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
@@ -61,15 +70,20 @@ of_results = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 add(of_results, "show", results.show, "highway-bench results show --task memory --block highway")
 add(of_results, "export", results.export, "highway-bench results export rows.csv")
 add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
-app.add_typer(of_results, name="results", help="Show, export and merge stores of results.",
-              epilog="Example: highway-bench results export rows.csv")
+app.add_typer(
+    of_results,
+    name="results",
+    help="Show, export and merge stores of results.",
+    epilog="Example: highway-bench results export rows.csv",
+)
 
 of_data = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 add(of_data, "list", data.list_sets, "highway-bench data list")
 add(of_data, "fetch", data.fetch, "highway-bench data fetch sentiment")
 add(of_data, "check", data.check, "highway-bench data check mnist-5k digits")
-app.add_typer(of_data, name="data", help="List, fetch and check data sets.",
-              epilog="Example: highway-bench data fetch mnist")
+app.add_typer(
+    of_data, name="data", help="List, fetch and check data sets.", epilog="Example: highway-bench data fetch mnist"
+)
 
 of_history = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 add(of_history, "run", history.run, "highway-bench history run HEAD~10..HEAD")
@@ -79,6 +93,10 @@ add(of_history, "publish", history.publish, "highway-bench history publish")
 add(of_history, "gate", history.gate, "highway-bench history gate")
 add(of_history, "noise", history.noise, "highway-bench history noise --runs 3")
 add(of_history, "compare", history.compare, "highway-bench history compare main my-branch --block highway")
-app.add_typer(of_history, name="history", help="Follow every block over commits and machines, with asv.",
-              epilog="Example: highway-bench history run")
+app.add_typer(
+    of_history,
+    name="history",
+    help="Follow every block over commits and machines, with asv.",
+    epilog="Example: highway-bench history run",
+)
 add(app, "serve", serve.serve, "highway-bench serve")

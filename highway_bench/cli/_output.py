@@ -26,12 +26,23 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
-def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (),
-                note: str | None = None) -> None:
+def print_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    note: str | None = None,
+) -> None:
     """A table on stdout; the columns named in ``right`` are numbers. Text is printed as it is, without markup."""
-    terminal.print_table(console(), title, heads,
-                         [["" if value is None else str(value) for value in row] for row in rows],
-                         [head in right for head in heads], note or "")
+    terminal.print_table(
+        console(),
+        title,
+        heads,
+        [["" if value is None else str(value) for value in row] for row in rows],
+        [head in right for head in heads],
+        note or "",
+    )
 
 
 def print_json(data: Any) -> None:

@@ -14,14 +14,25 @@ from highway_bench.errors import BadInput
 STORE = Path("reports/results.sqlite")
 
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that keeps the results.")]
-Plugins = Annotated[list[str] | None, typer.Option(
-    "--plugin", metavar="MODULE", help="Import this module, or this .py file, first: it registers blocks of yours. "
-                                       "May be repeated.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="MODULE",
+        help="Import this module, or this .py file, first: it registers blocks of yours. May be repeated.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-BlockOptions = Annotated[list[str] | None, typer.Option(
-    "--block-option", metavar="K=V", help="An option of the block, such as gate_bias=-2. May be repeated.")]
-FamilyOptions = Annotated[list[str] | None, typer.Option(
-    "--family-option", metavar="K=V", help="An option of the family, such as heads=8. May be repeated.")]
+BlockOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--block-option", metavar="K=V", help="An option of the block, such as gate_bias=-2. May be repeated."
+    ),
+]
+FamilyOptions = Annotated[
+    list[str] | None,
+    typer.Option("--family-option", metavar="K=V", help="An option of the family, such as heads=8. May be repeated."),
+]
 
 
 def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:

@@ -43,15 +43,25 @@ def check(
     blocks.get(name)
     chosen = families.select(*(family or ["*"]))
     console = stderr_console()
-    findings = [finding
-                for one in track(chosen, f"checking {name}", console=console, transient=True,
-                                 disable=not console.is_terminal)
-                for finding in check_block(name, in_families=[one])]
+    findings = [
+        finding
+        for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
+        for finding in check_block(name, in_families=[one])
+    ]
     seconds = time.perf_counter() - began
     problems = [finding for finding in findings if finding.problem is not None]
     if json:
-        print_json({"block": name, "passed": not problems, "seconds": seconds, "findings": [
-            {"check": one.check, "family": one.family, "problem": one.problem, "note": one.note} for one in findings]})
+        print_json(
+            {
+                "block": name,
+                "passed": not problems,
+                "seconds": seconds,
+                "findings": [
+                    {"check": one.check, "family": one.family, "problem": one.problem, "note": one.note}
+                    for one in findings
+                ],
+            }
+        )
         raise typer.Exit(1 if problems else 0)
     print_findings(name, findings)
     sys.stdout.flush()
@@ -71,5 +81,8 @@ def print_findings(name: str, findings: list[Finding]) -> None:
             noted.setdefault((one.check, one.note), []).append(one.family)
     for title, found, head in (("Broken", broken, "what to mend"), ("Noted", noted, "note")):
         if found:
-            print_table(f"{title}: {name}", ["check", head, "families"],
-                        [(check, text, ", ".join(families)) for (check, text), families in found.items()])
+            print_table(
+                f"{title}: {name}",
+                ["check", head, "families"],
+                [(check, text, ", ".join(families)) for (check, text), families in found.items()],
+            )

@@ -9,8 +9,10 @@ import typer
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.cli._words import AsJson, assignments
 
-Options = Annotated[list[str] | None, typer.Option(
-    "--option", metavar="K=V", help="An option of the data set, such as corpus=tweets. May be repeated.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="K=V", help="An option of the data set, such as corpus=tweets. May be repeated."),
+]
 
 
 def list_sets(json: AsJson = False) -> None:
@@ -25,10 +27,15 @@ def list_sets(json: AsJson = False) -> None:
     if json:
         print_json({"data_folder": given, "cache_folder": cache_folder(), "datasets": entries})
         return
-    print_table("Data sets", ["data set", "what it is", "source", "missing"],
-                [(entry["name"], entry["summary"], entry["source"], entry["missing"]) for entry in entries])
-    typer.echo(f"\nfiles are looked for in {given or 'the folder that HIGHWAY_BENCH_DATA names (it is not set)'}, "
-               f"then in {cache_folder()}")
+    print_table(
+        "Data sets",
+        ["data set", "what it is", "source", "missing"],
+        [(entry["name"], entry["summary"], entry["source"], entry["missing"]) for entry in entries],
+    )
+    typer.echo(
+        f"\nfiles are looked for in {given or 'the folder that HIGHWAY_BENCH_DATA names (it is not set)'}, "
+        f"then in {cache_folder()}"
+    )
 
 
 def fetch(
@@ -53,8 +60,9 @@ def fetch(
 
 
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all of which nothing is missing.")]
-        = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets; by default, all of which nothing is missing.")
+    ] = None,
     option: Options = None,
     json: AsJson = False,
 ) -> None:
@@ -65,26 +73,49 @@ def check(
     from highway_bench.api import catalogue
     from highway_bench.data import datasets, make_dataset
 
-    chosen = datasets.select(*names) if names else [entry["name"] for entry in catalogue("datasets")
-                                                    if entry["missing"] is None]
+    chosen = (
+        datasets.select(*names)
+        if names
+        else [entry["name"] for entry in catalogue("datasets") if entry["missing"] is None]
+    )
     options = assignments("--option", option)
     found: list[dict[str, Any]] = []
     for name in chosen:
         dataset = make_dataset(name, **options)
         train, test = dataset.load()
-        found.append({"name": name, "train": list(train.inputs.shape), "test": list(test.inputs.shape),
-                      "input": dataset.input_kind, "target": dataset.target_kind, "outputs": dataset.outputs,
-                      "chance_loss": dataset.chance_loss, "chance_accuracy": dataset.chance_accuracy})
+        found.append(
+            {
+                "name": name,
+                "train": list(train.inputs.shape),
+                "test": list(test.inputs.shape),
+                "input": dataset.input_kind,
+                "target": dataset.target_kind,
+                "outputs": dataset.outputs,
+                "chance_loss": dataset.chance_loss,
+                "chance_accuracy": dataset.chance_accuracy,
+            }
+        )
     if json:
         print_json(found)
         return
-    print_table("Data sets",
-                ["data set", "training inputs", "test inputs", "answers", "chance loss", "chance accuracy"],
-                [(one["name"], sizes(one["train"]), sizes(one["test"]), f"{one['target']}, {one['outputs']}",
-                  f"{one['chance_loss']:.3g}", none_or(one["chance_accuracy"])) for one in found],
-                right=["chance loss", "chance accuracy"],
-                note="Chance: the best that always answering the same scores; the loss on training data, the accuracy "
-                     "on test data.")
+    print_table(
+        "Data sets",
+        ["data set", "training inputs", "test inputs", "answers", "chance loss", "chance accuracy"],
+        [
+            (
+                one["name"],
+                sizes(one["train"]),
+                sizes(one["test"]),
+                f"{one['target']}, {one['outputs']}",
+                f"{one['chance_loss']:.3g}",
+                none_or(one["chance_accuracy"]),
+            )
+            for one in found
+        ],
+        right=["chance loss", "chance accuracy"],
+        note="Chance: the best that always answering the same scores; the loss on training data, the accuracy "
+        "on test data.",
+    )
 
 
 def sizes(shape: list[int]) -> str:

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 Root = Annotated[Path, typer.Option(help="The checkout.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]
-MachineName = Annotated[str | None, typer.Option(
-    "--machine", envvar="HIGHWAY_BENCH_MACHINE",
-    help="This machine's name in the history; by default its GPU's or CPU's.")]
+MachineName = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        envvar="HIGHWAY_BENCH_MACHINE",
+        help="This machine's name in the history; by default its GPU's or CPU's.",
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick/--full", help="The cheap values alone, or all of them.")]
 
 
@@ -34,8 +39,11 @@ class Regressed(HighwayBenchError):
 
 
 def run(
-    span: Annotated[str | None, typer.Argument(
-        metavar="[RANGE]", help="Commits to build and measure, such as HEAD~10..HEAD; by default this checkout.")
+    span: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RANGE]", help="Commits to build and measure, such as HEAD~10..HEAD; by default this checkout."
+        ),
     ] = None,
     quick: Quick = True,
     again: Annotated[bool, typer.Option(help="Measure commits again that have a point.")] = False,
@@ -170,20 +178,33 @@ def show(verdict: Verdict) -> None:
     for line in verdict.lines:
         typer.echo(line)
     heads = ["series", "machine", "unit", "before", "after", "change", "tolerated", "commit", "last good", "remark"]
-    for title, rows in (("Regressions", verdict.regressions),
-                        ("Not confirmed by a re-run: no regressions", verdict.dismissed)):
+    for title, rows in (
+        ("Regressions", verdict.regressions),
+        ("Not confirmed by a re-run: no regressions", verdict.dismissed),
+    ):
         if rows:
             print_table(title, heads, [row_of(one) for one in rows])
     if verdict.lost:
-        print_table("Without a value at HEAD", ["series", "machine", "reason"],
-                    [[one.series, one.machine, one.reason] for one in verdict.lost])
+        print_table(
+            "Without a value at HEAD",
+            ["series", "machine", "reason"],
+            [[one.series, one.machine, one.reason] for one in verdict.lost],
+        )
     if verdict.limits:
-        print_table("What would be flagged of a next point",
-                    ["benchmark", "machine", "series", "least", "median", "most"],
-                    [[one.benchmark, one.machine, one.series,
-                      *(rise_of(one.benchmark, share) for share in (one.least, one.median, one.most))]
-                     for one in verdict.limits],
-                    note="least, median and most are of the series: each has its own noise")
+        print_table(
+            "What would be flagged of a next point",
+            ["benchmark", "machine", "series", "least", "median", "most"],
+            [
+                [
+                    one.benchmark,
+                    one.machine,
+                    one.series,
+                    *(rise_of(one.benchmark, share) for share in (one.least, one.median, one.most)),
+                ]
+                for one in verdict.limits
+            ],
+            note="least, median and most are of the series: each has its own noise",
+        )
     if not verdict.regressions and not verdict.lost:
         typer.echo(f"no regression in {verdict.series:,} series of {', '.join(verdict.machines)}")
 
@@ -201,8 +222,18 @@ def row_of(found: Regression) -> list[str]:
 
     beside = found.beside
     ratio = [] if beside is None else [f"÷ {found.good[:8]}, in turn: {quoted(beside.value, beside.low, beside.high)}"]
-    return [found.series, found.machine, found.unit, f"{found.before:.4g}", f"{found.after:.4g}", found.change,
-            f"{found.tolerated:.3g}", found.commit[:8], found.good[:8], "; ".join(filter(None, [found.remark, *ratio]))]
+    return [
+        found.series,
+        found.machine,
+        found.unit,
+        f"{found.before:.4g}",
+        f"{found.after:.4g}",
+        found.change,
+        f"{found.tolerated:.3g}",
+        found.commit[:8],
+        found.good[:8],
+        "; ".join(filter(None, [found.remark, *ratio])),
+    ]
 
 
 def noise(
@@ -254,19 +285,48 @@ def compare(
                 raise UnknownName(kind, name, known)
     blocks = block or [name for name, about in calls.items() if about.get("core")]
     cells = [(one, kind, deep) for kind in family or ["dense"] for deep in depth or [10, 50] for one in blocks]
-    rows = measure(layout, first, second, cells, pairs=pairs, steps=steps, device=device,
-                   say=lambda line: typer.echo(line, err=True))
+    rows = measure(
+        layout,
+        first,
+        second,
+        cells,
+        pairs=pairs,
+        steps=steps,
+        device=device,
+        say=lambda line: typer.echo(line, err=True),
+    )
     if json:
-        print_json([{"cell": row.name, "first": median(row.first), "second": median(row.second),
-                     "ratio": row.ratio.value, "low": row.ratio.low, "high": row.ratio.high, "ratios": row.ratios,
-                     "verdict": row.verdict} for row in rows])
+        print_json(
+            [
+                {
+                    "cell": row.name,
+                    "first": median(row.first),
+                    "second": median(row.second),
+                    "ratio": row.ratio.value,
+                    "low": row.ratio.low,
+                    "high": row.ratio.high,
+                    "ratios": row.ratios,
+                    "verdict": row.verdict,
+                }
+                for row in rows
+            ]
+        )
         return
-    print_table(f"A step at {second}, relative to {first}",
-                ["cell", first, second, "ratio [at least 95 %]", "verdict"],
-                [[row.name, f"{1e3 * median(row.first):.3g} ms", f"{1e3 * median(row.second):.3g} ms",
-                  quoted(row.ratio.value, row.ratio.low, row.ratio.high), row.verdict]
-                 for row in rows],
-                note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each took its steps in turn, "
-                     "and so not the medians' quotient; the interval is the sign test's of that median. A verdict is "
-                     f"its cell's alone: of {len(rows)} cells, some may be told apart by chance. A ratio is undecided "
-                     f"if its interval reaches more than {PERCENT} from it; more --pairs make it narrower")
+    print_table(
+        f"A step at {second}, relative to {first}",
+        ["cell", first, second, "ratio [at least 95 %]", "verdict"],
+        [
+            [
+                row.name,
+                f"{1e3 * median(row.first):.3g} ms",
+                f"{1e3 * median(row.second):.3g} ms",
+                quoted(row.ratio.value, row.ratio.low, row.ratio.high),
+                row.verdict,
+            ]
+            for row in rows
+        ],
+        note=f"steps: medians; ratio: the median of {pairs} pairs of processes, each took its steps in turn, "
+        "and so not the medians' quotient; the interval is the sign test's of that median. A verdict is "
+        f"its cell's alone: of {len(rows)} cells, some may be told apart by chance. A ratio is undecided "
+        f"if its interval reaches more than {PERCENT} from it; more --pairs make it narrower",
+    )

@@ -23,8 +23,13 @@ class Section(StrEnum):
 
 COLUMNS: dict[Section, dict[str, str]] = {
     Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
-    Section.FAMILIES: {"family": "name", "transform": "transform", "takes": "kind", "options": "options",
-                       "source": "source"},
+    Section.FAMILIES: {
+        "family": "name",
+        "transform": "transform",
+        "takes": "kind",
+        "options": "options",
+        "source": "source",
+    },
     Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics"},
     Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source", "missing": "missing"},
     Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks", "cells": "cells"},
@@ -49,8 +54,12 @@ def list_entries(
         if place:
             typer.echo()
         columns = COLUMNS[one]
-        print_table(str(one), list(columns), [[said(entry[key]) for key in columns.values()] for entry in found[one]],
-                    right=["cells"])
+        print_table(
+            str(one),
+            list(columns),
+            [[said(entry[key]) for key in columns.values()] for entry in found[one]],
+            right=["cells"],
+        )
 
 
 def said(value: Any) -> str:

@@ -10,8 +10,13 @@ import typer
 
 def new_block(
     name: Annotated[str, typer.Argument(help="Lower-case words joined by '-', such as my-gate.")],
-    folder: Annotated[Path | None, typer.Option(help="Where to write it; by default, among the package's blocks in its "
-                                                     "source checkout, and in this folder elsewhere.")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write it; by default, among the package's blocks in its "
+            "source checkout, and in this folder elsewhere."
+        ),
+    ] = None,
 ) -> None:
     """Write the file of a new block.
 
@@ -28,5 +33,7 @@ def new_block(
     typer.echo(f"  highway-bench check {name}{plugin}")
     typer.echo(f"  highway-bench run --profile smoke --block plain --block {name}{plugin}")
     if not written.in_tree:
-        typer.echo(f"\nIn a package of yours, the entry point\n\n  [project.entry-points.\"highway_bench.blocks\"]\n"
-                   f"  {name} = \"your_package.{written.path.stem}\"\n\nmakes it known everywhere without --plugin.")
+        typer.echo(
+            f'\nIn a package of yours, the entry point\n\n  [project.entry-points."highway_bench.blocks"]\n'
+            f'  {name} = "your_package.{written.path.stem}"\n\nmakes it known everywhere without --plugin.'
+        )

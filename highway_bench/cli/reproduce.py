@@ -23,8 +23,9 @@ STORE = Path("reports/reproduce.sqlite")
 def reproduce(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="Which; without one, all are listed.")] = None,
-    scale: Annotated[str | None, typer.Option(help="desk (default: a CPU, minutes) or paper (a GPU, hours), where "
-                                                   "there are both.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="desk (default: a CPU, minutes) or paper (a GPU, hours), where there are both.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs to train.")] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials of a search, for every block and depth.")] = None,
@@ -52,13 +53,31 @@ def reproduce(
     if name is None:
         if given := [f"--{word.replace('_', '-')}" for word in sorted(context.params) if is_given(context, word)]:
             raise BadInput(f"{', '.join(given)}: of which reproduction? highway-bench reproduce lists them")
-        print_table("Reproductions", ["name", "what", "source", "takes", "scales"],
-                    [[one.name, one.title, one.source,
-                      " ".join(f"--{'depth' if word == 'depths' else word}" for word in sorted(one.takes)),
-                      ", ".join(one.scales)] for one in reproducing.choices().values()])
+        print_table(
+            "Reproductions",
+            ["name", "what", "source", "takes", "scales"],
+            [
+                [
+                    one.name,
+                    one.title,
+                    one.source,
+                    " ".join(f"--{'depth' if word == 'depths' else word}" for word in sorted(one.takes)),
+                    ", ".join(one.scales),
+                ]
+                for one in reproducing.choices().values()
+            ],
+        )
         return
-    asked = reproducing.asked_for(name, scale=scale, device=device, epochs=epochs,
-                                  steps=steps, trials=trials, seeds=seeds, depths=tuple(depth or ()))
+    asked = reproducing.asked_for(
+        name,
+        scale=scale,
+        device=device,
+        epochs=epochs,
+        steps=steps,
+        trials=trials,
+        seeds=seeds,
+        depths=tuple(depth or ()),
+    )
     words: dict[str, Any] = {"store": store, "workers": workers, "resume": not fresh}
     told = reproducing.cost(name, asked, **words)
     if not json or dry_run:
@@ -69,8 +88,9 @@ def reproduce(
 
     try:
         with showing_progress() as on_event:
-            done = reproducing.reproduce(name, asked, out=out, on_event=on_event,
-                                         command=["highway-bench", *sys.argv[1:]], **words)
+            done = reproducing.reproduce(
+                name, asked, out=out, on_event=on_event, command=["highway-bench", *sys.argv[1:]], **words
+            )
     except KeyboardInterrupt:
         raise Interrupted.keeping(store, fresh=fresh) from None
     print_done(done, as_json=json)
@@ -94,8 +114,10 @@ def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
 
     typer.echo(f"cells: {len(told.cells)}, of which {told.stored} in {store} already")
     if left:
-        typer.echo(f"cost:  about {duration(told.seconds)} for the other {left} on an idle machine, and up to "
-                   f"{told.bytes / 2**20:,.0f} MiB a worker, beside some 300 MiB for torch itself")
+        typer.echo(
+            f"cost:  about {duration(told.seconds)} for the other {left} on an idle machine, and up to "
+            f"{told.bytes / 2**20:,.0f} MiB a worker, beside some 300 MiB for torch itself"
+        )
     for name, reason in missing_data(told.cells).items():
         typer.echo(f"data:  {name}: {reason}")
 
@@ -103,13 +125,24 @@ def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
 def print_done(done: Reproduced, *, as_json: bool) -> None:
     """Findings, tables, what was not attempted, and the files."""
     if as_json:
-        print_json({
-            "name": done.reproduction.name,
-            "findings": [{"published": one.published, "source": one.source, "measured": one.measured,
-                          "evidence": str(one.evidence), "rule": one.rule, "verdict": str(one.verdict)}
-                         for one in done.outcome.findings],
-            "files": done.files, "counts": {str(key): value for key, value in done.summary.counts.items()},
-        })
+        print_json(
+            {
+                "name": done.reproduction.name,
+                "findings": [
+                    {
+                        "published": one.published,
+                        "source": one.source,
+                        "measured": one.measured,
+                        "evidence": str(one.evidence),
+                        "rule": one.rule,
+                        "verdict": str(one.verdict),
+                    }
+                    for one in done.outcome.findings
+                ],
+                "files": done.files,
+                "counts": {str(key): value for key, value in done.summary.counts.items()},
+            }
+        )
         return
     from highway_bench.report.console import print_table as print_shown
 
@@ -117,10 +150,12 @@ def print_done(done: Reproduced, *, as_json: bool) -> None:
         typer.echo()
         print_shown(shown, console())
     typer.echo()
-    print_table(done.reproduction.title, ["published", "evidence", "measured", "verdict", "rule"],
-                [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule]
-                 for one in done.outcome.findings],
-                note=f"source: {done.reproduction.source}")
+    print_table(
+        done.reproduction.title,
+        ["published", "evidence", "measured", "verdict", "rule"],
+        [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule] for one in done.outcome.findings],
+        note=f"source: {done.reproduction.source}",
+    )
     for left in done.reproduction.not_attempted:
         typer.echo(f"not attempted: {left.published} ({left.source}): {left.why}")
     typer.echo()

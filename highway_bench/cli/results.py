@@ -42,8 +42,12 @@ def show(
     if json:
         print_json(rows)
         return
-    print_table("Runs", ["run", "started", "cells", "machine", "commit", "command"],
-                [run_line(name, run) for name, run in runs.items()], right=["cells"])
+    print_table(
+        "Runs",
+        ["run", "started", "cells", "machine", "commit", "command"],
+        [run_line(name, run) for name, run in runs.items()],
+        right=["cells"],
+    )
     typer.echo()
     print_summary(frame, console(), runs)
 
@@ -51,8 +55,14 @@ def show(
 def run_line(name: str, run: dict[str, Any]) -> list[object]:
     """A run in a table."""
     machines = ", ".join(sorted(set(run.get("machines", {}).values())))
-    return [name, str(run.get("started", ""))[:16].replace("T", " "), run.get("measured", "interrupted"), machines,
-            str(run.get("commit") or "")[:12], " ".join(run.get("command", []))]
+    return [
+        name,
+        str(run.get("started", ""))[:16].replace("T", " "),
+        run.get("measured", "interrupted"),
+        machines,
+        str(run.get("commit") or "")[:12],
+        " ".join(run.get("command", [])),
+    ]
 
 
 def export(

@@ -32,8 +32,9 @@ class Unexpected(HighwayBenchError):
 
 def run(
     task: Annotated[Many, typer.Argument(help="Tasks, wildcards too; by default, all of the profile's.")] = None,
-    profile: Annotated[str, typer.Option(help="The cells to start from: smoke, standard, full or frontier.")]
-        = "standard",
+    profile: Annotated[
+        str, typer.Option(help="The cells to start from: smoke, standard, full or frontier.")
+    ] = "standard",
     block: Annotated[Many, typer.Option(help="Blocks, wildcards too ('highway*').")] = None,
     family: Annotated[Many, typer.Option(help="Families, wildcards too, or your own layer as module:factory.")] = None,
     depth: Annotated[Numbers, typer.Option(help="Layers that the block joins.")] = None,
@@ -49,17 +50,29 @@ def run(
     seq_len: Annotated[Numbers, typer.Option(help="Steps of a sequence.")] = None,
     block_option: BlockOptions = None,
     family_option: FamilyOptions = None,
-    recipe: Annotated[Many, typer.Option(metavar="K=V", help="Over the profile's recipe, for the tasks that have "
-                                                             "the word: steps=100, rate=0.1, seconds=1, …")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of timed cells; by default, as many as torch takes.")]
-        = None,
+    recipe: Annotated[
+        Many,
+        typer.Option(
+            metavar="K=V",
+            help="Over the profile's recipe, for the tasks that have the word: steps=100, rate=0.1, seconds=1, …",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of timed cells; by default, as many as torch takes.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")] = None,
     store: StorePath = STORE,
     plugin: Plugins = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cells, and about how much time and memory "
-                                                            "they take; measure nothing.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Leave with 1 also where a cell ends in a way that the "
-                                                          "profile does not expect.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the cells, and about how much time and memory they take; measure nothing."
+        ),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Leave with 1 also where a cell ends in a way that the profile does not expect."),
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -71,10 +84,22 @@ def run(
     from highway_bench import api
 
     words: dict[str, Any] = {
-        "block": block, "family": family, "depth": depth, "width": width, "match": match, "dtype": dtype,
-        "device": device, "mode": mode, "phase": phase, "seed": seed, "dataset": dataset, "batch_size": batch_size,
-        "seq_len": seq_len, "block_options": assignments("--block-option", block_option),
-        "family_options": assignments("--family-option", family_option), "recipe": assignments("--recipe", recipe),
+        "block": block,
+        "family": family,
+        "depth": depth,
+        "width": width,
+        "match": match,
+        "dtype": dtype,
+        "device": device,
+        "mode": mode,
+        "phase": phase,
+        "seed": seed,
+        "dataset": dataset,
+        "batch_size": batch_size,
+        "seq_len": seq_len,
+        "block_options": assignments("--block-option", block_option),
+        "family_options": assignments("--family-option", family_option),
+        "recipe": assignments("--recipe", recipe),
         "threads": threads,
     }
     words |= {"profile": profile, "store": store, "plugins": plugin or [], "workers": workers, "resume": not fresh}
@@ -96,8 +121,15 @@ def run(
 def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     """The cells one a line, then what they take."""
     if as_json:
-        print_json({"store": str(store), "stored": estimate.stored, "seconds": estimate.seconds,
-                    "bytes": estimate.bytes, "cells": [cell.columns() for cell in estimate.cells]})
+        print_json(
+            {
+                "store": str(store),
+                "stored": estimate.stored,
+                "seconds": estimate.seconds,
+                "bytes": estimate.bytes,
+                "cells": [cell.columns() for cell in estimate.cells],
+            }
+        )
         return
     from highway_bench.api.progress import duration
 
@@ -106,8 +138,10 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     left = len(estimate.cells) - estimate.stored
     typer.echo(f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already")
     if left:
-        typer.echo(f"about {duration(estimate.seconds)} for the other {left}, start-up of workers aside; the largest "
-                   f"needs about {estimate.bytes / 2**20:,.0f} MiB, beside some 300 MiB a worker for torch itself")
+        typer.echo(
+            f"about {duration(estimate.seconds)} for the other {left}, start-up of workers aside; the largest "
+            f"needs about {estimate.bytes / 2**20:,.0f} MiB, beside some 300 MiB a worker for torch itself"
+        )
 
 
 def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
@@ -117,10 +151,20 @@ def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
     summary = ran.summary
     counts = {str(status): count for status, count in summary.counts.items()}
     if as_json:
-        print_json({"run_id": summary.run_id, "store": str(store), "cells": len(summary.digests), "counts": counts,
-                    "measured": summary.measured, "stored": summary.stored, "seconds": summary.seconds,
-                    "exit_status": summary.exit_status, "failures": plain(ran.failures),
-                    "unexpected": plain(ran.unexpected)})
+        print_json(
+            {
+                "run_id": summary.run_id,
+                "store": str(store),
+                "cells": len(summary.digests),
+                "counts": counts,
+                "measured": summary.measured,
+                "stored": summary.stored,
+                "seconds": summary.seconds,
+                "exit_status": summary.exit_status,
+                "failures": plain(ran.failures),
+                "unexpected": plain(ran.unexpected),
+            }
+        )
         return
     from highway_bench.report import print_summary
 
@@ -132,8 +176,10 @@ def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
     if summary.measured == 0:
         typer.echo(f"all {cells} cells are in the store already: {ended}")
     else:
-        typer.echo(f"{cells} cells: {ended}; {summary.measured} measured in {duration(summary.seconds)}, "
-                   f"{summary.stored} were in the store")
+        typer.echo(
+            f"{cells} cells: {ended}; {summary.measured} measured in {duration(summary.seconds)}, "
+            f"{summary.stored} were in the store"
+        )
     typer.echo(f"store: {store}")
     typer.echo(f"next:  highway-bench report --store {store}")
 
@@ -141,8 +187,9 @@ def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
 def name_cells(what: str, endings: list[Ending]) -> None:
     """Cells one a line on stderr, the first of many."""
     for ending in endings[:MOST_NAMED]:
-        typer.echo(f"{what}: {ending.cell}: {ending.status}" + (f" ({ending.message})" if ending.message else ""),
-                   err=True)
+        typer.echo(
+            f"{what}: {ending.cell}: {ending.status}" + (f" ({ending.message})" if ending.message else ""), err=True
+        )
     if len(endings) > MOST_NAMED:
         typer.echo(f"{what}: and {len(endings) - MOST_NAMED} more", err=True)
 

@@ -18,8 +18,9 @@ def show(
     block: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
     family: Annotated[str, typer.Option(help="The family, or your own as module:factory.")] = "dense",
     depth: Annotated[int, typer.Option(help="Layers that the block joins.")] = 10,
-    width: Annotated[int | None, typer.Option(help="Plain's width; the block gets the one that --match gives it.")]
-        = None,
+    width: Annotated[
+        int | None, typer.Option(help="Plain's width; the block gets the one that --match gives it.")
+    ] = None,
     match: Annotated[str, typer.Option(help="What is held equal to plain's: params, flops or width.")] = "params",
     dataset: Annotated[str | None, typer.Option(help="With the stem and head of this data set.")] = None,
     seq_len: Annotated[int | None, typer.Option(help="Steps of a sequence.")] = None,
@@ -35,9 +36,17 @@ def show(
     from highway_bench.api import describe, load_plugins
 
     load_plugins(plugin or [])
-    summary = describe(block, family, depth=depth, width=width, match=match, dataset=dataset, seq_len=seq_len,
-                       block_options=assignments("--block-option", block_option),
-                       family_options=assignments("--family-option", family_option))
+    summary = describe(
+        block,
+        family,
+        depth=depth,
+        width=width,
+        match=match,
+        dataset=dataset,
+        seq_len=seq_len,
+        block_options=assignments("--block-option", block_option),
+        family_options=assignments("--family-option", family_option),
+    )
     if json:
         print_json(asdict(summary))
     else:
@@ -49,23 +58,44 @@ def print_network(summary: NetworkSummary) -> None:
     typer.echo(f"{summary.block}: {summary.equation}")
     typer.echo(f"{summary.family}: {summary.transform}")
     typer.echo(f"input of one item: {shape(summary.input)}\n")
-    rows = [("  " * layer.level + layer.name, layer.module, shape(layer.output), f"{layer.params:,}",
-             f"{layer.flops:,}", f"× {layer.repeats}" if layer.repeats > 1 else "") for layer in summary.layers]
-    print_table(f"Layers, depth {summary.depth}", ["module", "kind", "output", "parameters", "FLOP", "times"], rows,
-                right=["parameters", "FLOP"],
-                note="Of one module and one item, forward; what stands indented is part of what it stands under.")
+    rows = [
+        (
+            "  " * layer.level + layer.name,
+            layer.module,
+            shape(layer.output),
+            f"{layer.params:,}",
+            f"{layer.flops:,}",
+            f"× {layer.repeats}" if layer.repeats > 1 else "",
+        )
+        for layer in summary.layers
+    ]
+    print_table(
+        f"Layers, depth {summary.depth}",
+        ["module", "kind", "output", "parameters", "FLOP", "times"],
+        rows,
+        right=["parameters", "FLOP"],
+        note="Of one module and one item, forward; what stands indented is part of what it stands under.",
+    )
     typer.echo()
     beside = [summary] + ([summary.equal] if summary.equal else [])
-    print_table("Totals", ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
-                [(one.block, one.width, f"{one.layer_params:,}", f"{one.params:,}", f"{one.layer_flops:,}",
-                  f"{one.flops:,}") for one in beside],
-                right=["width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"], note=told(summary))
+    print_table(
+        "Totals",
+        ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
+        [
+            (one.block, one.width, f"{one.layer_params:,}", f"{one.params:,}", f"{one.layer_flops:,}", f"{one.flops:,}")
+            for one in beside
+        ],
+        right=["width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
+        note=told(summary),
+    )
 
 
 def told(summary: NetworkSummary) -> str:
     """What the totals mean."""
-    text = ("FLOP of a forward pass for one item; a multiply-add is two. Matrix products and convolutions count, "
-            "element-wise work does not.")
+    text = (
+        "FLOP of a forward pass for one item; a multiply-add is two. Matrix products and convolutions count, "
+        "element-wise work does not."
+    )
     if summary.equal is None:
         return text
     if summary.match == "width":

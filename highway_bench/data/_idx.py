@@ -38,8 +38,9 @@ def read_idx(path: Path, *, md5: str | None = None) -> NDArray[np.uint8]:
     announced = math.prod(shape)
     if len(contents) - start != announced:
         fault = "truncated" if len(contents) - start < announced else "too long"
-        raise BadInput(f"{path}: {fault}, its header announces {announced:,} bytes of data and it holds "
-                       f"{len(contents) - start:,}")
+        raise BadInput(
+            f"{path}: {fault}, its header announces {announced:,} bytes of data and it holds {len(contents) - start:,}"
+        )
     if md5 is not None:
         found = hashlib.md5(contents, usedforsecurity=False).hexdigest()
         if found != md5:

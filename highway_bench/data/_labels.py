@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.stats import entropy
 
 
-def stratified_rows(labels: NDArray[np.int64], *, test: float | int, seed: int) -> tuple[NDArray[np.int64],
-                                                                                         NDArray[np.int64]]:
+def stratified_rows(
+    labels: NDArray[np.int64], *, test: float | int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row numbers of a training and a test part in which every class has the share that it has in ``labels``.
 
     ``test`` is a share (float) or a count (int). The rows come shuffled, always the same for the same ``seed``.

@@ -35,10 +35,20 @@ class Corpus:
 
 
 CORPORA: Mapping[str, Corpus] = {
-    "movie-reviews": Corpus("movie-reviews.tsv", "movieReviewSnippets_GroundTruth.txt", 10_605, 1_383_098,
-                            "c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350"),
-    "tweets": Corpus("tweets.tsv", "tweets_GroundTruth.txt", 4_200, 389_886,
-                     "dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f"),
+    "movie-reviews": Corpus(
+        "movie-reviews.tsv",
+        "movieReviewSnippets_GroundTruth.txt",
+        10_605,
+        1_383_098,
+        "c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350",
+    ),
+    "tweets": Corpus(
+        "tweets.tsv",
+        "tweets_GroundTruth.txt",
+        4_200,
+        389_886,
+        "dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f",
+    ),
 }
 
 
@@ -50,8 +60,10 @@ def find(corpus: Corpus) -> Path | None:
 
 def absent(corpus: Corpus) -> str:
     """What to do where ``find`` finds nothing."""
-    return (f"{corpus.file} is in no folder; run 'highway-bench data fetch sentiment', or set {VARIABLE} to a folder "
-            f"with it in its folder 'sentiment'")
+    return (
+        f"{corpus.file} is in no folder; run 'highway-bench data fetch sentiment', or set {VARIABLE} to a folder "
+        f"with it in its folder 'sentiment'"
+    )
 
 
 def read_ratings(corpus: Corpus) -> list[tuple[float, str]]:
@@ -82,8 +94,10 @@ def check(contents: bytes, corpus: Corpus, place: str) -> None:
     if len(contents) != corpus.size:
         rows = len(contents.splitlines())
         fault = "truncated" if len(contents) < corpus.size else "too long"
-        raise BadInput(f"{place}: {fault}, {len(contents):,} bytes and {rows:,} rows in place of {corpus.size:,} and "
-                       f"{corpus.rows:,}")
+        raise BadInput(
+            f"{place}: {fault}, {len(contents):,} bytes and {rows:,} rows in place of {corpus.size:,} and "
+            f"{corpus.rows:,}"
+        )
     raise BadInput(f"{place}: wrong or damaged file, its SHA-256 is {found} and not {corpus.sha256}")
 
 
@@ -106,8 +120,9 @@ def unpack(distribution: Path, folder: Path) -> None:
     packed = distribution.read_bytes()
     found = hashlib.sha256(packed).hexdigest()
     if found != PACKAGE_SHA256:
-        raise BadInput(f"{distribution.name}: not the expected distribution, its SHA-256 is {found} and not "
-                       f"{PACKAGE_SHA256}")
+        raise BadInput(
+            f"{distribution.name}: not the expected distribution, its SHA-256 is {found} and not {PACKAGE_SHA256}"
+        )
     with zipfile.ZipFile(io.BytesIO(packed)) as outer:
         name = next(name for name in outer.namelist() if name.endswith(ARCHIVE))
         archive = outer.read(name)
@@ -133,8 +148,21 @@ def unpack(distribution: Path, folder: Path) -> None:
 def _download(folder: Path) -> Path:
     requirement = folder / "requirement.txt"
     requirement.write_text(f"{PACKAGE} --hash=sha256:{PACKAGE_SHA256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-               "--no-binary", ":all:", "--dest", str(folder), "--requirement", str(requirement)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-binary",
+        ":all:",
+        "--dest",
+        str(folder),
+        "--requirement",
+        str(requirement),
+    ]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:

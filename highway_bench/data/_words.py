@@ -35,8 +35,9 @@ class Vocabulary:
     def of(cls, texts: Iterable[Sequence[str]], *, min_count: int) -> Vocabulary:
         """The words that occur ``min_count`` times or more in tokenised ``texts``, the commonest first."""
         counts = Counter(word for words in texts for word in words)
-        kept = sorted((word for word, count in counts.items() if count >= min_count),
-                      key=lambda word: (-counts[word], word))
+        kept = sorted(
+            (word for word, count in counts.items() if count >= min_count), key=lambda word: (-counts[word], word)
+        )
         return cls({word: number for number, word in enumerate(kept, start=UNKNOWN + 1)})
 
     def __len__(self) -> int:
@@ -48,5 +49,5 @@ class Vocabulary:
         rows = torch.full((len(texts), length), PADDING, dtype=torch.int64)
         for row, words in zip(rows, texts, strict=True):
             ids = [self.ids.get(word, UNKNOWN) for word in words[:length]]
-            row[:len(ids)] = torch.tensor(ids, dtype=torch.int64)
+            row[: len(ids)] = torch.tensor(ids, dtype=torch.int64)
         return rows

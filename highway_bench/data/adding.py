@@ -13,8 +13,11 @@ from highway_bench.data._base import Data, DataSet, Split, check_count, register
 from highway_bench.data._made import generators
 
 
-@register_dataset("adding", summary="the sum of the two marked numbers of a sequence",
-                  source="Hochreiter and Schmidhuber 1997; sizes of locuslab/TCN (arXiv:1803.01271)")
+@register_dataset(
+    "adding",
+    summary="the sum of the two marked numbers of a sequence",
+    source="Hochreiter and Schmidhuber 1997; sizes of locuslab/TCN (arXiv:1803.01271)",
+)
 @dataclass(frozen=True)
 class Adding(DataSet):
     """The adding problem: ``length`` numbers from U[0, 1) and a mask that marks two of them; the target is their sum.

@@ -19,8 +19,11 @@ SYMBOLS = 8
 BLANK, FIRST_SYMBOL, MARKER = 1, 2, 10  # input ids; 0 is padding and never occurs
 
 
-@register_dataset("copy", summary="ten symbols, a wait, and the same symbols again",
-                  source="arXiv:1511.06464, sec. 5.1; layout of locuslab/TCN (arXiv:1803.01271)")
+@register_dataset(
+    "copy",
+    summary="ten symbols, a wait, and the same symbols again",
+    source="arXiv:1511.06464, sec. 5.1; layout of locuslab/TCN (arXiv:1803.01271)",
+)
 @dataclass(frozen=True)
 class CopyMemory(DataSet):
     """The copy memory problem with a wait of T = ``length``: T + 20 steps, an answer asked for at every one of them.
@@ -87,14 +90,14 @@ def _make(options: CopyMemory, seed: int) -> Data:
     # numbers of ten octal digits, drawn together without repeats, so that no test row is a training row
     numbers = rng.choice(SYMBOLS**MEMORY, size=options.size + options.test_size, replace=False)
     symbols = numbers[:, None] // SYMBOLS ** np.arange(MEMORY) % SYMBOLS
-    return Data(_items(symbols[:options.size], options.length), _items(symbols[options.size:], options.length))
+    return Data(_items(symbols[: options.size], options.length), _items(symbols[options.size :], options.length))
 
 
 def _items(symbols: NDArray[np.int64], wait: int) -> Split:
     steps = wait + 2 * MEMORY
     inputs = np.full((len(symbols), steps), BLANK, np.int64)
     inputs[:, :MEMORY] = FIRST_SYMBOL + symbols
-    inputs[:, -MEMORY - 1:] = MARKER
+    inputs[:, -MEMORY - 1 :] = MARKER
     targets = np.zeros((len(symbols), steps), np.int64)
     targets[:, -MEMORY:] = 1 + symbols
     return Split(torch.from_numpy(inputs), torch.from_numpy(targets))

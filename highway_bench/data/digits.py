@@ -17,8 +17,11 @@ SPLIT_SEED = 1797
 TEST_ITEMS = 360
 
 
-@register_dataset("digits", summary="1,797 hand-written digits of 8 × 8 pixels",
-                  source="scikit-learn's load_digits; UCI Optical Recognition of Handwritten Digits (test part)")
+@register_dataset(
+    "digits",
+    summary="1,797 hand-written digits of 8 × 8 pixels",
+    source="scikit-learn's load_digits; UCI Optical Recognition of Handwritten Digits (test part)",
+)
 @dataclass(frozen=True)
 class Digits(DigitImages):
     """Digits of 8 × 8 pixels: 1,437 training and 360 test images in a fixed stratified split.

@@ -34,8 +34,11 @@ TEST_COUNTS = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
 Bytes = NDArray[np.uint8]
 
 
-@register_dataset("mnist", summary="70,000 hand-written digits of 28 × 28 pixels, from IDX files or OpenML",
-                  source="LeCun, Cortes and Burges; OpenML's mnist_784")
+@register_dataset(
+    "mnist",
+    summary="70,000 hand-written digits of 28 × 28 pixels, from IDX files or OpenML",
+    source="LeCun, Cortes and Burges; OpenML's mnist_784",
+)
 @dataclass(frozen=True)
 class Mnist(DigitImages):
     """MNIST: 60,000 training and 10,000 test images of 28 × 28 pixels, as published.
@@ -103,7 +106,8 @@ def read_folder(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     Raises ``BadInput`` that names the file which is missing, truncated, damaged or not MNIST's.
     """
     train_images, train_labels, test_images, test_labels = (
-        read_idx(_present(folder, name), md5=md5) for name, md5 in SUMS.items())
+        read_idx(_present(folder, name), md5=md5) for name, md5 in SUMS.items()
+    )
     return train_images, train_labels, test_images, test_labels
 
 
@@ -117,8 +121,9 @@ def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
 
     advice = f"set {VARIABLE} to a folder with {', '.join(SUMS)} (plain or .gz), or in its folder 'mnist'"
     try:
-        images, labels = fetch_openml("mnist_784", version=1, data_home=str(folder), as_frame=False, return_X_y=True,
-                                      n_retries=1)  # the least that scikit-learn takes
+        images, labels = fetch_openml(
+            "mnist_784", version=1, data_home=str(folder), as_frame=False, return_X_y=True, n_retries=1
+        )  # the least that scikit-learn takes
     except (OSError, HTTPException, ValueError) as error:  # no network, no space; a table that is not as announced
         raise BadInput(f"MNIST is in no folder and could not be had from OpenML ({error}); {advice}") from error
     pixels = np.asarray(images, np.uint8).reshape(-1, Mnist.side, Mnist.side)

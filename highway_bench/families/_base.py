@@ -89,8 +89,9 @@ class Family(ABC):
             return seq_len or EXAMPLE_STEPS
         return 1 if self.kind == "vector" else EXAMPLE_SIDE**2
 
-    def example(self, batch: int, width: int, *, seq_len: int | None = None,
-                generator: torch.Generator | None = None) -> Tensor:
+    def example(
+        self, batch: int, width: int, *, seq_len: int | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
         """A standard-normal input: (batch, width), (batch, steps, width) or (batch, width, side, side)."""
         shape: dict[Kind, tuple[int, ...]] = {
             "vector": (batch, width),

@@ -53,8 +53,11 @@ class CustomFamily(Transform):
     def transform_flops(self, width: int, positions: int) -> int:
         module = made(self.factory, width, self.name)
         side = math.isqrt(positions)  # of an image of so many pixels
-        shape: dict[Kind, tuple[int, ...]] = {"vector": (1, width), "sequence": (1, positions, width),
-                                              "image": (1, width, side, positions // side)}
+        shape: dict[Kind, tuple[int, ...]] = {
+            "vector": (1, width),
+            "sequence": (1, positions, width),
+            "image": (1, width, side, positions // side),
+        }
         with torch.no_grad():
             return count_flops(lambda: module(torch.zeros(shape[self.kind])))
 

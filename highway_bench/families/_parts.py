@@ -75,8 +75,9 @@ class Carry(nn.Module):
         super().__init__()
         grows = site.width - site.in_width
         if site.change == "project":
-            raise BadInput(f"family {site.family.name!r} has no projection of its carried path; use pad, subsample or "
-                           "plain")
+            raise BadInput(
+                f"family {site.family.name!r} has no projection of its carried path; use pad, subsample or plain"
+            )
         if site.change == "pad" and grows < 0:
             raise BadInput(f"zero-padding cannot make {site.in_width} features {site.width}; use subsample or plain")
         if site.change == "subsample" and grows > 0:

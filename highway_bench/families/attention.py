@@ -39,8 +39,12 @@ class SelfAttention(ReadsLengths):
         return out
 
 
-@register_family("attention", transform="H(x) = softmax(QKᵀ/√d_h) V W_O", summary="multi-head self-attention",
-                 source="arXiv:1706.03762, eq. 1")
+@register_family(
+    "attention",
+    transform="H(x) = softmax(QKᵀ/√d_h) V W_O",
+    summary="multi-head self-attention",
+    source="arXiv:1706.03762, eq. 1",
+)
 @dataclass(frozen=True, kw_only=True)
 class Attention(Transform):
     """H(x) = multi-head scaled-dot-product self-attention over sequences (batch, steps, width).

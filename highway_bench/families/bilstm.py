@@ -53,8 +53,12 @@ class BiLstmTransform(ReadsLengths):
         return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, self.training, False, True)[0]
 
 
-@register_family("bilstm", transform="H(x) = [LSTM→(x); LSTM←(x)]", summary="bidirectional LSTM, half the width a way",
-                 source="Schuster and Paliwal 1997; Hochreiter and Schmidhuber 1997")
+@register_family(
+    "bilstm",
+    transform="H(x) = [LSTM→(x); LSTM←(x)]",
+    summary="bidirectional LSTM, half the width a way",
+    source="Schuster and Paliwal 1997; Hochreiter and Schmidhuber 1997",
+)
 @dataclass(frozen=True, kw_only=True)
 class BiLstm(Transform):
     """H(x) = the hidden states of an LSTM read forwards and one read backwards, width/2 each, concatenated.

@@ -40,8 +40,7 @@ class ImageTransform(Transform):
         return nn.BatchNorm2d(features) if self.norm_kind == "batch" else nn.GroupNorm(1, features)
 
     def carry(self, site: Site) -> nn.Module:
-        """As in every family; ``project`` is a 1×1 convolution without bias, then a norm (arXiv:1512.03385, option B).
-        """
+        """As in every family; ``project`` is a 1×1 convolution without bias and a norm (arXiv:1512.03385, option B)."""
         if site.keeps_shape or site.change != "project":
             return super().carry(site)
         projection = nn.Conv2d(site.in_width, site.width, kernel_size=1, stride=site.stride, bias=False)
@@ -56,8 +55,9 @@ class ImageTransform(Transform):
         return module
 
 
-@register_family("conv", transform="H(x) = g(W ∗ x + b)", summary="one 3×3 convolution, then ReLU",
-                 source="arXiv:1507.06228, §2.2")
+@register_family(
+    "conv", transform="H(x) = g(W ∗ x + b)", summary="one 3×3 convolution, then ReLU", source="arXiv:1507.06228, §2.2"
+)
 @dataclass(frozen=True, kw_only=True)
 class Conv(ImageTransform):
     """H(x) = g(W ∗ x + b); H and all gates are slices of one convolution, so gates have H's receptive field."""

@@ -18,8 +18,12 @@ from highway_bench.families.conv import ImageTransform
 GateDesign = Literal["pointwise", "pair"]
 
 
-@register_family("conv-pair", transform="H(x) = W₂ ∗ g(W₁ ∗ x + b₁) + b₂", summary="two 3×3 convolutions, ReLU between",
-                 source="arXiv:1512.03385, fig. 2")
+@register_family(
+    "conv-pair",
+    transform="H(x) = W₂ ∗ g(W₁ ∗ x + b₁) + b₂",
+    summary="two 3×3 convolutions, ReLU between",
+    source="arXiv:1512.03385, fig. 2",
+)
 @dataclass(frozen=True, kw_only=True)
 class ConvPair(ImageTransform):
     """H(x) = W₂ ∗ g(W₁ ∗ x + b₁) + b₂; a gate is a 1×1 convolution of x (arXiv:1603.05027, §3).

@@ -13,8 +13,9 @@ from highway_bench.families._parts import FusedMaps, init_gates_
 from highway_bench.families._site import Gate, Site
 
 
-@register_family("dense", transform="H(x) = g(Wx + b)", summary="one affine map, then ReLU",
-                 source="arXiv:1505.00387, eq. 1")
+@register_family(
+    "dense", transform="H(x) = g(Wx + b)", summary="one affine map, then ReLU", source="arXiv:1505.00387, eq. 1"
+)
 @dataclass(frozen=True, kw_only=True)
 class Dense(Transform):
     """H(x) = g(Wx + b) on vectors (…, width). H and all gates are slices of one matrix product."""

@@ -11,8 +11,12 @@ from highway_bench.families._init import Activation, Init, activation_module, in
 from highway_bench.families._site import Site
 
 
-@register_family("dense-pair", transform="H(x) = W₂ g(W₁x + b₁) + b₂", summary="two affine maps, ReLU between",
-                 source="arXiv:1512.03385, eq. 1")
+@register_family(
+    "dense-pair",
+    transform="H(x) = W₂ g(W₁x + b₁) + b₂",
+    summary="two affine maps, ReLU between",
+    source="arXiv:1512.03385, eq. 1",
+)
 @dataclass(frozen=True, kw_only=True)
 class DensePair(Transform):
     """H(x) = W₂ g(W₁x + b₁) + b₂ on vectors (…, width), both maps of the layer's width."""

@@ -12,8 +12,12 @@ from highway_bench.families._site import Site
 from highway_bench.families.dense_pair import affine_pair
 
 
-@register_family("mlp", transform="H(x) = W₂ g(W₁x + b₁) + b₂, inner width 4d", summary="feed-forward branch, ReLU",
-                 source="arXiv:1706.03762, eq. 2")
+@register_family(
+    "mlp",
+    transform="H(x) = W₂ g(W₁x + b₁) + b₂, inner width 4d",
+    summary="feed-forward branch, ReLU",
+    source="arXiv:1706.03762, eq. 2",
+)
 @dataclass(frozen=True, kw_only=True)
 class Mlp(Transform):
     """H(x) = W₂ g(W₁x + b₁) + b₂ with W₁ of shape (expansion × width, width), at every position of (…, width)."""

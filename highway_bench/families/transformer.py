@@ -11,8 +11,12 @@ from highway_bench.families.attention import Attention
 from highway_bench.families.mlp import Mlp
 
 
-@register_family("transformer", transform="H₁ = attention, H₂ = mlp", summary="attention then mlp, each joined",
-                 source="arXiv:1706.03762, fig. 1")
+@register_family(
+    "transformer",
+    transform="H₁ = attention, H₂ = mlp",
+    summary="attention then mlp, each joined",
+    source="arXiv:1706.03762, fig. 1",
+)
 @dataclass(frozen=True, kw_only=True)
 class Transformer(Family):
     """Two joins a layer on sequences (batch, steps, width): self-attention, then the feed-forward branch."""

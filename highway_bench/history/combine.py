@@ -34,9 +34,11 @@ def combined(first: Result, second: Result, *, newest: bool = True, over_failure
     if rows == first.rows:
         return first
     columns = list(dict.fromkeys(first.data["result_columns"] + second.data["result_columns"]))
-    data = first.data | {"result_columns": columns,
-                         "results": {name: [row.get(column) for column in columns] for name, row in rows.items()},
-                         "durations": (second.data.get("durations") or {}) | (first.data.get("durations") or {})}
+    data = first.data | {
+        "result_columns": columns,
+        "results": {name: [row.get(column) for column in columns] for name, row in rows.items()},
+        "durations": (second.data.get("durations") or {}) | (first.data.get("durations") or {}),
+    }
     return Result(first.path, first.commit, data)
 
 
@@ -48,8 +50,9 @@ def _filled(row: Row, other: Row, over_failures: bool) -> Row:
         return row
     columns = ["result", *(column for column in row | other if is_by_place(column) and column != "result")]
     mine, theirs = by_place(row, columns), by_place(other, columns)
-    taken = {place: cell for place, cell in theirs.items()
-             if _has_value(cell) and _is_empty(mine.get(place), over_failures)}
+    taken = {
+        place: cell for place, cell in theirs.items() if _has_value(cell) and _is_empty(mine.get(place), over_failures)
+    }
     if not taken:
         return row
     grown = [list(dict.fromkeys(axis + more)) for axis, more in zip(axes, others, strict=True)]

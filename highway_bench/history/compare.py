@@ -77,11 +77,22 @@ class Worker:
     def __init__(self, name: str, package: Path, benches: Path) -> None:
         self.name = name
         paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-                       "HIGHWAY_BENCH_BENCHES": str(benches)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": paths,
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "HIGHWAY_BENCH_BENCHES": str(benches),
+        }
         # -P keeps the worker's own folder, which is this checkout's package, off the path.
-        self.process = subprocess.Popen([sys.executable, "-P", str(WORKER)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment, cwd=package)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=package,
+        )
 
     def ask(self, **words: Any) -> Any:
         """The answer to ``words``; raises ``AsvFailed`` where the process has died."""
@@ -110,8 +121,17 @@ class Worker:
             self.process.wait()
 
 
-def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, pairs: int = PAIRS, steps: int = STEPS,
-            device: str = "cpu", say: Callable[[str], None] = lambda line: None) -> list[Compared]:
+def compare(
+    layout: Layout,
+    first: str,
+    second: str,
+    cells: Sequence[Cell],
+    *,
+    pairs: int = PAIRS,
+    steps: int = STEPS,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Compared]:
     """Compare two commits over ``cells`` (block, family, depth): ``pairs`` times anew, ``steps`` of each a pair.
 
     A commit may be compared with itself: what is told apart then is chance. Cells that one of the commits lacks are
@@ -143,8 +163,9 @@ def compare(layout: Layout, first: str, second: str, cells: Sequence[Cell], *, p
     return list(compared.values())
 
 
-def one_pair(sides: Sequence[tuple[str, Path]], benches: Path, cells: Sequence[Cell], steps: int, device: str, *,
-             swapped: bool) -> Iterator[tuple[Cell, Times | str]]:
+def one_pair(
+    sides: Sequence[tuple[str, Path]], benches: Path, cells: Sequence[Cell], steps: int, device: str, *, swapped: bool
+) -> Iterator[tuple[Cell, Times | str]]:
     """Each cell's seconds at both sides (a commit's name and its package), from a fresh process of each; or why not.
 
     Where ``swapped``, the second side is started, prepared and timed first.
@@ -184,4 +205,3 @@ def unpack(root: Path, commit: str, folder: Path) -> None:
         raise BadInput(f"commit {commit[:8]} has no package to measure") from error
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         extract(archive, folder)
-

@@ -26,15 +26,24 @@ def measured_anew(layout: Layout, here: Machine, proposed: Sequence[Regression])
     folder = layout.working / "again"
     shutil.rmtree(folder, ignore_errors=True)
     try:  # a full run: the cells are few, and a quick one leaves the deep ones out
-        measured = measure_here(layout, here, quick=False, out=folder,
-                                series=[f"^{re.escape(one.series)}$" for one in proposed],
-                                only=sorted({"|".join(map(str, cell_of(one.series))) for one in proposed}))
+        measured = measure_here(
+            layout,
+            here,
+            quick=False,
+            out=folder,
+            series=[f"^{re.escape(one.series)}$" for one in proposed],
+            only=sorted({"|".join(map(str, cell_of(one.series))) for one in proposed}),
+        )
     except NothingMeasured:
         points: dict[str, Point] = {}
     else:
         points = {series: point for result in measured.results.values() for series, point in result.points.items()}
-    anew = [replace(one, again=points[one.series].value, remark=f"again {points[one.series].value:.4g}")
-            if one.series in points else replace(one, remark="a re-run gave no value") for one in proposed]
+    anew = [
+        replace(one, again=points[one.series].value, remark=f"again {points[one.series].value:.4g}")
+        if one.series in points
+        else replace(one, remark="a re-run gave no value")
+        for one in proposed
+    ]
     timed = [one for one in anew if one.again is not None and one.holds and is_time(one.series)]
     done = [one for one in anew if one not in timed]
     for good in dict.fromkeys(one.good for one in timed):

@@ -79,8 +79,11 @@ class Result:
     def cells(self) -> list[Cell]:
         """Every series that the file has a place for, named as asv does: ``blocks.Depths.time_step('plain', 10)``. Of a
         benchmark that failed as a whole, all places failed."""
-        return [Cell(f"{name}({', '.join(place)})" if place else name, *(row[column] for column in CELL_COLUMNS))
-                for name, whole in self.rows.items() for place, row in by_place(whole, CELL_COLUMNS).items()]
+        return [
+            Cell(f"{name}({', '.join(place)})" if place else name, *(row[column] for column in CELL_COLUMNS))
+            for name, whole in self.rows.items()
+            for place, row in by_place(whole, CELL_COLUMNS).items()
+        ]
 
     @cached_property
     def points(self) -> dict[str, Point]:
@@ -139,8 +142,9 @@ def check_machine(result: Result, machine: Mapping[str, Any]) -> None:
     """Raise ``BadInput`` where a result does not say the same of its machine as the ``machine``'s entry: every field is
     part of a line's identity, and the line would split."""
     params = result.data["params"]
-    other = [f"{name}={params.get(name)!r}, there {value!r}" for name, value in machine.items()
-             if params.get(name) != value]
+    other = [
+        f"{name}={params.get(name)!r}, there {value!r}" for name, value in machine.items() if params.get(name) != value
+    ]
     if other:
         raise BadInput(f"{result.path} is of another machine than its {MACHINE} says: {'; '.join(other)}")
 
@@ -178,8 +182,9 @@ def machine_folders(results: Path) -> list[Path]:
     """The machines' folders in a folder of results, sorted."""
     if not results.is_dir():
         return []
-    return sorted(path for path in results.iterdir() if path.is_dir() and (result_paths(path) or
-                                                                           (path / MACHINE).exists()))
+    return sorted(
+        path for path in results.iterdir() if path.is_dir() and (result_paths(path) or (path / MACHINE).exists())
+    )
 
 
 def read_results(results: Path) -> Iterator[Result]:

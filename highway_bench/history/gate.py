@@ -69,16 +69,22 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     for result in sorted(read_results(layout.shown), key=lambda one: order[one.commit]):
         by_machine.setdefault(result.machine, []).append(result)
     if not any(results[-1].commit == commits[-1] and results[-1].points for results in by_machine.values()):
-        raise NothingMeasured(f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: "
-                              f"run nox -s history -- HEAD")
+        raise NothingMeasured(
+            f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: run nox -s history -- HEAD"
+        )
     if here is not None and here.name not in by_machine:
         verdict.lines.append(f"{here.name} has no points, so that nothing is measured again")
 
-    proposed = [found for machine, results in by_machine.items()
-                for found in _propose(layout, published.html, machine, results, order, window, verdict)]
+    proposed = [
+        found
+        for machine, results in by_machine.items()
+        for found in _propose(layout, published.html, machine, results, order, window, verdict)
+    ]
     if not verdict.series and not verdict.lost:
-        raise NothingMeasured("no series has a recent point and one before it, so that nothing was judged: "
-                              "run nox -s history -- HEAD~10..HEAD")
+        raise NothingMeasured(
+            "no series has a recent point and one before it, so that nothing was judged: "
+            "run nox -s history -- HEAD~10..HEAD"
+        )
     mine = [one for one in proposed if here is not None and one.machine == here.name]
     others = [replace(one, remark="not measured again") for one in proposed if one not in mine]
     if here is not None and mine:
@@ -90,8 +96,15 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     return verdict
 
 
-def _propose(layout: Layout, html: Path, machine: str, results: Sequence[Result], order: Mapping[str, int],
-             window: int, verdict: Verdict) -> Iterable[Regression]:
+def _propose(
+    layout: Layout,
+    html: Path,
+    machine: str,
+    results: Sequence[Result],
+    order: Mapping[str, int],
+    window: int,
+    verdict: Verdict,
+) -> Iterable[Regression]:
     """What seems to have regressed on one machine, each series once; what was looked at there, and what has no value at
     HEAD, goes into ``verdict``."""
     lines = lines_of(results, layout.configuration().get("regressions_first_commits", {}), order)
@@ -104,13 +117,17 @@ def _propose(layout: Layout, html: Path, machine: str, results: Sequence[Result]
     judged = [series for series, line in lines.items() if len(line) > 1 and line[-1][0] in recent]
     verdict.series += len(judged)
     if len(judged) < len(lines):
-        verdict.lines.append(f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
-                             f"at its last {window} measured commits, or none before")
+        verdict.lines.append(
+            f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
+            f"at its last {window} measured commits, or none before"
+        )
     noise = known_noise(layout, machine)
     verdict.limits += limits(machine, {series: lines[series] for series in judged}, noise)
-    found = {one.series: one for steps in (newest_steps(machine, lines, recent, noise),
-                                           asv_steps(html, machine, lines, recent, noise))
-             for one in steps}  # asv's come last: it saw the whole line, and knows the commit better
+    found = {
+        one.series: one
+        for steps in (newest_steps(machine, lines, recent, noise), asv_steps(html, machine, lines, recent, noise))
+        for one in steps
+    }  # asv's come last: it saw the whole line, and knows the commit better
     units = {name: about["unit"] for name, about in read_json(layout.shown / BENCHMARKS).items() if "." in name}
     return [replace(one, unit=units.get(series.partition("(")[0], "")) for series, one in found.items()]
 

@@ -75,8 +75,7 @@ def line_of(root: Path) -> list[str]:
 def is_dirty(root: Path, *paths: str) -> bool:
     """Whether what is measured, or what of it is in ``paths``, differs from HEAD: tracked changes, or new files that
     are not ignored, whatever git's own settings say of those."""
-    return bool(git(root, "status", "--porcelain", "--untracked-files=normal", "--", *(paths or (".",)),
-                    *NOT_MEASURED))
+    return bool(git(root, "status", "--porcelain", "--untracked-files=normal", "--", *(paths or (".",)), *NOT_MEASURED))
 
 
 def is_shallow(root: Path) -> bool:

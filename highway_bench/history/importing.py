@@ -75,8 +75,10 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
             elif read_result(target).data == data:
                 imported.lines.append(f"{name} is recorded already, with these values")
             else:
-                raise BadInput(f"{name} is recorded already, with other values; remove "
-                               f"{target.relative_to(layout.root)} first if these are to count")
+                raise BadInput(
+                    f"{name} is recorded already, with other values; remove "
+                    f"{target.relative_to(layout.root)} first if these are to count"
+                )
             if known not in on_line:
                 imported.lines.append(f"{name} is not on HEAD's first-parent line: the pages leave it out")
     for target, (source, data) in ready.items():

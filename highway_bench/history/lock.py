@@ -25,10 +25,12 @@ _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # 
 
 def alone(work: Callable[Concatenate[Layout, Given], Found]) -> Callable[Concatenate[Layout, Given], Found]:
     """Let ``work`` have its layout's working folder to itself; it may call others that want the same."""
+
     @functools.wraps(work)
     def waits(layout: Layout, /, *given: Given.args, **named: Given.kwargs) -> Found:
         with _locked(layout.working):
             return work(layout, *given, **named)
+
     return waits
 
 

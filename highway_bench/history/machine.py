@@ -86,8 +86,13 @@ def check_clash(made: dict[str, Any], *folders: Path) -> None:
         if not (folder / made["machine"] / MACHINE).is_file():
             continue
         known = read_machine(folder / made["machine"])
-        other = [f"{field}={known.get(field)!r}, here {made.get(field)!r}" for field in made
-                 if known.get(field) != made[field]]
+        other = [
+            f"{field}={known.get(field)!r}, here {made.get(field)!r}"
+            for field in made
+            if known.get(field) != made[field]
+        ]
         if other:
-            raise BadInput(f"machine {made['machine']!r} is recorded with other hardware ({'; '.join(other)}): two "
-                           f"machines need two names, so give this one its own with --machine NAME")
+            raise BadInput(
+                f"machine {made['machine']!r} is recorded with other hardware ({'; '.join(other)}): two "
+                f"machines need two names, so give this one its own with --machine NAME"
+            )

@@ -28,9 +28,11 @@ SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 # A quick run times the core blocks in dense stacks of 10 and 50 alone, for every start with torch costs two seconds,
 # and leaves out the deep cells that ``measure_commit`` does not look at then. asv keeps the values of series that were
 # not asked for, and puts n/a in the place of others: what a full run has found must not be asked for.
-QUICK_SERIES = (r"^(?!.*\.(Families|Others)\.time_step)"
-                r"(?!.*\.Depths\.(time_step|track_(peak|saved)_bytes)\(.*, 100\))"
-                r"(?!.*\.Depths\.track_(log_loss|steps_to_threshold)\(.*, (50|100)\))")
+QUICK_SERIES = (
+    r"^(?!.*\.(Families|Others)\.time_step)"
+    r"(?!.*\.Depths\.(time_step|track_(peak|saved)_bytes)\(.*, 100\))"
+    r"(?!.*\.Depths\.track_(log_loss|steps_to_threshold)\(.*, (50|100)\))"
+)
 GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", CONFIGURATION)
 FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
 WHO = """
@@ -79,8 +81,9 @@ def this_machine(device: str | None = None, name: str | None = None) -> Machine:
         raise BadInput(f"a device is cpu or cuda, not {device!r}")
     if device == "cpu" and name:
         return Machine(device, entry(name, None))
-    done = subprocess.run([sys.executable, "-c", WHO, device or ""], capture_output=True, text=True, check=False,
-                          env=_environment({}))
+    done = subprocess.run(
+        [sys.executable, "-c", WHO, device or ""], capture_output=True, text=True, check=False, env=_environment({})
+    )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise BadInput(f"this machine cannot be told: {reason.removeprefix(f'{BadInput.__module__}.BadInput: ')}")
@@ -89,8 +92,16 @@ def this_machine(device: str | None = None, name: str | None = None) -> Machine:
 
 
 @alone
-def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit: str | None = None,
-                 out: Path | None = None, series: Sequence[str] = (), only: Sequence[str] = ()) -> Measured:
+def measure_here(
+    layout: Layout,
+    machine: Machine,
+    *,
+    quick: bool = True,
+    commit: str | None = None,
+    out: Path | None = None,
+    series: Sequence[str] = (),
+    only: Sequence[str] = (),
+) -> Measured:
     """Measure this checkout as it stands.
 
     A tree with uncommitted changes goes into a folder of its own: shown, never recorded. Where there is no git,
@@ -120,8 +131,11 @@ def measure_here(layout: Layout, machine: Machine, *, quick: bool = True, commit
     words = ["-E", "current", "--set-commit-hash", full]
     for pattern in series:
         words += ["-b", pattern]
-    environment = {"HIGHWAY_BENCH_HISTORY_COMMIT": full, "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
-                   "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only)}
+    environment = {
+        "HIGHWAY_BENCH_HISTORY_COMMIT": full,
+        "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
+        "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only),
+    }
     before = _contents(measured.folder / machine.name, [full])
     _asv_run(layout, machine, words, quick, changes, environment)
     if with_git and not measured.dirty and (git.is_dirty(layout.root) or git.commit_of(layout.root, "HEAD") != full):
@@ -143,14 +157,23 @@ def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = 
     benchmarks and the names of blocks and families, is not committed."""
     git.check_whole(layout.root)
     if git.is_dirty(layout.root, *GIVEN):
-        raise BadInput(f"uncommitted changes in {', '.join(GIVEN)}: every commit of a range is measured with this "
-                       "checkout's benchmarks, so commit or stash them first")
+        raise BadInput(
+            f"uncommitted changes in {', '.join(GIVEN)}: every commit of a range is measured with this "
+            "checkout's benchmarks, so commit or stash them first"
+        )
     commits = git.commits_in(layout.root, span) if ".." in span else [git.commit_of(layout.root, span)]
     measured = Measured(machine.name, folder=layout.results)
     measured.lines += merge_recorded(layout)
     check_clash(dict(machine.entry), layout.recorded, layout.results)
-    known = {} if again else {commit for commit, result in _by_commit(layout.results / machine.name).items()
-                              if result.points and (quick or FULL_ONLY in result.data["results"])}
+    known = (
+        {}
+        if again
+        else {
+            commit
+            for commit, result in _by_commit(layout.results / machine.name).items()
+            if result.points and (quick or FULL_ONLY in result.data["results"])
+        }
+    )
     wanted = [commit for commit in commits if commit not in known]
     if len(wanted) < len(commits):
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
@@ -164,29 +187,49 @@ def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = 
     return _collect(measured, commits, wanted, before)
 
 
-def _asv_run(layout: Layout, machine: Machine, words: Sequence[str], quick: bool, changes: Mapping[str, object],
-             environment: Mapping[str, str]) -> None:
+def _asv_run(
+    layout: Layout,
+    machine: Machine,
+    words: Sequence[str],
+    quick: bool,
+    changes: Mapping[str, object],
+    environment: Mapping[str, str],
+) -> None:
     write_entry(dict(machine.entry))
-    environment = {**environment, "HIGHWAY_BENCH_HISTORY": "quick" if quick else "full",
-                   "HIGHWAY_BENCH_HISTORY_DEVICE": machine.device}
+    environment = {
+        **environment,
+        "HIGHWAY_BENCH_HISTORY": "quick" if quick else "full",
+        "HIGHWAY_BENCH_HISTORY_DEVICE": machine.device,
+    }
     if quick and "-b" not in words:
         words = [*words, "-b", QUICK_SERIES]
-    status = asv(layout, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes,
-                 environment)
+    status = asv(layout, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes, environment)
     if status not in (0, 2):  # 2: some benchmark failed, and the result files say which
         raise AsvFailed(f"asv run ended with status {status}; its own words stand above")
 
 
-def asv(layout: Layout, command: str, words: Sequence[str], changes: Mapping[str, object] | None = None,
-        environment: Mapping[str, str] | None = None, *, name: str | None = None, quiet: bool = False) -> int:
+def asv(
+    layout: Layout,
+    command: str,
+    words: Sequence[str],
+    changes: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    name: str | None = None,
+    quiet: bool = False,
+) -> int:
     """Run an asv command with this checkout's configuration and ``changes``; its exit status."""
     if importlib.util.find_spec("asv") is None:
         raise BadInput("asv is not installed: pip install --group history")
     path = layout.configured(name or command, **(changes or {}))
-    done = subprocess.run([sys.executable, "-m", "asv", command, "--config", str(path), *words], check=False,
-                          env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(layout.root), **(environment or {})}),
-                          stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", command, "--config", str(path), *words],
+        check=False,
+        env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(layout.root), **(environment or {})}),
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        text=True,
+    )
     if quiet and done.returncode:
         sys.stderr.write(done.stdout)
     return done.returncode
@@ -194,8 +237,13 @@ def asv(layout: Layout, command: str, words: Sequence[str], changes: Mapping[str
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
     before = os.environ.get("PYTHONPATH")
-    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-            "PYTHONPATH": str(SOURCE) + (os.pathsep + before if before else ""), **more}
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "PYTHONPATH": str(SOURCE) + (os.pathsep + before if before else ""),
+        **more,
+    }
 
 
 def _by_commit(folder: Path) -> dict[str, Result]:
@@ -219,8 +267,9 @@ def _moved(folder: Path, target: Path, machine: Machine, commit: str, before: Ma
     return target
 
 
-def _collect(measured: Measured, commits: Sequence[str], wanted: Sequence[str],
-             before: Mapping[Path, bytes]) -> Measured:
+def _collect(
+    measured: Measured, commits: Sequence[str], wanted: Sequence[str], before: Mapping[Path, bytes]
+) -> Measured:
     """Look at what asv wrote: values of all ``commits``, failures of those that were ``wanted``. A file without any
     value would pass for a point: what stood there ``before`` takes its place, or nothing."""
     assert measured.folder is not None

@@ -32,8 +32,10 @@ def merge_recorded(layout: Layout) -> list[str]:
     that a killed run cut short. Raises ``BadInput`` where a *recorded* file is broken, or any is of a newer schema, and
     changes nothing then: git can restore the one, a newer version reads the other.
     """
-    recorded = [(folder, read_machine(folder), [read_result(path) for path in result_paths(folder)])
-                for folder in machine_folders(layout.recorded)]
+    recorded = [
+        (folder, read_machine(folder), [read_result(path) for path in result_paths(folder)])
+        for folder in machine_folders(layout.recorded)
+    ]
     working, broken = read_working(layout.results)
     for folder, machine, _ in recorded:
         if layout.results / folder.name / MACHINE not in broken:
@@ -90,8 +92,11 @@ def mend(found: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
 
 def note_recorded(layout: Layout) -> None:
     """Remember the names of what is recorded: the working folder has its twin."""
-    names = [path.relative_to(layout.recorded) for folder in machine_folders(layout.recorded)
-             for path in result_paths(folder)]
+    names = [
+        path.relative_to(layout.recorded)
+        for folder in machine_folders(layout.recorded)
+        for path in result_paths(folder)
+    ]
     write_text(layout.merged, "".join(f"{name}\n" for name in names))
 
 

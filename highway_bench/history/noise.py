@@ -119,8 +119,10 @@ def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: boo
         if len(many) == runs:
             scale = 1.0 if is_loss(series) else max(abs(statistics.median(many)), 1e-12)
             found[series] = Spread(statistics.stdev(many) / scale, runs - 1)
-    together = {series: pooled([spreads[series] for spreads in (known, found) if series in spreads])
-                for series in sorted(known | found)}
+    together = {
+        series: pooled([spreads[series] for spreads in (known, found) if series in spreads])
+        for series in sorted(known | found)
+    }
     write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "spreads": together})
     return found
 
@@ -132,8 +134,10 @@ def recorded_noise(layout: Layout, machine: str) -> dict[str, Spread]:
         return {}
     data: dict[str, Any] = read_json(path)
     if data.get("schema") != SCHEMA:
-        raise BadInput(f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here: remove "
-                       "it and run highway-bench history noise again")
+        raise BadInput(
+            f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here: remove "
+            "it and run highway-bench history noise again"
+        )
     try:
         return {str(series): Spread(float(sd), int(degrees)) for series, (sd, degrees) in data["spreads"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:

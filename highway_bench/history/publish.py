@@ -62,8 +62,14 @@ def discover(layout: Layout) -> None:
     committed: it is the one file that would conflict."""
     folder = layout.working / "discovered"
     write_entry(entry(DISCOVERY, None))
-    status = asv(layout, "run", ["--bench", "just-discover", "-E", "current", "--machine", DISCOVERY, "--no-pull"],
-                 {"results_dir": folder}, name="discover", quiet=True)
+    status = asv(
+        layout,
+        "run",
+        ["--bench", "just-discover", "-E", "current", "--machine", DISCOVERY, "--no-pull"],
+        {"results_dir": folder},
+        name="discover",
+        quiet=True,
+    )
     if status:
         raise AsvFailed("asv cannot import the benchmarks; its own words stand above")
     layout.shown.mkdir(parents=True, exist_ok=True)

@@ -54,8 +54,9 @@ def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
     source, target = layout.results / machine, layout.recorded / machine
     paths = result_paths(source) if source.is_dir() else []
     if not paths:
-        raise NothingMeasured("; ".join([*done.lines, f"there are no points of machine {machine!r} to record: run "
-                                                      "nox -s history first"]))
+        raise NothingMeasured(
+            "; ".join([*done.lines, f"there are no points of machine {machine!r} to record: run nox -s history first"])
+        )
     entry = read_machine(source)
     check_clash(entry, layout.recorded)
     line = set(line_of(layout.root))

@@ -31,26 +31,41 @@ class Package:
 
 
 PACKAGES = (
-    Package("jquery@3.3.1",
-            "Ubldcmxp5np52/ENotGxlLe6aGMvmF4R8S6tZjsP6Knsaxd/xp3Zrh50cG93lR6nPXyUFwzN3ZSOQI0wRJNdGg==",
-            {"jquery-3.3.1.min.js": "dist/jquery.min.js"}),
-    Package("flot@0.8.3",
-            "xg2otcTJDvS+ERK+my4wxG/ASq90QURXtoM4LhacCq0jQW2jbyjdttbRNqU2cPykrpMvJ6b2uSp6SAgYAzj9tQ==",
-            {"jquery.flot.min.js": "jquery.flot.js", "jquery.flot.time.min.js": "jquery.flot.time.js",
-             "jquery.flot.selection.min.js": "jquery.flot.selection.js",
-             "jquery.flot.categories.min.js": "jquery.flot.categories.js"}),
-    Package("flot-orderbars@1.0.0",
-            "Jv51fvzevUjNXEeozpwEKfPjhiZhfiJddv0WHjduUTCmSF+7T5K7C9c9Y1wIVmUhDBv5fLMjgbwKecT0GIKPZA==",
-            {"jquery.flot.orderBars.js": "js/jquery.flot.orderBars.js"}),
-    Package("stupid-table-plugin@1.1.3",
-            "2Vk7XouQPxUQPRe9w0Fu7ZZ8kHLK7rDoLMsCgtKxRNJ7f4dSOGvW9CkHsq5wD6QsaEnWoyLBYH3xOEsrK3yWBg==",
-            {"stupidtable.min.js": "stupidtable.min.js"}),
-    Package("blueimp-md5@2.19.0",
-            "DRQrD6gJyy8FbiE4s+bDoXS9hiW3Vbx5uCdwvcCf3zLHL+Iv7LtGHLpr+GZV8rHG8tK766FGYBwRbu8pELTt+w==",
-            {"md5.min.js": "js/md5.min.js"}),
-    Package("bootstrap@3.1.1",
-            "TAzqS8E/ISpVHP29gYhy+1NSV+FJwApDVQhDfgLYsIuUDJiqJzH2DfORN5tiu+Ie2iBLrzEG34t4Rf465cigqg==",
-            {"bootstrap.min.js": "dist/js/bootstrap.min.js", "bootstrap.min.css": "dist/css/bootstrap.min.css"}),
+    Package(
+        "jquery@3.3.1",
+        "Ubldcmxp5np52/ENotGxlLe6aGMvmF4R8S6tZjsP6Knsaxd/xp3Zrh50cG93lR6nPXyUFwzN3ZSOQI0wRJNdGg==",
+        {"jquery-3.3.1.min.js": "dist/jquery.min.js"},
+    ),
+    Package(
+        "flot@0.8.3",
+        "xg2otcTJDvS+ERK+my4wxG/ASq90QURXtoM4LhacCq0jQW2jbyjdttbRNqU2cPykrpMvJ6b2uSp6SAgYAzj9tQ==",
+        {
+            "jquery.flot.min.js": "jquery.flot.js",
+            "jquery.flot.time.min.js": "jquery.flot.time.js",
+            "jquery.flot.selection.min.js": "jquery.flot.selection.js",
+            "jquery.flot.categories.min.js": "jquery.flot.categories.js",
+        },
+    ),
+    Package(
+        "flot-orderbars@1.0.0",
+        "Jv51fvzevUjNXEeozpwEKfPjhiZhfiJddv0WHjduUTCmSF+7T5K7C9c9Y1wIVmUhDBv5fLMjgbwKecT0GIKPZA==",
+        {"jquery.flot.orderBars.js": "js/jquery.flot.orderBars.js"},
+    ),
+    Package(
+        "stupid-table-plugin@1.1.3",
+        "2Vk7XouQPxUQPRe9w0Fu7ZZ8kHLK7rDoLMsCgtKxRNJ7f4dSOGvW9CkHsq5wD6QsaEnWoyLBYH3xOEsrK3yWBg==",
+        {"stupidtable.min.js": "stupidtable.min.js"},
+    ),
+    Package(
+        "blueimp-md5@2.19.0",
+        "DRQrD6gJyy8FbiE4s+bDoXS9hiW3Vbx5uCdwvcCf3zLHL+Iv7LtGHLpr+GZV8rHG8tK766FGYBwRbu8pELTt+w==",
+        {"md5.min.js": "js/md5.min.js"},
+    ),
+    Package(
+        "bootstrap@3.1.1",
+        "TAzqS8E/ISpVHP29gYhy+1NSV+FJwApDVQhDfgLYsIuUDJiqJzH2DfORN5tiu+Ie2iBLrzEG34t4Rf465cigqg==",
+        {"bootstrap.min.js": "dist/js/bootstrap.min.js", "bootstrap.min.css": "dist/css/bootstrap.min.css"},
+    ),
 )
 TAG = re.compile(r'<(script|link)\b[^>]*?(?:src|href)="(https://[^"]+)"[^>]*>')
 
@@ -105,8 +120,14 @@ def fetch(package: Package, keep: Path) -> None:
     with tempfile.TemporaryDirectory(dir=keep) as name:
         scratch = Path(name)
         try:
-            done = subprocess.run([npm, "pack", package.name, "--silent", "--ignore-scripts"], cwd=scratch,
-                                  capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(
+                [npm, "pack", package.name, "--silent", "--ignore-scripts"],
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise NotFetched(f"npm gave no answer for {package.name}") from None
         balls = list(scratch.glob("*.tgz"))

@@ -67,8 +67,9 @@ class Limits:
     most: float
 
 
-def lines_of(results: Sequence[Result], accepted: Mapping[str, str | None],
-             order: Mapping[str, int]) -> dict[str, Line]:
+def lines_of(
+    results: Sequence[Result], accepted: Mapping[str, str | None], order: Mapping[str, int]
+) -> dict[str, Line]:
     """Each series' points, those that its newest place continues, a value there or none, from the last ``accepted``
     change for the worse on.
 
@@ -83,13 +84,15 @@ def lines_of(results: Sequence[Result], accepted: Mapping[str, str | None],
                 lines.setdefault(series, []).insert(0, (result.commit, result.points[series]))
     for pattern, commit in accepted.items():
         for series in [name for name in lines if re.match(pattern, name)]:
-            lines[series] = [(at, point) for at, point in lines[series]
-                             if commit is not None and order[at] >= order.get(commit, 0)]
+            lines[series] = [
+                (at, point) for at, point in lines[series] if commit is not None and order[at] >= order.get(commit, 0)
+            ]
     return {series: line for series, line in lines.items() if line}
 
 
-def newest_steps(machine: str, lines: Mapping[str, Line], recent: Collection[str],
-                 noise: Mapping[str, float]) -> Iterable[Regression]:
+def newest_steps(
+    machine: str, lines: Mapping[str, Line], recent: Collection[str], noise: Mapping[str, float]
+) -> Iterable[Regression]:
     """Series whose newest point, if it is recent, lies above the level of those before it; bytes that rose recently and
     have not come down."""
     for series, line in lines.items():
@@ -108,14 +111,15 @@ def rise(line: Line, recent: Collection[str]) -> tuple[int, float, float] | None
     return None
 
 
-def step_up(series: str, line: Line, recent: Collection[str],
-            repeated: float | None) -> tuple[int, float, float] | None:
+def step_up(
+    series: str, line: Line, recent: Collection[str], repeated: float | None
+) -> tuple[int, float, float] | None:
     """The place from which on all points lie above the level of the ``LEVEL`` before the newest, that level, and the
     tolerance; ``None`` where the newest does not."""
     commit, last = line[-1]
     if len(line) < 2 or commit not in recent:
         return None
-    before = [point for _, point in line[-1 - LEVEL:-1]]
+    before = [point for _, point in line[-1 - LEVEL : -1]]
     level = statistics.median(point.value for point in before)
     allowed = tolerated(series, before, repeated)
     if last.value <= level + allowed:
@@ -126,8 +130,9 @@ def step_up(series: str, line: Line, recent: Collection[str],
     return place, level, allowed
 
 
-def asv_steps(html: Path, machine: str, lines: Mapping[str, Line], recent: Collection[str],
-              noise: Mapping[str, float]) -> Iterable[Regression]:
+def asv_steps(
+    html: Path, machine: str, lines: Mapping[str, Line], recent: Collection[str], noise: Mapping[str, float]
+) -> Iterable[Regression]:
     """asv's regressions whose first bad commit is recent, held against the noise of the points on both sides."""
     index, found = read_json(html / "index.json"), read_json(html / "regressions.json")
     commit_of = {int(revision): commit for revision, commit in index["revision_to_hash"].items()}
@@ -140,7 +145,7 @@ def asv_steps(html: Path, machine: str, lines: Mapping[str, Line], recent: Colle
             commit = commit_of[to]
             place = places.get(commit, 0)
             if commit in recent and place:
-                earlier = [point for _, point in line[max(0, place - LEVEL):place]]
+                earlier = [point for _, point in line[max(0, place - LEVEL) : place]]
                 allowed = tolerated(series, earlier, noise.get(series))
                 if after > before + allowed:
                     yield Regression(series, machine, before, after, allowed, commit, line[place - 1][0])

@@ -29,16 +29,35 @@ class Layout(ABC):
     outputs: ClassVar[int]
 
     @abstractmethod
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         """The whole network: (batch, *``inputs``) → (batch, ``outputs``).
 
         ``width`` is that of its first stage and ``depth`` the number of layers that the block joins in all stages.
         Raises ``BadInput`` for a depth or a family that the layout has no place for.
         """
 
-    def build(self, block: str, family: Family, *, width: int, depth: int, options: Mapping[str, Any] | None = None,
-              inputs: tuple[int, ...] | None = None, outputs: int | None = None, seed: int | None = None) -> nn.Module:
+    def build(
+        self,
+        block: str,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any] | None = None,
+        inputs: tuple[int, ...] | None = None,
+        outputs: int | None = None,
+        seed: int | None = None,
+    ) -> nn.Module:
         """``network`` by the block's name, on the published inputs and outputs unless others are given.
 
         ``seed``, if given, is set just before anything is built and leaves the global random state as it was.
@@ -50,8 +69,15 @@ class Layout(ABC):
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
-            return self.network(spec, family, width=width, depth=depth, options=chosen, inputs=inputs or self.inputs,
-                                outputs=self.outputs if outputs is None else outputs)
+            return self.network(
+                spec,
+                family,
+                width=width,
+                depth=depth,
+                options=chosen,
+                inputs=inputs or self.inputs,
+                outputs=self.outputs if outputs is None else outputs,
+            )
 
 
 layouts: Registry[Layout] = Registry("layout", package="highway_bench.layouts")

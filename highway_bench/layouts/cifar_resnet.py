@@ -18,8 +18,11 @@ from highway_bench.network import Stage, build_body
 STAGES = 3
 
 
-@register_layout("cifar-resnet", summary="3×3 convolution → 3 stages of w, 2w, 4w features → mean → affine map",
-                 source="arXiv:1512.03385, §4.2")
+@register_layout(
+    "cifar-resnet",
+    summary="3×3 convolution → 3 stages of w, 2w, 4w features → mean → affine map",
+    source="arXiv:1512.03385, §4.2",
+)
 class CifarResNet(Layout):
     """A 3×3 convolution, batch norm and ReLU; three stages of ``depth`` / 3 joined layers each, of w, 2w and 4w
     features, the later two at half the side; the mean over pixels; an affine map.
@@ -34,21 +37,33 @@ class CifarResNet(Layout):
     change: ClassVar[Change] = "pad"
     stem_width: ClassVar[int | None] = None  # the first stage's
 
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         check_images(self.name, family, inputs, 2 ** (STAGES - 1))
         if depth < STAGES or depth % STAGES:
-            raise BadInput(f"the {self.name} layout has {STAGES} stages of one depth, which {depth} layers cannot "
-                           "fill")
+            raise BadInput(f"the {self.name} layout has {STAGES} stages of one depth, which {depth} layers cannot fill")
         first = self.stem_width or width
         stages = [Stage(depth // STAGES, width * 2**place, 2 if place else 1) for place in range(STAGES)]
         body = build_body(spec, family, stages, self.change, options, in_width=first)
-        return nn.Sequential(normed_stem(inputs[0], first, kernel=3), body, MeanOver(-2, -1),
-                             linear(stages[-1].width, outputs))
+        return nn.Sequential(
+            normed_stem(inputs[0], first, kernel=3), body, MeanOver(-2, -1), linear(stages[-1].width, outputs)
+        )
 
 
-@register_layout("cifar-resnet-b", summary="cifar-resnet whose carried path projects, on a stem of 16 features",
-                 source="R. Srivastava, Weighted skip connections are not harmful for deep nets, 2025")
+@register_layout(
+    "cifar-resnet-b",
+    summary="cifar-resnet whose carried path projects, on a stem of 16 features",
+    source="R. Srivastava, Weighted skip connections are not harmful for deep nets, 2025",
+)
 class CifarResNetB(CifarResNet):
     """``cifar-resnet`` with a projection wherever the shape changes (option B), on a stem of 16 features whatever the
     width: at 14, with highway layers whose gates are pairs, the network that the comparison of 2025 trained."""

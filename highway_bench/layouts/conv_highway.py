@@ -19,8 +19,11 @@ STRETCHES = 3
 KERNEL = 5
 
 
-@register_layout("conv-highway", summary="5×5 convolution → 3 stretches of joined layers with max pools → affine map",
-                 source="arXiv:1507.06228, table 1")
+@register_layout(
+    "conv-highway",
+    summary="5×5 convolution → 3 stretches of joined layers with max pools → affine map",
+    source="arXiv:1507.06228, table 1",
+)
 class ConvHighway(Layout):
     """A 5×5 convolution of ``width`` features without padding and ReLU; ``depth`` joined layers; an affine map.
 
@@ -37,12 +40,22 @@ class ConvHighway(Layout):
     inputs = (1, 28, 28)
     outputs = 10
 
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         check_images(self.name, family, inputs, KERNEL + 2**STRETCHES - 1)
         if depth < STRETCHES:
-            raise BadInput(f"the {self.name} layout has {STRETCHES} stretches of joined layers, which {depth} cannot "
-                           "fill")
+            raise BadInput(
+                f"the {self.name} layout has {STRETCHES} stretches of joined layers, which {depth} cannot fill"
+            )
         stem = rectified_stem(inputs[0], width, kernel=KERNEL, padding=0)
         stages = [Stage((depth + place) // STRETCHES, width) for place in range(STRETCHES)]
         body = build_body(spec, family, stages, "plain", options)

@@ -17,8 +17,11 @@ from highway_bench.network import Stage, build_body
 STAGES: Mapping[int, tuple[int, ...]] = {8: (2, 2, 2, 2), 16: (3, 4, 6, 3)}  # pairs of convolutions in each stage
 
 
-@register_layout("imagenet-resnet", summary="7×7 convolution, max pool → 4 stages of w to 8w features → mean → classes",
-                 source="arXiv:1512.03385, table 1")
+@register_layout(
+    "imagenet-resnet",
+    summary="7×7 convolution, max pool → 4 stages of w to 8w features → mean → classes",
+    source="arXiv:1512.03385, table 1",
+)
 class ImageNetResNet(Layout):
     """A 7×7 convolution of stride 2, batch norm, ReLU and a 3×3 max pool of stride 2; four stages of joined layers, of
     w, 2w, 4w and 8w features (w = 64), the later three at half the side; the mean over pixels; an affine map.
@@ -32,8 +35,17 @@ class ImageNetResNet(Layout):
     outputs = 1000
     change: ClassVar[Change] = "pad"
 
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         check_images(self.name, family, inputs, 17)
         check_stages(self.name, depth, list(STAGES))
         stages = [Stage(layers, width * 2**place, 2 if place else 1) for place, layers in enumerate(STAGES[depth])]
@@ -42,8 +54,9 @@ class ImageNetResNet(Layout):
         return nn.Sequential(*stem, body, MeanOver(-2, -1), linear(stages[-1].width, outputs))
 
 
-@register_layout("imagenet-resnet-b", summary="imagenet-resnet whose carried path projects",
-                 source="arXiv:1512.03385, table 3")
+@register_layout(
+    "imagenet-resnet-b", summary="imagenet-resnet whose carried path projects", source="arXiv:1512.03385, table 3"
+)
 class ImageNetResNetB(ImageNetResNet):
     """``imagenet-resnet`` with a 1×1 convolution and a norm on the carried path where the shape changes (option B)."""
 

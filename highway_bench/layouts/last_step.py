@@ -22,8 +22,11 @@ class LastStep(nn.Module):
         return x[:, -1]
 
 
-@register_layout("last-step", summary="a series' answer, read at its last step",
-                 source="locuslab/TCN (arXiv:1803.01271), adding problem")
+@register_layout(
+    "last-step",
+    summary="a series' answer, read at its last step",
+    source="locuslab/TCN (arXiv:1803.01271), adding problem",
+)
 class AnswerAtLastStep(Layout):
     """An affine map at every step, ``depth`` joined layers, and an affine map of the last step's features.
 
@@ -36,12 +39,23 @@ class AnswerAtLastStep(Layout):
     inputs = (400, 2)
     outputs = 1
 
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         check_depth(depth)
         if family.kind != "sequence" or len(inputs) != 2:
-            raise BadInput(f"the last-step layout takes families of sequences on series, not {family.name!r} on inputs "
-                           f"of shape {inputs}")
+            raise BadInput(
+                f"the last-step layout takes families of sequences on series, not {family.name!r} on inputs "
+                f"of shape {inputs}"
+            )
         steps, features = inputs
         stem = with_order(linear(features, width), family, steps, width)
         body = build_body(spec, family, [Stage(depth, width)], "plain", options)

@@ -16,8 +16,11 @@ from highway_bench.layouts._base import Layout, register_layout
 from highway_bench.network import Stage, build_body, check_depth
 
 
-@register_layout("stemless", summary="pixels → layers of as many units → an affine map",
-                 source="a lecture's highway network of 20 × 784 units on MNIST")
+@register_layout(
+    "stemless",
+    summary="pixels → layers of as many units → an affine map",
+    source="a lecture's highway network of 20 × 784 units on MNIST",
+)
 class Stemless(Layout):
     """x₀ = the flattened input, whose length is the width; then ``depth`` joined layers and an affine map.
 
@@ -27,14 +30,25 @@ class Stemless(Layout):
     inputs = (1, 28, 28)
     outputs = 10
 
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         check_depth(depth)
         pixels = math.prod(inputs)
         if family.kind != "vector":
             raise BadInput(f"the stemless layout takes families of vectors, not {family.name!r}")
         if width != pixels:
-            raise BadInput(f"the stemless layout has no layer that changes {pixels} inputs into {width}: "
-                           f"its width is {pixels}, so match=width")
+            raise BadInput(
+                f"the stemless layout has no layer that changes {pixels} inputs into {width}: "
+                f"its width is {pixels}, so match=width"
+            )
         body = build_body(spec, family, [Stage(depth, width)], "plain", options)
         return nn.Sequential(nn.Flatten(), body, linear(width, outputs))

@@ -21,8 +21,11 @@ WIDER = (1, 2, 4, 8, 8)  # stages, in widths of the first
 HIDDEN = 64  # widths of the first stage in each hidden layer of the head
 
 
-@register_layout("vgg", summary="5 stages of 3×3 convolutions with max pools → 3 affine maps",
-                 source="arXiv:1409.1556, table 1, D and E")
+@register_layout(
+    "vgg",
+    summary="5 stages of 3×3 convolutions with max pools → 3 affine maps",
+    source="arXiv:1409.1556, table 1, D and E",
+)
 class Vgg(Layout):
     """Five stages of convolutions of w, 2w, 4w, 8w and 8w features (w = 64), a 2×2 max pool after each, then affine
     maps of 64w, 64w and the outputs, with ReLU and dropout between.
@@ -34,8 +37,17 @@ class Vgg(Layout):
     inputs = (3, 224, 224)
     outputs = 1000
 
-    def network(self, spec: BlockSpec, family: Family, *, width: int, depth: int, options: Mapping[str, Any],
-                inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
         check_images(self.name, family, inputs, 2 ** len(WIDER))
         check_stages(self.name, depth, list(STAGES))
         stem = rectified_stem(inputs[0], width, kernel=3, padding=1)
@@ -43,6 +55,14 @@ class Vgg(Layout):
         body = build_body(spec, family, stages, "plain", options)
         _, height, across = (side // 2 ** len(WIDER) for side in inputs)
         features, hidden = stages[-1].width * height * across, HIDDEN * width
-        head = [nn.Flatten(), rectified(nn.Linear(features, hidden)), nn.ReLU(), nn.Dropout(),
-                rectified(nn.Linear(hidden, hidden)), nn.ReLU(), nn.Dropout(), linear(hidden, outputs)]
+        head = [
+            nn.Flatten(),
+            rectified(nn.Linear(features, hidden)),
+            nn.ReLU(),
+            nn.Dropout(),
+            rectified(nn.Linear(hidden, hidden)),
+            nn.ReLU(),
+            nn.Dropout(),
+            linear(hidden, outputs),
+        ]
         return nn.Sequential(stem, *pooled(body, [nn.MaxPool2d(2) for _ in stages]), *head)

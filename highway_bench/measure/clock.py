@@ -42,8 +42,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.min_samples < 1 or self.warmup_samples < 0:
-            raise BadInput(f"a budget needs min_samples ≥ 1 and warmup_samples ≥ 0, "
-                           f"not {self.min_samples} and {self.warmup_samples}")
+            raise BadInput(
+                f"a budget needs min_samples ≥ 1 and warmup_samples ≥ 0, "
+                f"not {self.min_samples} and {self.warmup_samples}"
+            )
         seconds = (self.min_seconds, self.warmup_seconds, self.max_seconds)
         if not all(math.isfinite(value) and value >= 0 for value in seconds):
             raise BadInput(f"a budget's seconds must be finite and not negative, not {seconds}")
@@ -101,8 +103,13 @@ def sample(step: Step, budget: Budget, *, restore: Step | None = None, clock: Cl
     return Samples(seconds[None], warmups, cut_short)
 
 
-def sample_interleaved(steps: Mapping[Key, Step], budget: Budget, *, restore: Mapping[Key, Step] | None = None,
-                       clock: Clock = time.perf_counter) -> dict[Key, list[float]]:
+def sample_interleaved(
+    steps: Mapping[Key, Step],
+    budget: Budget,
+    *,
+    restore: Mapping[Key, Step] | None = None,
+    clock: Clock = time.perf_counter,
+) -> dict[Key, list[float]]:
     """Time several steps in turn, so that drift and disturbances meet all of them alike.
 
     Each round calls every step once. From round to round the order moves on by one place, and after every step has been
@@ -146,8 +153,9 @@ def _order(keys: list[Key], number: int) -> list[Key]:
     return direction[first:] + direction[:first]
 
 
-def _rounds(steps: Mapping[Key, Step], budget: Budget, restore: Mapping[Key, Step],
-            clock: Clock) -> tuple[dict[Key, list[float]], int, bool]:
+def _rounds(
+    steps: Mapping[Key, Step], budget: Budget, restore: Mapping[Key, Step], clock: Clock
+) -> tuple[dict[Key, list[float]], int, bool]:
     """Warm-up rounds, then timed rounds: (seconds by key, warm-up rounds, whether max_seconds cut it short)."""
     keys = list(steps)
     begin = clock()

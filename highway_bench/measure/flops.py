@@ -30,8 +30,11 @@ def count_flops(fn: Callable[[], object]) -> int:
     A compiled function runs eagerly inside: the count is the network's, not the compiler's. Without that, one call of
     a compiled function under any dispatch mode would make torch run it eagerly for the rest of the process.
     """
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings(), \
-            FlopCounterMode(display=False, custom_mapping=_FORMULAS) as counter:
+    with (
+        torch.compiler.set_stance("force_eager"),
+        warnings.catch_warnings(),
+        FlopCounterMode(display=False, custom_mapping=_FORMULAS) as counter,
+    ):
         # The counter's hooks only learn module names, so it does no harm that a compiled module fires them twice.
         warnings.filterwarnings("ignore", message="Using `torch.compile")
         fn()

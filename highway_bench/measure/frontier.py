@@ -59,8 +59,10 @@ class L50:
     def __str__(self) -> str:
         if self.censored:
             return f"{'>' if self.censored == 'right' else '<'} {self.value:.4g}"
-        ends = "below the ladder" if self.low == 0 else f"{self.low:.3g}", \
-            "beyond the ladder" if math.isinf(self.high) else f"{self.high:.3g}"
+        ends = (
+            "below the ladder" if self.low == 0 else f"{self.low:.3g}",
+            "beyond the ladder" if math.isinf(self.high) else f"{self.high:.3g}",
+        )
         return f"{self.value:.3g} [{ends[0]}, {ends[1]}]"
 
 

@@ -57,9 +57,16 @@ class MemoryReport:
     meter: Meter
 
 
-def measure_memory(model: nn.Module, forward: Callable[[], Tensor], *, optimiser: Optimizer | None = None,
-                   inputs: Iterable[Tensor] = (), backward: bool = True, compiled: bool = False,
-                   meter: Meter | None = None) -> MemoryReport:
+def measure_memory(
+    model: nn.Module,
+    forward: Callable[[], Tensor],
+    *,
+    optimiser: Optimizer | None = None,
+    inputs: Iterable[Tensor] = (),
+    backward: bool = True,
+    compiled: bool = False,
+    meter: Meter | None = None,
+) -> MemoryReport:
     """Measure a step of ``model``: ``forward()``, and with ``backward`` its gradients and the optimiser's update.
 
     ``forward`` calls the model once and returns a scalar loss (any tensor without ``backward``, which then runs under
@@ -108,10 +115,15 @@ def measure_memory(model: nn.Module, forward: Callable[[], Tensor], *, optimiser
     held: list[Held] = [model, *inputs] if optimiser is None else [model, optimiser, *inputs]
     peak = _PEAKS[meter](step, held, device)
     return MemoryReport(
-        parameters=storage_bytes(model.parameters()), buffers=storage_bytes(model.buffers()),
-        inputs=storage_bytes(inputs), gradients=gradients,
+        parameters=storage_bytes(model.parameters()),
+        buffers=storage_bytes(model.buffers()),
+        inputs=storage_bytes(inputs),
+        gradients=gradients,
         optimiser_state=storage_bytes(_tensors(optimiser)) if optimiser else 0,
-        saved_activations=saved, peak=peak, meter=meter)
+        saved_activations=saved,
+        peak=peak,
+        meter=meter,
+    )
 
 
 def saved_activations(forward: Callable[[], object], *, exclude: Iterable[Held] = ()) -> int:
@@ -149,8 +161,11 @@ def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> i
     results = profiled.profiler.kineto_results if profiled.profiler is not None else None
     if results is None:
         raise RuntimeError("the profiler gave no results")
-    events = [(event.start_ns(), event.nbytes()) for event in results.events()
-              if event.name() == "[memory]" and event.device_type().name == "CPU"]
+    events = [
+        (event.start_ns(), event.nbytes())
+        for event in results.events()
+        if event.name() == "[memory]" and event.device_type().name == "CPU"
+    ]
     live = highest = 0
     for _, change in sorted(events, key=lambda event: event[0]):
         live += change
@@ -214,8 +229,10 @@ def _loss(forward: Callable[[], Tensor]) -> Tensor:
 
 def _is_compiled(model: nn.Module) -> bool:
     """Whether ``model`` or a part of it went through torch.compile, by either spelling."""
-    return any(isinstance(part, torch._dynamo.OptimizedModule) or getattr(part, "_compiled_call_impl", None) is not None
-               for part in model.modules())
+    return any(
+        isinstance(part, torch._dynamo.OptimizedModule) or getattr(part, "_compiled_call_impl", None) is not None
+        for part in model.modules()
+    )
 
 
 def _storage_key(tensor: Tensor) -> tuple[torch.device, int]:

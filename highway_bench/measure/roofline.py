@@ -61,12 +61,15 @@ class Roofline:
         return max(flops / max(self.matmul_rate, self.conv_rate), bytes_moved / self.copy_rate)
 
     def __str__(self) -> str:
-        return (f"products {self.matmul_rate / 1e9:.3g} GFLOP/s, convolutions {self.conv_rate / 1e9:.3g} GFLOP/s, "
-                f"copies {self.copy_rate / 1e9:.3g} GB/s ({self.device}, {self.dtype}, threads {self.threads})")
+        return (
+            f"products {self.matmul_rate / 1e9:.3g} GFLOP/s, convolutions {self.conv_rate / 1e9:.3g} GFLOP/s, "
+            f"copies {self.copy_rate / 1e9:.3g} GB/s ({self.device}, {self.dtype}, threads {self.threads})"
+        )
 
 
-def measure_roofline(device: str | torch.device = "cpu", dtype: str | torch.dtype = "float32",
-                     threads: int | None = None) -> Roofline:
+def measure_roofline(
+    device: str | torch.device = "cpu", dtype: str | torch.dtype = "float32", threads: int | None = None
+) -> Roofline:
     """The roofline of ``device`` in ``dtype``, with ``threads`` threads (as torch is set, by default).
 
     Measured once a process for each combination, in a few seconds, and kept. Raises ``BadInput`` where the dtype

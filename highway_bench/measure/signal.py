@@ -67,8 +67,9 @@ def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int, rea
     matrices = [weights(layer) for layer in layers]
     asked = [leaf for part in (*traced, *matrices) for leaf in part]
     gradients = iter(torch.autograd.grad(value, asked, allow_unused=True, materialize_grads=True))
-    by_state, by_layer = ([list(itertools.islice(gradients, len(part))) for part in parts]
-                          for parts in (traced, matrices))
+    by_state, by_layer = (
+        [list(itertools.islice(gradients, len(part))) for part in parts] for parts in (traced, matrices)
+    )
     counted, pulled = ([[unpadded(part, real) for part in state] for state in states] for states in (kept, by_state))
     return Profile(sizes(counted), sizes(pulled), sizes(by_layer), likenesses(kept, items, real))
 

@@ -47,6 +47,7 @@ class Estimate:
 
 # ----------------------------------------------------------------------------------------------------- intervals
 
+
 def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a success rate (Wilson 1927): 4 of 5 gives [0.376, 0.964]."""
     _counted(successes, n)
@@ -112,6 +113,7 @@ def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE) -> flo
 
 # ------------------------------------------------------------------------------------------- trials and comparisons
 
+
 def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
     """Expected best of ``k`` of these trials drawn without replacement: unbiased for the best of k fresh ones.
 
@@ -160,6 +162,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 # ------------------------------------------------------------------------------------------------------- checks
+
 
 def _finite(values: Iterable[float], *, positive: bool = False) -> tuple[Array, int]:
     data = np.asarray(list(values), dtype=np.float64)

@@ -44,9 +44,14 @@ def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mappi
 
 def print_table(shown: Shown, console: Console) -> None:
     """One table. Names are printed as they are: brackets in them are no markup."""
-    terminal.print_table(console, shown.title, [head.text for head in shown.heads],
-                         [[entry.text for entry in row] for row in shown.entries],
-                         [head.number for head in shown.heads], shown.note)
+    terminal.print_table(
+        console,
+        shown.title,
+        [head.text for head in shown.heads],
+        [[entry.text for entry in row] for row in shown.entries],
+        [head.number for head in shown.heads],
+        shown.note,
+    )
     if shown.left_out:
         console.print(f"and {shown.left_out:,} more", highlight=False)
 

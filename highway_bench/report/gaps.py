@@ -11,9 +11,14 @@ from highway_bench.report.tables.trainability import contests, gives_verdicts, r
 from highway_bench.report.tables.words import contest_name
 from highway_bench.results.schema import FAILURES, Status
 
-TASKS = {"throughput": "no step was timed", "memory": "no memory was counted", "trainability": "nothing was trained",
-         "propagation": "no signal was followed at the start", "gates": "no trained network was looked into",
-         "cost": "no multiply-adds were counted"}
+TASKS = {
+    "throughput": "no step was timed",
+    "memory": "no memory was counted",
+    "trainability": "nothing was trained",
+    "propagation": "no signal was followed at the start",
+    "gates": "no trained network was looked into",
+    "cost": "no multiply-adds were counted",
+}
 
 
 def not_measured(rows: pd.DataFrame) -> list[str]:

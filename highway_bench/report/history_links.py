@@ -19,6 +19,9 @@ def history_links(folder: Path) -> dict[str, str]:
         index = json.loads((folder.resolve().parent / "asv/html/index.json").read_text(encoding="utf-8"))
         return {"": PAGES} | {
             block.strip("'"): f"{PAGES}#{name}?p-block={quote(block)}"
-            for name in FOLLOWED if name in index["benchmarks"] for block in index["benchmarks"][name]["params"][0]}
+            for name in FOLLOWED
+            if name in index["benchmarks"]
+            for block in index["benchmarks"][name]["params"][0]
+        }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none, cut short, or of another shape
         return {}

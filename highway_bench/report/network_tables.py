@@ -28,9 +28,23 @@ NAMES: Final = {
 }
 """What the tasks' tables are called; a plug-in's task has its own name."""
 
-SHARES: Final = frozenset({"intact_error", "lesion_error", "gate_activity", "gates_shut", "gates_full",
-                           "gates_open_one", "gates_open_average", "gates_open_some", "gate_saturation",
-                           "train_accuracy", "test_accuracy", "epoch_test_accuracy", "budget_mismatch"})
+SHARES: Final = frozenset(
+    {
+        "intact_error",
+        "lesion_error",
+        "gate_activity",
+        "gates_shut",
+        "gates_full",
+        "gates_open_one",
+        "gates_open_average",
+        "gates_open_some",
+        "gate_saturation",
+        "train_accuracy",
+        "test_accuracy",
+        "epoch_test_accuracy",
+        "budget_mismatch",
+    }
+)
 """Metrics of unit 1 that are read as percentages."""
 
 HEADINGS: Final = {
@@ -65,9 +79,22 @@ def gate_columns(metrics: tuple[str, ...]) -> list[Column]:
 def gate_tables(rows: pd.DataFrame) -> list[Shown]:
     """What the gates task saw, in brief: a table a contest, with a row a block and depth."""
     frame = prepared(rows)
-    brief = ("intact_loss", "intact_error", "gate_bias_start", "gate_bias_end", "gate_activity", "gates_shut",
-             "gates_open_one", "gates_open_average", "gates_open_some", "gates_full", "gate_class_spread",
-             "sparsity_one", "sparsity_average", "stream_change")
+    brief = (
+        "intact_loss",
+        "intact_error",
+        "gate_bias_start",
+        "gate_bias_end",
+        "gate_activity",
+        "gates_shut",
+        "gates_open_one",
+        "gates_open_average",
+        "gates_open_some",
+        "gates_full",
+        "gate_class_spread",
+        "sparsity_one",
+        "sparsity_average",
+        "stream_change",
+    )
     columns = [
         present.whole("depth", "depth"),
         present.words("block", "block"),
@@ -141,16 +168,26 @@ def cell_tables(rows: pd.DataFrame, task: str, without: tuple[str, ...] = ()) ->
     if not units:
         return []
     table = by_cell(frame, list(units))
-    orders: dict[str, list[Any]] = {"family_label": family_order(table["family_label"]),
-                                    "block": block_order(table["block"])}
+    orders: dict[str, list[Any]] = {
+        "family_label": family_order(table["family_label"]),
+        "block": block_order(table["block"]),
+    }
     table = table.sort_values(
-        ["family_label", "dataset", "depth", "block", "seed"], kind="stable", na_position="first",
+        ["family_label", "dataset", "depth", "block", "seed"],
+        kind="stable",
+        na_position="first",
         key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
     )
-    columns = [*_setting(), present.whole("seed", "seed"), present.words("phase", "phase"),
-               present.words("mode", "mode"), *(_column(name, unit) for name, unit in units.items()),
-               present.whole("params", "parameters"), present.words("status", "status"),
-               present.words("message", "remark")]
+    columns = [
+        *_setting(),
+        present.whole("seed", "seed"),
+        present.words("phase", "phase"),
+        present.words("mode", "mode"),
+        *(_column(name, unit) for name, unit in units.items()),
+        present.whole("params", "parameters"),
+        present.words("status", "status"),
+        present.words("message", "remark"),
+    ]
     title = f"{NAMES.get(task, task)}, a row a network" if not without else f"{NAMES.get(task, task)}, further values"
     return [present.shown(f"{task}-cells", title, table, columns, most=MOST)]
 

@@ -83,8 +83,9 @@ def ratio(column: str, heading: str, hint: str = "") -> Column:
     ``ratio_low`` and ``ratio_high``, and in ``ratio_gap`` why there is none."""
 
     def make(record: Record) -> Entry:
-        value, low, high = (math.nan if missing(record[name]) else float(record[name])
-                            for name in (column, "ratio_low", "ratio_high"))
+        value, low, high = (
+            math.nan if missing(record[name]) else float(record[name]) for name in (column, "ratio_low", "ratio_high")
+        )
         return Entry(quoted(value, low, high, record["ratio_gap"] or ""), LAST if math.isnan(value) else value)
 
     return Head(heading, hint, ratio=True), make

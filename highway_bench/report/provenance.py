@@ -64,9 +64,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
             )
             if values and column not in facts:
                 facts[column.replace("_", " ")] = ", ".join(values)
-        facts |= {
-            name: _flat(value) for name, value in said.items() if value not in EMPTY and name not in facts
-        }
+        facts |= {name: _flat(value) for name, value in said.items() if value not in EMPTY and name not in facts}
         times = sorted(str(time) for time in part["time_utc"].dropna())
         facts |= {"results": f"{len(part):,} rows" + (f", {times[0]} to {times[-1]}" if times else "")}
         found.append({"id": run_id, "facts": list(facts.items())})

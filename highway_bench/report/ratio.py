@@ -25,13 +25,13 @@ NOT_TIMED: Final = "not timed"
 
 MEANINGS: Final = {
     "undecided [": f"“undecided”: the 95 % interval reaches more than {PERCENT} from the value. More samples "
-                   "(--recipe seconds=2) or a machine that does nothing else make it narrower.",
+    "(--recipe seconds=2) or a machine that does nothing else make it narrower.",
     NOT_PAIRED: f"“{NOT_PAIRED}”: the steps of this block and of plain were not sampled in turn in one run, so that "
-                "nothing is known of the ratio. Time all blocks together: highway-bench run throughput --fresh.",
+    "nothing is known of the ratio. Time all blocks together: highway-bench run throughput --fresh.",
     TOO_FEW: f"“{TOO_FEW}”: there are too few pairs of steps for an interval. Take more: --recipe samples=20.",
     NO_PLAIN: f"“{NO_PLAIN}”: there is nothing to compare with. Add --block plain.",
     NOT_TIMED: f"“{NOT_TIMED}”: training runs take their steps apart, which gives no ratio. "
-               "Time them in turn: highway-bench run throughput.",
+    "Time them in turn: highway-bench run throughput.",
 }
 """What a quoted ratio's words mean, and what to do about it, by how the text begins."""
 
@@ -59,8 +59,9 @@ def geometric_mean(ratios: Sequence[tuple[float, float, float]]) -> tuple[float,
 
     That interval is on the careful side: errors that are independent cancel in part.
     """
-    value, low, high = (math.exp(math.fsum(map(math.log, column)) / len(ratios))
-                        for column in zip(*ratios, strict=True))
+    value, low, high = (
+        math.exp(math.fsum(map(math.log, column)) / len(ratios)) for column in zip(*ratios, strict=True)
+    )
     return value, low, high
 
 

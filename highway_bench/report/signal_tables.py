@@ -22,8 +22,10 @@ from highway_bench.report.tables.propagation import (
 )
 from highway_bench.report.tables.words import contest_name
 
-RULE = ("A size vanishes or explodes at the first layer where it is less than a hundredth of its start or more than a "
-        "hundred times it: forward from the first layer up, backward from the last one down.")
+RULE = (
+    "A size vanishes or explodes at the first layer where it is less than a hundredth of its start or more than a "
+    "hundred times it: forward from the first layer up, backward from the last one down."
+)
 BOTH = {VANISHES: "both vanish", EXPLODES: "both explode"}
 RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
 
@@ -40,8 +42,12 @@ def start_tables(rows: pd.DataFrame) -> list[Shown]:
         note = _shared(part) + ("" if found else f" {RULE}")
         columns = [*_layers(), *_brief(), *_differing(part)]
         found.append(present.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
-    found += [_by_gain(table), present.shown("first-steps", "First steps of training: which layers stand still",
-                                             steps_table(frame), _step_columns())]
+    found += [
+        _by_gain(table),
+        present.shown(
+            "first-steps", "First steps of training: which layers stand still", steps_table(frame), _step_columns()
+        ),
+    ]
     return [shown for shown in found if shown.entries]
 
 
@@ -64,8 +70,11 @@ def _brief() -> list[Column]:
         _ratio("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
         _median("gate_mean", "mean T", "of the first gate, over layers"),
         _median("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
-        present.made("log₁₀ s", _spread, "log₁₀ of the Jacobian's largest over its smallest singular value, or the "
-                                         "rank where it is singular"),
+        present.made(
+            "log₁₀ s",
+            _spread,
+            "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank where it is singular",
+        ),
         _median("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
     ]
 
@@ -113,8 +122,10 @@ def _by_gain(table: pd.DataFrame) -> Shown:
     for place, part in groups(table, [*alike, "block"]):
         if len(part) > 1:
             found.append(place | {f"gain {cell['gain']:g}": _both(cell) for cell in rows_of(part)})
-    gains = sorted({name for record in found for name in record if name.startswith("gain ")},
-                   key=lambda name: float(name.removeprefix("gain ")))
+    gains = sorted(
+        {name for record in found for name in record if name.startswith("gain ")},
+        key=lambda name: float(name.removeprefix("gain ")),
+    )
     columns = [*_places(gain=False), *(present.words(name, name) for name in gains)]
     note = "Weights at the start are the init's times the gain, gates' too; a verdict is that of most seeds."
     note = note if found else ""

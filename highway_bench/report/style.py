@@ -71,27 +71,31 @@ def _free(place: int, taken: set[int]) -> int:
     return free[0] if free else place
 
 
-RC: Final[dict[Any, Any]] = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | {
-    "svg.fonttype": "path",  # letters as outlines: the same picture whatever fonts a reader has
-    "svg.hashsalt": "highway_bench",  # ids that do not change from one writing to the next
-    "font.family": "DejaVu Sans",  # comes with matplotlib
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9.0,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8.5,
-    "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "black",
-    "axes.linewidth": 0.8,
-    "xtick.bottom": True,
-    "ytick.left": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "lines.markersize": 5.0,
-    "text.parse_math": False,  # a dollar sign in a plug-in's name is a dollar sign
-    "axes.formatter.use_mathtext": False,
-}
+RC: Final[dict[Any, Any]] = (
+    seaborn.axes_style("whitegrid")
+    | seaborn.plotting_context("paper")
+    | {
+        "svg.fonttype": "path",  # letters as outlines: the same picture whatever fonts a reader has
+        "svg.hashsalt": "highway_bench",  # ids that do not change from one writing to the next
+        "font.family": "DejaVu Sans",  # comes with matplotlib
+        "font.size": 9.0,
+        "axes.titlesize": 9.5,
+        "axes.labelsize": 9.0,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+        "legend.fontsize": 8.5,
+        "legend.frameon": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": "black",
+        "axes.linewidth": 0.8,
+        "xtick.bottom": True,
+        "ytick.left": True,
+        "grid.color": "#e3e3e3",
+        "grid.linewidth": 0.6,
+        "lines.markersize": 5.0,
+        "text.parse_math": False,  # a dollar sign in a plug-in's name is a dollar sign
+        "axes.formatter.use_mathtext": False,
+    }
+)
 """matplotlib's settings while a figure is drawn and saved: seaborn's for paper, and what a page needs besides."""

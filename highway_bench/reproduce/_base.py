@@ -128,8 +128,12 @@ class Reproduction(ABC):
         whole = self.cells(replace(asked, steps=None, epochs=None, trials=None))
         if any(is_cut(cell, meant) for cell, meant in zip(self.cells(asked), whole, strict=True)):
             why = "with less than this scale's budget"
-            return replace(outcome, findings=[undecided(one, why) if one.verdict == Verdict.CONTRADICTED else one
-                                              for one in outcome.findings])
+            return replace(
+                outcome,
+                findings=[
+                    undecided(one, why) if one.verdict == Verdict.CONTRADICTED else one for one in outcome.findings
+                ],
+            )
         return outcome
 
     @abstractmethod

@@ -24,6 +24,7 @@ def in_percent(found: Estimate) -> str:
 
 def shown(table: pd.DataFrame, note: str) -> present.Shown:
     """A row a corpus, depth and block."""
+
     def accuracy(record: present.Record) -> present.Entry:
         found = Estimate(record["accuracy"], record["low"], record["high"], record["n"])
         return present.Entry(f"{in_percent(found)} %", record["accuracy"])
@@ -57,17 +58,33 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
             for block, style in look.items():
                 own = table[(table["corpus"] == corpus) & (table["block"] == block)].sort_values("depth")
                 axes.plot(own["depth"], 100 * own["accuracy"], color=style.colour, linestyle=style.dash)
-                axes.fill_between(own["depth"], 100 * own["low"], 100 * own["high"], color=style.colour, alpha=0.15,
-                                  linewidth=0)
+                axes.fill_between(
+                    own["depth"], 100 * own["low"], 100 * own["high"], color=style.colour, alpha=0.15, linewidth=0
+                )
                 for record in rows_of(own):
                     single = math.isnan(record["low"])
-                    axes.plot(record["depth"], 100 * record["accuracy"], color=style.colour, marker=style.marker,
-                              markerfacecolor="white" if single else style.colour)
-                told += [f"{corpus}, {block}, {record['depth']} layers: {three(100 * record['accuracy'])} %"
-                         for record in rows_of(own)]
+                    axes.plot(
+                        record["depth"],
+                        100 * record["accuracy"],
+                        color=style.colour,
+                        marker=style.marker,
+                        markerfacecolor="white" if single else style.colour,
+                    )
+                told += [
+                    f"{corpus}, {block}, {record['depth']} layers: {three(100 * record['accuracy'])} %"
+                    for record in rows_of(own)
+                ]
             axes.axhline(100 * chance, color="#555555", linewidth=0.9, linestyle=":")
-            axes.annotate("chance", (1, 100 * chance), xytext=(0, 3), textcoords="offset points", fontsize=7.5,
-                          va="bottom", ha="left", color="#555555")
+            axes.annotate(
+                "chance",
+                (1, 100 * chance),
+                xytext=(0, 3),
+                textcoords="offset points",
+                fontsize=7.5,
+                va="bottom",
+                ha="left",
+                color="#555555",
+            )
             axes.set_title(corpus, loc="left")
             axes.set_xlim(depths[0] / 1.2, depths[-1] * 1.2)
             log_axis(axes, "x", at=depths)
@@ -78,8 +95,9 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
         extra = [mark("o", "a single seed", filled=False)] if np.isnan(table["low"]).any() else []
         legend(figure, look, extra, lines=True)
     seeds = sorted(set(table["n"]))
-    caption += (f"; bands are 95 % t intervals over {' or '.join(map(str, seeds))} seeds; dotted: always the commoner "
-                "class.")
+    caption += (
+        f"; bands are 95 % t intervals over {' or '.join(map(str, seeds))} seeds; dotted: always the commoner class."
+    )
     return Picture("bilstm-accuracy", title, f"Test accuracy by depth. {joined(told, 40)}", caption, figure)
 
 

@@ -12,12 +12,32 @@ from highway_bench.families import make_family
 from highway_bench.tasks._network import positions_of
 
 
-def trained(block: str, family: str, *, depth: int, nominal_width: int, batch_size: int, dataset: str,
-            recipe: Mapping[str, Any], match: Match = "params", **fields: Any) -> Cell:
+def trained(
+    block: str,
+    family: str,
+    *,
+    depth: int,
+    nominal_width: int,
+    batch_size: int,
+    dataset: str,
+    recipe: Mapping[str, Any],
+    match: Match = "params",
+    **fields: Any,
+) -> Cell:
     """A trainability cell whose width gives ``block`` the budget that plain has at ``nominal_width``."""
-    cell = Cell(task="trainability", block=block, family=family, depth=depth, width=nominal_width,
-                nominal_width=nominal_width, match=match, batch_size=batch_size, dataset=dataset, recipe=recipe,
-                **fields)
+    cell = Cell(
+        task="trainability",
+        block=block,
+        family=family,
+        depth=depth,
+        width=nominal_width,
+        nominal_width=nominal_width,
+        match=match,
+        batch_size=batch_size,
+        dataset=dataset,
+        recipe=recipe,
+        **fields,
+    )
     made = make_family(family, **cell.family_options)
     width = matched_width(blocks.get(block), made, nominal_width, match, positions=positions_of(made, cell))
     return cell.but(width=width)

@@ -42,20 +42,31 @@ def table_of(found: pd.DataFrame) -> pd.DataFrame:
     records = []
     order = {"block": block_order(found["block"]).index}
     place = ["dataset", "seq_len", "family", "block"]
-    ordered = found.sort_values(place, kind="stable",
-                                key=lambda column: column.map(order[column.name]) if column.name in order else column)
+    ordered = found.sort_values(
+        place, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
+    )
     for _, part in ordered.groupby(place, sort=False):
         first, reached = part.iloc[0], int((part["hit"] < math.inf).sum())
         low, high = wilson(reached, len(part))
         loss = log10_interval(part["relative"]) if (part["relative"] > 0).all() else None
-        records.append({
-            "problem": first["dataset"], "length": first["seq_len"], "family": first["family"],
-            "block": first["block"], "width": part["width"].max(), "params": part["params"].max(),
-            "rate": part["rate"].median(), "hits": f"{reached} of {len(part)} {between(low, high)}",
-            "median": median(part["hit"]), "steps": told(list(part["hit"])),
-            "relative": loss.value if loss else math.nan, "low": loss.low if loss else math.nan,
-            "high": loss.high if loss else math.nan, "step_seconds": part["step_seconds"].median(),
-        })
+        records.append(
+            {
+                "problem": first["dataset"],
+                "length": first["seq_len"],
+                "family": first["family"],
+                "block": first["block"],
+                "width": part["width"].max(),
+                "params": part["params"].max(),
+                "rate": part["rate"].median(),
+                "hits": f"{reached} of {len(part)} {between(low, high)}",
+                "median": median(part["hit"]),
+                "steps": told(list(part["hit"])),
+                "relative": loss.value if loss else math.nan,
+                "low": loss.low if loss else math.nan,
+                "high": loss.high if loss else math.nan,
+                "step_seconds": part["step_seconds"].median(),
+            }
+        )
     return pd.DataFrame(records)
 
 
@@ -70,8 +81,9 @@ def shown(table: pd.DataFrame, note: str) -> present.Shown:
         present.whole("params", "parameters"),
         present.number("rate", "rate", hint="the better of two, by one run each on another seed"),
         present.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
-        present.made("steps to the hit", lambda record: present.Entry(record["steps"], record["median"]),
-                     "range over seeds"),
+        present.made(
+            "steps to the hit", lambda record: present.Entry(record["steps"], record["median"]), "range over seeds"
+        ),
         present.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
         present.number("step_seconds", "step", "s"),
     ]
@@ -93,15 +105,17 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
                 panel.set_xlim(lengths[0] / 1.4, lengths[-1] * 1.4)
                 log_axis(panel, "x", at=lengths)
             log_axis(panel, "y")
-            read += [f"{problem}, {block} {family}, T = {length}: {told(list(of_seeds.values()))}"
-                     for block, hits in by_block.items() for length, of_seeds in hits.items()]
+            read += [
+                f"{problem}, {block} {family}, T = {length}: {told(list(of_seeds.values()))}"
+                for block, hits in by_block.items()
+                for length, of_seeds in hits.items()
+            ]
         for panel in axes[-2:]:
             panel.set_xlabel("length T (log)")
         figure.supylabel("steps to a tenth of chance (log)", fontsize=9)
         head(figure, title)
         legend(figure, look, [mark("x", "missed")], lines=True)
-    caption += (" A mark a seed, lines through medians; crosses above the dots missed within "
-                f"{count(budget)} steps.")
+    caption += f" A mark a seed, lines through medians; crosses above the dots missed within {count(budget)} steps."
     return Picture("long-range", title, f"Steps to the threshold by length. {joined(read, 40)}", caption, figure)
 
 
@@ -111,10 +125,22 @@ def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, look: Mapping[
         style = look[block]
         shift = [length * math.exp(dodge(turn, len(by_block), 0.12)) for length in hits]
         middles = [median(of_seeds.values()) for of_seeds in hits.values()]
-        panel.plot(shift, [step if math.isfinite(step) else math.nan for step in middles], color=style.colour,
-                   linestyle=style.dash, linewidth=1.2)
+        panel.plot(
+            shift,
+            [step if math.isfinite(step) else math.nan for step in middles],
+            color=style.colour,
+            linestyle=style.dash,
+            linewidth=1.2,
+        )
         for x, of_seeds in zip(shift, hits.values(), strict=True):
             for step in of_seeds.values():
                 hit = math.isfinite(step)
-                panel.plot(x, step if hit else MISSED * budget, color=style.colour,
-                           marker=style.marker if hit else "x", linestyle="none", markersize=4.5, alpha=0.8)
+                panel.plot(
+                    x,
+                    step if hit else MISSED * budget,
+                    color=style.colour,
+                    marker=style.marker if hit else "x",
+                    linestyle="none",
+                    markersize=4.5,
+                    alpha=0.8,
+                )

@@ -15,8 +15,19 @@ from highway_bench.report.number import between, times
 from highway_bench.reproduce._base import Verdict
 from highway_bench.results.schema import OUTCOMES
 
-WHO = ("task", "block", "block_options", "family", "family_options", "width", "depth", "batch_size", "dataset",
-       "recipe", "seed")
+WHO = (
+    "task",
+    "block",
+    "block_options",
+    "family",
+    "family_options",
+    "width",
+    "depth",
+    "batch_size",
+    "dataset",
+    "recipe",
+    "seed",
+)
 Arm = Mapping[int, float]  # seed → final loss, infinite where the run diverged; a run that failed is not there
 Said = tuple[str, Verdict]
 
@@ -59,9 +70,14 @@ def loss_record(losses: Arm, values: Sequence[Mapping[str, float]]) -> dict[str,
     names = ("test_accuracy", "rate", "params", "step_seconds")
     known = {name: [found[name] for found in values if not math.isnan(found.get(name, math.nan))] for name in names}
     medians = {name: float(np.median(known[name])) if known[name] else math.nan for name in names[1:]}
-    return {"n": len(losses), "diverged": len(losses) - len(finite), "loss": loss.value if loss else math.nan,
-            "low": loss.low if loss else math.nan, "high": loss.high if loss else math.nan,
-            "accuracy": float(np.mean(known["test_accuracy"])) if known["test_accuracy"] else math.nan} | medians
+    return {
+        "n": len(losses),
+        "diverged": len(losses) - len(finite),
+        "loss": loss.value if loss else math.nan,
+        "low": loss.low if loss else math.nan,
+        "high": loss.high if loss else math.nan,
+        "accuracy": float(np.mean(known["test_accuracy"])) if known["test_accuracy"] else math.nan,
+    } | medians
 
 
 def worse(a: Arm, b: Arm, confidence: float) -> Said:
@@ -79,8 +95,9 @@ def level(a: Arm, b: Arm, confidence: float, *, factor: float) -> Said:
 
 
 def _judged(a: Arm, b: Arm, confidence: float, *, at_most: float | None) -> Said:
-    above, below = ((Verdict.REPRODUCED, Verdict.CONTRADICTED) if at_most is None else
-                    (Verdict.CONTRADICTED, Verdict.REPRODUCED))
+    above, below = (
+        (Verdict.REPRODUCED, Verdict.CONTRADICTED) if at_most is None else (Verdict.CONTRADICTED, Verdict.REPRODUCED)
+    )
     lost_a, lost_b = (sum(map(math.isinf, losses.values())) for losses in (a, b))
     if lost_a or lost_b:
         told = f"diverged at {lost_a} of {len(a)} seeds, and at {lost_b} of {len(b)} of what it is compared with"

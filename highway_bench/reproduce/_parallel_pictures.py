@@ -26,8 +26,14 @@ def shown(table: pd.DataFrame, note: str) -> present.Shown:
     columns = [present.whole("length", "n")]
     for family, name in NAMES.items():
         columns += [
-            present.spread(f"{family}_step", f"{name}, step", f"{family}_low", f"{family}_high", "s",
-                           "median with its 95 % bootstrap interval"),
+            present.spread(
+                f"{family}_step",
+                f"{name}, step",
+                f"{family}_low",
+                f"{family}_high",
+                "s",
+                "median with its 95 % bootstrap interval",
+            ),
             present.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
             present.percent(f"{family}_share", f"{name}, of the roofline"),
         ]
@@ -45,8 +51,15 @@ def picture(table: pd.DataFrame, width: int, title: str, caption: str) -> Pictur
             axes.fill_between(own["length"], own["p10"], own["p90"], color=style.colour, alpha=0.18, linewidth=0)
             told += [f"{family}, n = {record['length']}: {quantity(record['step'], 's')}" for record in rows_of(own)]
         axes.axvline(width, color="#555555", linewidth=0.8, linestyle=":")
-        axes.annotate("n = d", (width, 1), xycoords=("data", "axes fraction"), xytext=(3, -10),
-                      textcoords="offset points", fontsize=8, color="#555555")
+        axes.annotate(
+            "n = d",
+            (width, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, -10),
+            textcoords="offset points",
+            fontsize=8,
+            color="#555555",
+        )
         log_axis(axes, "x", at=[length for length in sorted(set(table["length"])) if length & (length - 1) == 0])
         log_axis(axes, "y", "s")
         axes.set_xlabel("sequence length n (log)")

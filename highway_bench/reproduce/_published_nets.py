@@ -46,42 +46,95 @@ class Net:
         return Evidence.COMPUTED if self.source == ARITHMETIC else Evidence.PAPER
 
     def cell(self) -> Cell:
-        return Cell(task="cost", block=self.block, block_options=self.block_options, family=self.family,
-                    family_options=self.family_options, depth=self.depth, width=self.width, nominal_width=self.width,
-                    match="width", dataset=self.dataset, recipe={"layout": self.layout} if self.layout else {})
+        return Cell(
+            task="cost",
+            block=self.block,
+            block_options=self.block_options,
+            family=self.family,
+            family_options=self.family_options,
+            depth=self.depth,
+            width=self.width,
+            nominal_width=self.width,
+            match="width",
+            dataset=self.dataset,
+            recipe={"layout": self.layout} if self.layout else {},
+        )
 
 
 def vgg(layers: int, depth: int, parameters: int, multiply_adds: int, billions: float) -> Net:
     printed = ("multiply_adds", billions * 1e9, f"{billions} billion", f"{RESNET}, §4.1")
-    return Net(name=f"VGG-{layers}", block="plain", family="conv", layout="vgg", depth=depth, width=64,
-               parameters=parameters, multiply_adds=multiply_adds, printed=printed)
+    return Net(
+        name=f"VGG-{layers}",
+        block="plain",
+        family="conv",
+        layout="vgg",
+        depth=depth,
+        width=64,
+        parameters=parameters,
+        multiply_adds=multiply_adds,
+        printed=printed,
+    )
 
 
-def imagenet(name: str, block: str, depth: int, option: str, parameters: int, multiply_adds: int,
-             billions: float | None) -> Net:
-    printed = None if billions is None else ("multiply_adds", billions * 1e9, f"{billions} billion",
-                                             f"{RESNET}, table 1")
-    return Net(name=name, block=block, family="conv-pair", family_options=NORMED, depth=depth, width=64,
-               layout="imagenet-resnet" if option == "A" else "imagenet-resnet-b", parameters=parameters,
-               multiply_adds=multiply_adds, printed=printed)
+def imagenet(
+    name: str, block: str, depth: int, option: str, parameters: int, multiply_adds: int, billions: float | None
+) -> Net:
+    printed = (
+        None if billions is None else ("multiply_adds", billions * 1e9, f"{billions} billion", f"{RESNET}, table 1")
+    )
+    return Net(
+        name=name,
+        block=block,
+        family="conv-pair",
+        family_options=NORMED,
+        depth=depth,
+        width=64,
+        layout="imagenet-resnet" if option == "A" else "imagenet-resnet-b",
+        parameters=parameters,
+        multiply_adds=multiply_adds,
+        printed=printed,
+    )
 
 
 def cifar(layers: int, parameters: int, multiply_adds: int, millions: float) -> Net:
     printed = ("parameters", millions * 1e6, f"{millions} M", f"{RESNET}, table 6")
-    return Net(name=f"ResNet-{layers} (CIFAR)", block="residual", family="conv-pair", family_options=NORMED,
-               layout="cifar-resnet", depth=(layers - 2) // 2, width=16, parameters=parameters,
-               multiply_adds=multiply_adds, printed=printed)
+    return Net(
+        name=f"ResNet-{layers} (CIFAR)",
+        block="residual",
+        family="conv-pair",
+        family_options=NORMED,
+        layout="cifar-resnet",
+        depth=(layers - 2) // 2,
+        width=16,
+        parameters=parameters,
+        multiply_adds=multiply_adds,
+        printed=printed,
+    )
 
 
 def conv_highway(width: int, parameters: int, thousands: int) -> Net:
-    return Net(name=f"conv highway, width {width}", block="highway", family="conv", layout="conv-highway", depth=8,
-               width=width, parameters=parameters,
-               printed=("parameters", 1e3 * thousands, f"{thousands}K", f"{LONG}, table 1"))
+    return Net(
+        name=f"conv highway, width {width}",
+        block="highway",
+        family="conv",
+        layout="conv-highway",
+        depth=8,
+        width=width,
+        parameters=parameters,
+        printed=("parameters", 1e3 * thousands, f"{thousands}K", f"{LONG}, table 1"),
+    )
 
 
 def figure1(block: str, layers: int, width: int, parameters: int) -> Net:
-    return Net(name=f"Figure 1, {block}, {layers} layers", block=block, family="dense", depth=layers - 1, width=width,
-               dataset="mnist-5k", parameters=parameters)
+    return Net(
+        name=f"Figure 1, {block}, {layers} layers",
+        block=block,
+        family="dense",
+        depth=layers - 1,
+        width=width,
+        dataset="mnist-5k",
+        parameters=parameters,
+    )
 
 
 NETS: Sequence[Net] = (
@@ -98,16 +151,38 @@ NETS: Sequence[Net] = (
     cifar(56, 853_018, 125_485_696, 0.85),
     cifar(110, 1_727_962, 252_887_680, 1.7),
     cifar(1202, 19_421_274, 2_829_238_912, 19.4),
-    Net(name="Highway-110 (CIFAR)", block="highway", family="conv-pair", family_options=GATE_PAIR, depth=54, width=14,
-        layout="cifar-resnet-b", block_options={"gate_bias": -6.0}, parameters=2_649_918, source=f"{COMPARISON}, log"),
+    Net(
+        name="Highway-110 (CIFAR)",
+        block="highway",
+        family="conv-pair",
+        family_options=GATE_PAIR,
+        depth=54,
+        width=14,
+        layout="cifar-resnet-b",
+        block_options={"gate_bias": -6.0},
+        parameters=2_649_918,
+        source=f"{COMPARISON}, log",
+    ),
     conv_highway(16, 38_986, 39),
     conv_highway(32, 151_690, 151),
     Net(name="a highway layer of 50 units", block="highway", family="dense", depth=1, width=50, parameters=5_100),
     Net(name="a plain layer of 71 units", block="plain", family="dense", depth=1, width=71, parameters=5_112),
-    *(figure1("highway", layers, 50, total) for layers, total in
-      ((10, 85_660), (20, 136_660), (50, 289_660), (100, 544_660))),
-    *(figure1("plain", layers, 71, total) for layers, total in
-      ((10, 102_463), (20, 153_583), (50, 306_943), (100, 562_543))),
-    Net(name="the lecture's network", block="highway", family="dense", layout="stemless", depth=20, width=784,
-        dataset="mnist-5k", parameters=24_625_450),
+    *(
+        figure1("highway", layers, 50, total)
+        for layers, total in ((10, 85_660), (20, 136_660), (50, 289_660), (100, 544_660))
+    ),
+    *(
+        figure1("plain", layers, 71, total)
+        for layers, total in ((10, 102_463), (20, 153_583), (50, 306_943), (100, 562_543))
+    ),
+    Net(
+        name="the lecture's network",
+        block="highway",
+        family="dense",
+        layout="stemless",
+        depth=20,
+        width=784,
+        dataset="mnist-5k",
+        parameters=24_625_450,
+    ),
 )

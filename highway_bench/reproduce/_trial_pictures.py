@@ -34,8 +34,9 @@ def best(table: pd.DataFrame) -> Picture:
             style = look[arm]
             axes.plot(part["depth"], part["best"], color=style.colour, marker=style.marker, linestyle="-")
             at = part["depth"] * (1.05 if turn else 0.95)
-            axes.plot(at, part["winner"], color=style.colour, marker=style.marker, markerfacecolor="white",
-                      linestyle="none")
+            axes.plot(
+                at, part["winner"], color=style.colour, marker=style.marker, markerfacecolor="white", linestyle="none"
+            )
             axes.vlines(at, part["winner_low"], part["winner_high"], color=style.colour, linewidth=2, alpha=0.45)
             told += [f"{arm}, {row['depth']} layers: {three(row['best'])}" for row in rows_of(part)]
         log_axis(axes, "y")
@@ -45,21 +46,37 @@ def best(table: pd.DataFrame) -> Picture:
         axes.set_ylabel("final training loss, nat (log)")
         title = _headline(table)
         head(figure, title)
-        extra = [Line2D([], [], color="#555555", marker="o", linestyle="none", label="best trial"),
-                 Line2D([], [], color="#555555", marker="o", linestyle="none", markerfacecolor="white",
-                        label="winner, fresh seeds")]
+        extra = [
+            Line2D([], [], color="#555555", marker="o", linestyle="none", label="best trial"),
+            Line2D(
+                [],
+                [],
+                color="#555555",
+                marker="o",
+                linestyle="none",
+                markerfacecolor="white",
+                label="winner, fresh seeds",
+            ),
+        ]
         legend(figure, look, extra, lines=True)
-    return Picture("figure1-best", title, f"Best loss by depth. {joined(told)}",
-                   "Filled: the lowest final loss of the trials. Open: that trial's settings on fresh seeds, geometric "
-                   "mean with 95 % t interval of log10.", figure)
+    return Picture(
+        "figure1-best",
+        title,
+        f"Best loss by depth. {joined(told)}",
+        "Filled: the lowest final loss of the trials. Open: that trial's settings on fresh seeds, geometric "
+        "mean with 95 % t interval of log10.",
+        figure,
+    )
 
 
 def _headline(table: pd.DataFrame) -> str:
     deepest = table["depth"].max()
     best = table[table["depth"] == deepest].set_index("block")["best"]
     if set(ARMS) <= set(best.index) and best["highway"] > 0 and np.isfinite(best["plain"]):
-        return f"At {deepest} layers the best loss is {three(best['plain'])} under plain, {three(best['highway'])} " \
-               "under highway"
+        return (
+            f"At {deepest} layers the best loss is {three(best['plain'])} under plain, {three(best['highway'])} "
+            "under highway"
+        )
     return f"Best losses up to {deepest} layers"
 
 
@@ -75,8 +92,14 @@ def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
             curve = here[(here["trial"] == trial) & (here["axis"] == "step")].sort_values("index")
             axes.plot(curve["index"], curve["value"], color=look[arm].colour, linestyle=look[arm].dash)
 
-    return _by_depth("figure1-curves", "Training loss of the best trial of each depth", trials, draw,
-                     ("step", "training loss, nat (log)"), "Means over stretches of a fiftieth of the run.")
+    return _by_depth(
+        "figure1-curves",
+        "Training loss of the best trial of each depth",
+        trials,
+        draw,
+        ("step", "training loss, nat (log)"),
+        "Means over stretches of a fiftieth of the run.",
+    )
 
 
 def best_of(trials: Trials) -> Picture:
@@ -89,13 +112,19 @@ def best_of(trials: Trials) -> Picture:
         shown = [value if math.isfinite(value) else math.nan for value in expected]
         axes.plot(range(1, len(losses) + 1), shown, color=look[arm].colour, linestyle=look[arm].dash)
 
-    return _by_depth("figure1-best-of-k", "Expected best loss against the number of trials", trials, draw,
-                     ("trials", "expected best loss, nat (log)"),
-                     "Unbiased estimates; a line begins where k of the trials cannot all have diverged.")
+    return _by_depth(
+        "figure1-best-of-k",
+        "Expected best loss against the number of trials",
+        trials,
+        draw,
+        ("trials", "expected best loss, nat (log)"),
+        "Unbiased estimates; a line begins where k of the trials cannot all have diverged.",
+    )
 
 
-def _by_depth(name: str, title: str, trials: Trials, draw: Callable[[Axes, str, int], None], labels: tuple[str, str],
-              caption: str) -> Picture:
+def _by_depth(
+    name: str, title: str, trials: Trials, draw: Callable[[Axes, str, int], None], labels: tuple[str, str], caption: str
+) -> Picture:
     """A panel a depth, both arms in each."""
     depths = sorted({depth for _, depth in trials})
     with settings():

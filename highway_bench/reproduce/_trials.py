@@ -13,8 +13,21 @@ from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interv
 from highway_bench.report.frame import groups, recipe_of
 from highway_bench.report.number import between, three
 
-COLUMNS = ["block", "depth", "trials", "best", "diverged", "median", "seeds", "won", "winner", "winner_low",
-           "winner_high", "steps", "params"]
+COLUMNS = [
+    "block",
+    "depth",
+    "trials",
+    "best",
+    "diverged",
+    "median",
+    "seeds",
+    "won",
+    "winner",
+    "winner_low",
+    "winner_high",
+    "steps",
+    "params",
+]
 
 Trials = dict[tuple[str, int], NDArray[np.float64]]
 """(block, depth as the papers count) → final losses by trial; infinite where a trial diverged."""
@@ -37,14 +50,23 @@ def table_of(rows: pd.DataFrame, trials: Trials) -> pd.DataFrame:
         fresh = again.loc[again["metric"] == "final_loss", "value"]
         winner = log10_interval(fresh) if len(fresh) and fresh.notna().all() else None
         best = here[here["trial"].notna() & (here["metric"] == "final_loss")].sort_values("value").iloc[0]
-        records.append({
-            "block": block, "depth": depth, "trials": len(losses), "best": losses.min(),
-            "diverged": int(np.isinf(losses).sum()), "median": float(np.median(losses)), "seeds": len(fresh),
-            "won": _settings(best), "winner": winner.value if winner else math.inf if len(fresh) else math.nan,
-            "winner_low": winner.low if winner else math.nan, "winner_high": winner.high if winner else math.nan,
-            "steps": sorted(again.loc[again["metric"] == "steps_to_threshold", "value"].fillna(math.inf)),
-            "params": here["params"].max(),
-        })
+        records.append(
+            {
+                "block": block,
+                "depth": depth,
+                "trials": len(losses),
+                "best": losses.min(),
+                "diverged": int(np.isinf(losses).sum()),
+                "median": float(np.median(losses)),
+                "seeds": len(fresh),
+                "won": _settings(best),
+                "winner": winner.value if winner else math.inf if len(fresh) else math.nan,
+                "winner_low": winner.low if winner else math.nan,
+                "winner_high": winner.high if winner else math.nan,
+                "steps": sorted(again.loc[again["metric"] == "steps_to_threshold", "value"].fillna(math.inf)),
+                "params": here["params"].max(),
+            }
+        )
     return pd.DataFrame(records, columns=COLUMNS)
 
 
@@ -52,8 +74,12 @@ def _settings(trial: pd.Series[Any]) -> str:
     """The drawn values of a trial in few words."""
     recipe, gate = recipe_of(trial["recipe"]), recipe_of(trial["block_options"])
     activation = recipe_of(trial["family_options"]).get("activation", "relu")
-    parts = [f"rate {three(recipe['rate'])}", f"momentum {three(recipe['momentum'])}",
-             f"decay {three(recipe['decay'])}", activation]
+    parts = [
+        f"rate {three(recipe['rate'])}",
+        f"momentum {three(recipe['momentum'])}",
+        f"decay {three(recipe['decay'])}",
+        activation,
+    ]
     return ", ".join(parts + ([f"gate bias {three(gate['gate_bias'])}"] if "gate_bias" in gate else []))
 
 
@@ -68,8 +94,9 @@ class Ratio(NamedTuple):
         return f"{three(self.value)} {between(self.low, self.high)}".strip()
 
 
-def best_ratio(over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *,
-               seed: int = 0) -> Ratio:
+def best_ratio(
+    over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *, seed: int = 0
+) -> Ratio:
     """min ``over`` / min ``under`` with a percentile bootstrap over trials, drawn in pairs where there are as many."""
     generator = np.random.default_rng(seed)
     drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
@@ -79,5 +106,3 @@ def best_ratio(over: NDArray[np.float64], under: NDArray[np.float64], confidence
     tail = 50 * (1 - confidence)
     low, high = np.nanpercentile(ratios, [tail, 100 - tail], method="nearest")
     return Ratio(float(over.min() / under.min()), float(low), float(high))
-
-

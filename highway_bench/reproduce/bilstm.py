@@ -60,8 +60,11 @@ NAMED = 10  # layers, at which the author's plain stack falls below a random gue
 BLOG = "bamtercelboo/pytorch_Highway_Networks and its blog post, 2017; a direction, no numbers"
 
 
-@register_reproduction("bilstm", title="Stacked, highway and residual BiLSTMs by depth, on real sentences",
-                       source="bamtercelboo/pytorch_Highway_Networks, 2017; block: arXiv:1505.00387, eq. 3")
+@register_reproduction(
+    "bilstm",
+    title="Stacked, highway and residual BiLSTMs by depth, on real sentences",
+    source="bamtercelboo/pytorch_Highway_Networks, 2017; block: arXiv:1505.00387, eq. 3",
+)
 class BiLstmByDepth(Reproduction):
     """Embedding → 1 to 10 BiLSTM layers, 64 wide, equal parameters a layer → mean over the words → two classes.
 
@@ -75,15 +78,27 @@ class BiLstmByDepth(Reproduction):
     least_seeds = LEAST_SEEDS
     not_attempted = (
         NotAttempted("accuracy by depth, in numbers", BLOG, "its table is a picture without digits to quote"),
-        NotAttempted("the same on the Stanford Sentiment Treebank", BLOG,
-                     "the data are not here; film reviews and tweets stand in for it"),
+        NotAttempted(
+            "the same on the Stanford Sentiment Treebank",
+            BLOG,
+            "the data are not here; film reviews and tweets stand in for it",
+        ),
         NotAttempted("500 epochs at 300 units with a dropout of 0.6", BLOG, "out of reach of two cores"),
     )
 
     def cells(self, asked: Asked) -> list[Cell]:
         return [
-            trained(block, "bilstm", depth=depth, nominal_width=WIDTH, batch_size=BATCH, dataset="sentiment",
-                    recipe=recipe(corpus, asked.epochs), device=asked.device, seed=seed)
+            trained(
+                block,
+                "bilstm",
+                depth=depth,
+                nominal_width=WIDTH,
+                batch_size=BATCH,
+                dataset="sentiment",
+                recipe=recipe(corpus, asked.epochs),
+                device=asked.device,
+                seed=seed,
+            )
             for corpus in CORPORA
             for depth in asked.depths or DEPTHS
             for block in BLOCKS
@@ -103,8 +118,10 @@ class BiLstmByDepth(Reproduction):
             return Outcome(findings=findings)
         table = table_of(found, last_gains(rows)).assign(chance=lambda own: own["corpus"].map(chances))
         budget = _budget(table)
-        note = (f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Widths give each block the "
-                f"parameters a layer that plain has at {WIDTH}; the embedding is in the count.")
+        note = (
+            f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Widths give each block the "
+            f"parameters a layer that plain has at {WIDTH}; the embedding is in the count."
+        )
         caption = f"Equal parameters a layer, plain {WIDTH} wide, rate tuned; {budget}"
         return Outcome(findings=findings, tables=[shown(table, note)], pictures=[picture(table, caption)])
 
@@ -112,8 +129,17 @@ class BiLstmByDepth(Reproduction):
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:
     """How every network is trained on ``corpus``."""
     steps = (epochs or CORPORA[corpus].epochs) * CORPORA[corpus].steps_per_epoch
-    return {"optimiser": "adam", "rate": "tuned", "rates": list(RATES), "decay": 1.0, "clip": CLIP, "steps": steps,
-            "verdict": False, "evaluate": "epoch", "dataset": {"corpus": corpus, "length": LENGTH}}
+    return {
+        "optimiser": "adam",
+        "rate": "tuned",
+        "rates": list(RATES),
+        "decay": 1.0,
+        "clip": CLIP,
+        "steps": steps,
+        "verdict": False,
+        "evaluate": "epoch",
+        "dataset": {"corpus": corpus, "length": LENGTH},
+    }
 
 
 def chance_of(corpus: str) -> float:
@@ -152,20 +178,47 @@ def table_of(found: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
     """A row a corpus, depth and block: accuracy with its interval over seeds, and what goes with it."""
     records = []
     order = {"corpus": list(CORPORA).index, "block": BLOCKS.index}
-    ordered = found.sort_values(["corpus", "depth", "block"], kind="stable",
-                                key=lambda column: column.map(order[column.name]) if column.name in order else column)
+    ordered = found.sort_values(
+        ["corpus", "depth", "block"],
+        kind="stable",
+        key=lambda column: column.map(order[column.name]) if column.name in order else column,
+    )
     for (corpus, depth, block), part in ordered.groupby(["corpus", "depth", "block"], sort=False):
         accuracy = t_interval(part["test_accuracy"])
-        records.append({
-            "corpus": corpus, "depth": depth, "block": block, "width": part["width"].max(),
-            "params": part["params"].max(), "n": accuracy.n, "accuracy": accuracy.value, "low": accuracy.low,
-            "high": accuracy.high, "train_accuracy": part["train_accuracy"].mean(),
-            "diverged": int(part["diverged"].sum()), "rate": part["rate"].median(),
-            "step_seconds": part["step_seconds"].median(),
-            "epochs": recipe_of(part["recipe"].iloc[0])["steps"] // CORPORA[str(corpus)].steps_per_epoch,
-        })
-    columns = ["corpus", "depth", "block", "width", "params", "n", "accuracy", "low", "high", "train_accuracy",
-               "diverged", "rate", "step_seconds", "epochs"]
+        records.append(
+            {
+                "corpus": corpus,
+                "depth": depth,
+                "block": block,
+                "width": part["width"].max(),
+                "params": part["params"].max(),
+                "n": accuracy.n,
+                "accuracy": accuracy.value,
+                "low": accuracy.low,
+                "high": accuracy.high,
+                "train_accuracy": part["train_accuracy"].mean(),
+                "diverged": int(part["diverged"].sum()),
+                "rate": part["rate"].median(),
+                "step_seconds": part["step_seconds"].median(),
+                "epochs": recipe_of(part["recipe"].iloc[0])["steps"] // CORPORA[str(corpus)].steps_per_epoch,
+            }
+        )
+    columns = [
+        "corpus",
+        "depth",
+        "block",
+        "width",
+        "params",
+        "n",
+        "accuracy",
+        "low",
+        "high",
+        "train_accuracy",
+        "diverged",
+        "rate",
+        "step_seconds",
+        "epochs",
+    ]
     return pd.DataFrame(records, columns=columns).merge(gains, how="left", on=["corpus", "block", "depth"])
 
 
@@ -212,11 +265,13 @@ def _gains_nothing(corpus: str, plain: Falls, learnt: bool) -> Finding:
         elif all(gain.high <= MARGIN for gain in gains.values()):
             verdict = Verdict.REPRODUCED
     return Finding(
-        published=f"{corpus}: a plain stacked BiLSTM gains nothing from depth", source=BLOG,
-        evidence=Evidence.SECONDARY, verdict=verdict,
+        published=f"{corpus}: a plain stacked BiLSTM gains nothing from depth",
+        source=BLOG,
+        evidence=Evidence.SECONDARY,
+        verdict=verdict,
         measured="; ".join(f"{depth} layers: {_points(gain)}" for depth, gain in gains.items()) or _why(learnt),
         rule=f"accuracy minus that of one layer: reproduced if the interval's upper end is at most {100 * MARGIN:g} "
-             "points at every depth, contradicted if the lower end is above that at any",
+        "points at every depth, contradicted if the lower end is above that at any",
     )
 
 
@@ -231,36 +286,54 @@ def _falls_to_chance(corpus: str, plain: pd.DataFrame, chance: float, learnt: bo
             verdict = Verdict.CONTRADICTED
     measured = f"no run of {NAMED} layers" if found is None else f"{NAMED} layers: {in_percent(found)} %"
     return Finding(
-        published=f"{corpus}: at {NAMED} layers it falls below a random guess", source=BLOG,
-        evidence=Evidence.SECONDARY, verdict=verdict, measured=f"{measured}; chance {three(100 * chance)} %",
+        published=f"{corpus}: at {NAMED} layers it falls below a random guess",
+        source=BLOG,
+        evidence=Evidence.SECONDARY,
+        verdict=verdict,
+        measured=f"{measured}; chance {three(100 * chance)} %",
         rule=f"at {NAMED} layers, {LEAST_SEEDS} seeds: reproduced if the interval's upper end is at most "
-             f"{100 * MARGIN:g} points above chance, contradicted if the lower end is above that",
+        f"{100 * MARGIN:g} points above chance, contradicted if the lower end is above that",
     )
 
 
 def _falls_less(corpus: str, plain: Falls, highway: Falls, learnt: bool) -> list[Finding]:
     common = [depth for depth in plain if depth in highway]
     claims = f"{corpus}: with highway layers accuracy still falls with depth", f"{corpus}: … but much less than plain's"
-    rules = ("its fall from one layer to the deepest with enough seeds: reproduced if the interval lies above 0, "
-             f"else contradicted if its upper end is below {100 * POINT:g} point",
-             "the falls to that depth: reproduced if the interval of plain's lies above 0 and so does that of "
-             f"{MUCH:g} of plain's minus highway's, contradicted if that of plain's minus highway's lies below 0")
+    rules = (
+        "its fall from one layer to the deepest with enough seeds: reproduced if the interval lies above 0, "
+        f"else contradicted if its upper end is below {100 * POINT:g} point",
+        "the falls to that depth: reproduced if the interval of plain's lies above 0 and so does that of "
+        f"{MUCH:g} of plain's minus highway's, contradicted if that of plain's minus highway's lies below 0",
+    )
     verdicts, measured = [Verdict.NOT_TESTABLE] * 2, [_why(learnt)] * 2
     if common and learnt:
         depth = max(common)
         own, other, less, half = (
-            t_interval(values.dropna()) for values in
-            (highway[depth], plain[depth], plain[depth] - highway[depth], MUCH * plain[depth] - highway[depth]))
+            t_interval(values.dropna())
+            for values in (
+                highway[depth],
+                plain[depth],
+                plain[depth] - highway[depth],
+                MUCH * plain[depth] - highway[depth],
+            )
+        )
         verdicts = [
             Verdict.REPRODUCED if own.low > 0 else Verdict.CONTRADICTED if own.high < POINT else Verdict.NOT_TESTABLE,
-            Verdict.REPRODUCED if other.low > 0 and half.low > 0
-            else Verdict.CONTRADICTED if less.high < 0 else Verdict.NOT_TESTABLE]
-        measured = [f"{depth} layers: a fall of {_points(own)}",
-                    f"{depth} layers: plain {_points(other)}, highway {_points(own)}, difference {_points(less)}, "
-                    f"{MUCH:g} of plain's minus highway's {_points(half)}"]
-    return [Finding(published=claim, source=BLOG, evidence=Evidence.SECONDARY, measured=told, rule=rule,
-                    verdict=verdict)
-            for claim, told, rule, verdict in zip(claims, measured, rules, verdicts, strict=True)]
+            Verdict.REPRODUCED
+            if other.low > 0 and half.low > 0
+            else Verdict.CONTRADICTED
+            if less.high < 0
+            else Verdict.NOT_TESTABLE,
+        ]
+        measured = [
+            f"{depth} layers: a fall of {_points(own)}",
+            f"{depth} layers: plain {_points(other)}, highway {_points(own)}, difference {_points(less)}, "
+            f"{MUCH:g} of plain's minus highway's {_points(half)}",
+        ]
+    return [
+        Finding(published=claim, source=BLOG, evidence=Evidence.SECONDARY, measured=told, rule=rule, verdict=verdict)
+        for claim, told, rule, verdict in zip(claims, measured, rules, verdicts, strict=True)
+    ]
 
 
 def _why(learnt: bool) -> str:
@@ -276,5 +349,6 @@ def _points(found: Estimate) -> str:
 
 def _budget(table: pd.DataFrame) -> str:
     """The epochs trained, corpus by corpus."""
-    return "; ".join(f"{corpus}: epochs: {count(part['epochs'].max())}"
-                     for corpus, part in table.groupby("corpus", sort=False))
+    return "; ".join(
+        f"{corpus}: epochs: {count(part['epochs'].max())}" for corpus, part in table.groupby("corpus", sort=False)
+    )

@@ -63,8 +63,11 @@ SCALES = {
 }
 
 
-@register_reproduction("figure1", title="Best of a random search, 10 to 100 layers, plain against highway",
-                       source="arXiv:1505.00387 and arXiv:1507.06228, Figure 1")
+@register_reproduction(
+    "figure1",
+    title="Best of a random search, 10 to 100 layers, plain against highway",
+    source="arXiv:1505.00387 and arXiv:1507.06228, Figure 1",
+)
 class Figure1(Reproduction):
     """Dense nets on MNIST, trained by SGD with momentum and a rate that falls exponentially.
 
@@ -77,8 +80,9 @@ class Figure1(Reproduction):
     takes = frozenset({"trials", "steps", "seeds", "depths"})
     scales = tuple(SCALES)
     not_attempted = (
-        NotAttempted("the best loss at each depth, in numbers", LONG, "the text has none, and a plot read by eye is no "
-                                                                      "number"),
+        NotAttempted(
+            "the best loss at each depth, in numbers", LONG, "the text has none, and a plot read by eye is no number"
+        ),
         NotAttempted("a 900-layer net on CIFAR-100, stopped at 80 epochs", SHORT, "CIFAR-100 is not at hand"),
     )
 
@@ -87,12 +91,24 @@ class Figure1(Reproduction):
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
         scale = SCALES[asked.scale]
         recipe: dict[str, Any] = {
-            "optimiser": "sgd", "steps": asked.steps or scale.steps, "threshold": 0.1, "together": scale.together,
+            "optimiser": "sgd",
+            "steps": asked.steps or scale.steps,
+            "threshold": 0.1,
+            "together": scale.together,
             "search": {"space": "figure-1", "trials": asked.trials or scale.trials, "seed": 0},
         }
         return [
-            trained(block, "dense", depth=depth - 1, nominal_width=NOMINAL, batch_size=BATCH, dataset=scale.dataset,
-                    recipe=recipe, device=asked.device, seed=seed)
+            trained(
+                block,
+                "dense",
+                depth=depth - 1,
+                nominal_width=NOMINAL,
+                batch_size=BATCH,
+                dataset=scale.dataset,
+                recipe=recipe,
+                device=asked.device,
+                seed=seed,
+            )
             for depth in asked.depths or DEPTHS
             for block in ARMS
             for seed in range(asked.seeds or scale.seeds)
@@ -101,8 +117,11 @@ class Figure1(Reproduction):
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         trials = trials_of(rows)
         table = table_of(rows, trials)
-        return Outcome(findings=_findings(trials, table, asked), tables=[_shown(table)],
-                       pictures=[best(table), curves(rows, trials), best_of(trials)] if len(table) else [])
+        return Outcome(
+            findings=_findings(trials, table, asked),
+            tables=[_shown(table)],
+            pictures=[best(table), curves(rows, trials), best_of(trials)] if len(table) else [],
+        )
 
 
 def _findings(trials: Trials, table: pd.DataFrame, asked: Asked) -> list[Finding]:
@@ -112,19 +131,28 @@ def _findings(trials: Trials, table: pd.DataFrame, asked: Asked) -> list[Finding
     return [
         _at_ten(_ratio(trials, ("plain", 10), ("highway", 10))),
         *(_deeper(depth, _ratio(trials, ("plain", depth), ("highway", depth))) for depth in (20, 50, 100)),
-        Finding(published="a 100-layer highway net is more than two orders of magnitude better than a plain one",
-                source=LONG, measured=f"plain / highway {_told(orders)}",
-                rule=f"reproduced if the lower end is {HUNDRED:g} or more; at the paper's own budget contradicted if "
-                     "the upper end is below it",
-                verdict=_against(orders, HUNDRED, asked)),
-        Finding(published="plain nets degrade strongly as depth grows", source=LONG,
-                measured=f"plain, 100 / 10 layers: {_told(plain)}",
-                rule=f"reproduced if the lower end is above {ABOUT:g}, contradicted if the upper end is below 1",
-                verdict=_beyond(plain, ABOUT)),
-        Finding(published="highway nets of 50 and 100 layers do about as well as those of 10 and 20", source=LONG,
-                measured=f"highway, 50 / 10 layers: {_told(fifty)}; 100 / 10 layers: {_told(hundred)}",
-                rule=f"reproduced if both upper ends are below {ABOUT:g}, contradicted if a lower end is above it",
-                verdict=_about(fifty, hundred)),
+        Finding(
+            published="a 100-layer highway net is more than two orders of magnitude better than a plain one",
+            source=LONG,
+            measured=f"plain / highway {_told(orders)}",
+            rule=f"reproduced if the lower end is {HUNDRED:g} or more; at the paper's own budget contradicted if "
+            "the upper end is below it",
+            verdict=_against(orders, HUNDRED, asked),
+        ),
+        Finding(
+            published="plain nets degrade strongly as depth grows",
+            source=LONG,
+            measured=f"plain, 100 / 10 layers: {_told(plain)}",
+            rule=f"reproduced if the lower end is above {ABOUT:g}, contradicted if the upper end is below 1",
+            verdict=_beyond(plain, ABOUT),
+        ),
+        Finding(
+            published="highway nets of 50 and 100 layers do about as well as those of 10 and 20",
+            source=LONG,
+            measured=f"highway, 50 / 10 layers: {_told(fifty)}; 100 / 10 layers: {_told(hundred)}",
+            rule=f"reproduced if both upper ends are below {ABOUT:g}, contradicted if a lower end is above it",
+            verdict=_about(fifty, hundred),
+        ),
         _absolute(trials, asked),
         _faster(table),
     ]
@@ -134,24 +162,38 @@ def _at_ten(ratio: Ratio | None) -> Finding:
     verdict = Verdict.NOT_TESTABLE
     if ratio is not None and (ratio.high <= TWICE or ratio.low > TWICE):
         verdict = Verdict.REPRODUCED if ratio.high <= TWICE else Verdict.CONTRADICTED
-    return Finding(published="10 layers: plain is as good as highway, or better", source=READING, verdict=verdict,
-                   evidence=Evidence.SECONDARY, measured=f"plain / highway {_told(ratio)}",
-                   rule=f"reproduced if the upper end is {TWICE:g} or less, contradicted if the lower end is above it")
+    return Finding(
+        published="10 layers: plain is as good as highway, or better",
+        source=READING,
+        verdict=verdict,
+        evidence=Evidence.SECONDARY,
+        measured=f"plain / highway {_told(ratio)}",
+        rule=f"reproduced if the upper end is {TWICE:g} or less, contradicted if the lower end is above it",
+    )
 
 
 def _deeper(depth: int, ratio: Ratio | None) -> Finding:
-    return Finding(published=f"{depth} layers: highway ends at a lower loss than plain", source=READING, rule=BETTER,
-                   evidence=Evidence.SECONDARY, measured=f"plain / highway {_told(ratio)}", verdict=_beyond(ratio, 1.0))
+    return Finding(
+        published=f"{depth} layers: highway ends at a lower loss than plain",
+        source=READING,
+        rule=BETTER,
+        evidence=Evidence.SECONDARY,
+        measured=f"plain / highway {_told(ratio)}",
+        verdict=_beyond(ratio, 1.0),
+    )
 
 
 def _absolute(trials: Trials, asked: Asked) -> Finding:
     best = {depth: float(trials["plain", depth].min()) for depth in (10, 20) if ("plain", depth) in trials}
     reached = len(best) == 2 and all(loss < 1e-4 for loss in best.values())
     missed = Verdict.CONTRADICTED if _is_papers(asked) and len(best) == 2 else Verdict.NOT_TESTABLE
-    return Finding(published="plain nets of 10 and 20 layers reach a mean loss below 1e-4", source=LONG,
-                   measured=", ".join(f"{depth} layers {three(loss)}" for depth, loss in best.items()) or "not run",
-                   rule="best trial below 1e-4 at both; a smaller budget than the paper's cannot contradict it",
-                   verdict=Verdict.REPRODUCED if reached else missed)
+    return Finding(
+        published="plain nets of 10 and 20 layers reach a mean loss below 1e-4",
+        source=LONG,
+        measured=", ".join(f"{depth} layers {three(loss)}" for depth, loss in best.items()) or "not run",
+        rule="best trial below 1e-4 at both; a smaller budget than the paper's cannot contradict it",
+        verdict=Verdict.REPRODUCED if reached else missed,
+    )
 
 
 def _faster(table: pd.DataFrame) -> Finding:
@@ -165,12 +207,21 @@ def _faster(table: pd.DataFrame) -> Finding:
             orders.append(-1 if max(highway) < min(plain) else 1 if max(plain) < min(highway) else 0)
     verdict = Verdict.NOT_TESTABLE
     if len(orders) == 3 and any(orders):
-        verdict = (Verdict.REPRODUCED if all(order < 0 for order in orders)
-                   else Verdict.CONTRADICTED if max(orders) > 0 else Verdict.NOT_TESTABLE)
-    return Finding(published="highway nets converge faster than plain ones", source=LONG, verdict=verdict,
-                   measured="median steps to a tenth of chance's loss: " + ("; ".join(told) or "not run"),
-                   rule="the winners on fresh seeds, at 20, 50 and 100 layers: reproduced if every highway seed gets "
-                        "there before every plain one, contradicted where every plain one is first (∞: never)")
+        verdict = (
+            Verdict.REPRODUCED
+            if all(order < 0 for order in orders)
+            else Verdict.CONTRADICTED
+            if max(orders) > 0
+            else Verdict.NOT_TESTABLE
+        )
+    return Finding(
+        published="highway nets converge faster than plain ones",
+        source=LONG,
+        verdict=verdict,
+        measured="median steps to a tenth of chance's loss: " + ("; ".join(told) or "not run"),
+        rule="the winners on fresh seeds, at 20, 50 and 100 layers: reproduced if every highway seed gets "
+        "there before every plain one, contradicted where every plain one is first (∞: never)",
+    )
 
 
 def _ratio(trials: Trials, over: tuple[str, int], under: tuple[str, int]) -> Ratio | None:
@@ -222,12 +273,20 @@ def _middle(record: present.Record) -> present.Entry:
 
 def _shown(table: pd.DataFrame) -> present.Shown:
     columns = [
-        present.words("block", "block"), present.whole("depth", "layers"), present.whole("trials", "trials"),
+        present.words("block", "block"),
+        present.whole("depth", "layers"),
+        present.whole("trials", "trials"),
         present.number("best", "best loss", "nat", "lowest final training loss of the trials: the paper's statistic"),
         present.number("median", "median loss", "nat", "of all trials; ∞ where half of them diverged"),
         present.whole("diverged", "diverged"),
-        present.spread("winner", "winner on fresh seeds", "winner_low", "winner_high", "nat",
-                       "geometric mean of its final losses, 95 % t interval of log10"),
+        present.spread(
+            "winner",
+            "winner on fresh seeds",
+            "winner_low",
+            "winner_high",
+            "nat",
+            "geometric mean of its final losses, 95 % t interval of log10",
+        ),
         present.whole("seeds", "seeds"),
         present.made("steps to threshold", _middle, "median of these seeds; ∞: never"),
         present.whole("params", "parameters", "of the whole network; a layer's are equal within 0.3 %"),

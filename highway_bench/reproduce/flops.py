@@ -30,21 +30,31 @@ TOLERANCE = 0.02  # papers print two or three digits, and some are rounded down
 COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys: colours are blocks'
 
 
-@register_reproduction("flops", title="Parameters and multiply-adds of the published networks",
-                       source=f"{RESNET}, {VGG}, {LONG}, {SHORT}")
+@register_reproduction(
+    "flops", title="Parameters and multiply-adds of the published networks", source=f"{RESNET}, {VGG}, {LONG}, {SHORT}"
+)
 class Flops(Reproduction):
     """Counted for one item on tensors without storage; what these papers call FLOPs are multiply-adds, of convolutions
     and matrix products alone."""
 
     least_seeds = 0  # nothing is drawn
     not_attempted = (
-        NotAttempted("ResNet-50, -101 and -152: 3.8, 7.6 and 11.3 billion", f"{RESNET}, table 1",
-                     "their branch of three convolutions widens the stream fourfold, and no family here changes the "
-                     "width within a layer"),
-        NotAttempted("test errors on CIFAR-10: ResNet-20 8.75 %, -56 6.97 %, -110 6.43 %, -1202 7.93 %",
-                     f"{RESNET}, table 6", "the data are not here"),
-        NotAttempted("top-1 errors on ImageNet: plain-34 28.54 %, ResNet-34 25.03 %", f"{RESNET}, table 2",
-                     "the data are not here"),
+        NotAttempted(
+            "ResNet-50, -101 and -152: 3.8, 7.6 and 11.3 billion",
+            f"{RESNET}, table 1",
+            "their branch of three convolutions widens the stream fourfold, and no family here changes the "
+            "width within a layer",
+        ),
+        NotAttempted(
+            "test errors on CIFAR-10: ResNet-20 8.75 %, -56 6.97 %, -110 6.43 %, -1202 7.93 %",
+            f"{RESNET}, table 6",
+            "the data are not here",
+        ),
+        NotAttempted(
+            "top-1 errors on ImageNet: plain-34 28.54 %, ResNet-34 25.03 %",
+            f"{RESNET}, table 2",
+            "the data are not here",
+        ),
     )
 
     def cells(self, asked: Asked) -> list[Cell]:
@@ -67,8 +77,16 @@ def _findings(net: Net, found: Mapping[str, float]) -> list[Finding]:
         agrees = all(found[metric] == number for metric, number in held.items())
         told = "the same" if agrees else _counted({metric: found[metric] for metric in held})
         verdict = Verdict.REPRODUCED if agrees else Verdict.CONTRADICTED
-    findings = [Finding(published=f"{net.name}: {_counted(held)}", source=net.source, evidence=net.evidence,
-                        rule="equal", measured=told, verdict=verdict)]
+    findings = [
+        Finding(
+            published=f"{net.name}: {_counted(held)}",
+            source=net.source,
+            evidence=net.evidence,
+            rule="equal",
+            measured=told,
+            verdict=verdict,
+        )
+    ]
     if net.printed is not None:
         metric, number, text, where = net.printed
         told, verdict = "not counted", Verdict.NOT_TESTABLE
@@ -76,9 +94,17 @@ def _findings(net: Net, found: Mapping[str, float]) -> list[Finding]:
             off = found[metric] / number - 1
             told = f"{count(found[metric])} ({100 * off:+.2f} %)".replace("-", "−")
             verdict = Verdict.REPRODUCED if abs(off) <= TOLERANCE else Verdict.CONTRADICTED
-        findings.insert(0, Finding(published=f"{net.name}: {text} {metric.replace('_', '-')}", source=where,
-                                   evidence=Evidence.PAPER, rule=f"within {TOLERANCE:.0%}", measured=told,
-                                   verdict=verdict))
+        findings.insert(
+            0,
+            Finding(
+                published=f"{net.name}: {text} {metric.replace('_', '-')}",
+                source=where,
+                evidence=Evidence.PAPER,
+                rule=f"within {TOLERANCE:.0%}",
+                measured=told,
+                verdict=verdict,
+            ),
+        )
     return findings
 
 
@@ -92,18 +118,29 @@ def _same(one: str, other: str, found: Mapping[str, Mapping[str, float]]) -> Fin
     counted = {"parameters", "multiply_adds"} <= a.keys() & b.keys()
     equal = counted and all(a[metric] == b[metric] for metric in ("parameters", "multiply_adds"))
     verdict = Verdict.REPRODUCED if equal else Verdict.CONTRADICTED if counted else Verdict.NOT_TESTABLE
-    return Finding(published=f"{other} has neither more parameters nor more multiply-adds than {one}",
-                   source=f"{RESNET}, §3.3", evidence=Evidence.PAPER, rule="equal", verdict=verdict,
-                   measured="equal" if equal else "not equal" if counted else "not counted")
+    return Finding(
+        published=f"{other} has neither more parameters nor more multiply-adds than {one}",
+        source=f"{RESNET}, §3.3",
+        evidence=Evidence.PAPER,
+        rule="equal",
+        verdict=verdict,
+        measured="equal" if equal else "not equal" if counted else "not counted",
+    )
 
 
 def _table(found: Mapping[str, Mapping[str, float]]) -> present.Shown:
-    records = [{
-        "network": net.name, "built": " ".join(filter(None, (net.block, "in", net.family, net.layout or ""))),
-        "depth": net.depth, "width": net.width, "parameters": found[net.name].get("parameters", math.nan),
-        "multiply_adds": found[net.name].get("multiply_adds", math.nan),
-        "printed": f"{net.printed[2]} {net.printed[0].replace('_', '-')}" if net.printed else "",
-    } for net in NETS]
+    records = [
+        {
+            "network": net.name,
+            "built": " ".join(filter(None, (net.block, "in", net.family, net.layout or ""))),
+            "depth": net.depth,
+            "width": net.width,
+            "parameters": found[net.name].get("parameters", math.nan),
+            "multiply_adds": found[net.name].get("multiply_adds", math.nan),
+            "printed": f"{net.printed[2]} {net.printed[0].replace('_', '-')}" if net.printed else "",
+        }
+        for net in NETS
+    ]
     columns = [
         present.words("network", "network"),
         present.words("built", "built of", "block, family and layout"),
@@ -121,26 +158,47 @@ def _picture(found: Mapping[str, Mapping[str, float]]) -> Picture:
     nets = [net for net in NETS if net.multiply_adds is not None and "multiply_adds" in found[net.name]]
     values = [found[net.name]["multiply_adds"] for net in nets]
     places = range(len(nets))
-    printed = [(place, net.printed[1]) for place, net in enumerate(nets)
-               if net.printed is not None and net.printed[0] == "multiply_adds"]
+    printed = [
+        (place, net.printed[1])
+        for place, net in enumerate(nets)
+        if net.printed is not None and net.printed[0] == "multiply_adds"
+    ]
     off = max((abs(values[place] / number - 1) for place, number in printed), default=math.nan)
-    title = (f"Counted multiply-adds are within {three(100 * off)} % of the published ones" if printed
-             else "No network with published multiply-adds was counted")
+    title = (
+        f"Counted multiply-adds are within {three(100 * off)} % of the published ones"
+        if printed
+        else "No network with published multiply-adds was counted"
+    )
     with settings():
         figure, (axes,) = panels(1, 1, 0.24 * max(len(nets), 4) + 0.4)
         axes.scatter(values, places, color=COUNTED, s=30, zorder=3)
-        axes.scatter([number for _, number in printed], [place for place, _ in printed], color=PRINTED, marker="x",
-                     s=45, zorder=4)
+        axes.scatter(
+            [number for _, number in printed],
+            [place for place, _ in printed],
+            color=PRINTED,
+            marker="x",
+            s=45,
+            zorder=4,
+        )
         axes.set_yticks(list(places), [net.name for net in nets])
         axes.invert_yaxis()
         if values:
             log_axis(axes, "x", "MAC")
         axes.set_xlabel("multiply-adds (log)")
         head(figure, title)
-        figure.legend(loc="outside lower left", ncols=2, handles=[
-            Line2D([], [], color=COUNTED, marker="o", linestyle="none", label="counted"),
-            Line2D([], [], color=PRINTED, marker="x", linestyle="none", label="published"),
-        ])
+        figure.legend(
+            loc="outside lower left",
+            ncols=2,
+            handles=[
+                Line2D([], [], color=COUNTED, marker="o", linestyle="none", label="counted"),
+                Line2D([], [], color=PRINTED, marker="x", linestyle="none", label="published"),
+            ],
+        )
     alt = joined([f"{net.name} {quantity(value, 'MAC')}" for net, value in zip(nets, values, strict=True)], 20)
-    return Picture("flops", title, f"Multiply-adds by network. {alt}",
-                   "Convolutions and matrix products of one image, forward; crosses are the papers' numbers.", figure)
+    return Picture(
+        "flops",
+        title,
+        f"Multiply-adds by network. {alt}",
+        "Convolutions and matrix products of one image, forward; crosses are the papers' numbers.",
+        figure,
+    )

@@ -51,8 +51,9 @@ CONFIDENCE = 1 - 0.05 / math.comb(len(BIASES), 2)
 RULE = "a bias next to it is worse; contradicted if any is better; the intervals allow for all pairs of biases"
 
 
-@register_reproduction("gate-bias", title="Gate biases of convolutional highway networks by depth",
-                       source=f"{LONG}, §2.3 and table 1")
+@register_reproduction(
+    "gate-bias", title="Gate biases of convolutional highway networks by depth", source=f"{LONG}, §2.3 and table 1"
+)
 class GateBias(Reproduction):
     """Highway networks of 3×3 convolutions on MNIST-5k: gates that start at 0 to −4, each at 10, 20 and 30 layers and
     at a rate tuned for it; and the two networks of the paper's MNIST table.
@@ -63,8 +64,11 @@ class GateBias(Reproduction):
 
     takes = frozenset({"depths", "seeds", "steps", "epochs"})
     not_attempted = (
-        NotAttempted("CIFAR-10 against FitNets: 89.18, 92.46 and 91.20 % at 11, 19 and 32 layers", f"{LONG}, table 2",
-                     "the data are not here"),
+        NotAttempted(
+            "CIFAR-10 against FitNets: 89.18, 92.46 and 91.20 % at 11, 19 and 32 layers",
+            f"{LONG}, table 2",
+            "the data are not here",
+        ),
         NotAttempted("92.40 % of CIFAR-10 and 67.76 % of CIFAR-100", f"{LONG}, table 3", "the data are not here"),
     )
 
@@ -74,11 +78,16 @@ class GateBias(Reproduction):
 
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         values = measured(rows, self.cells(asked))
-        arms = {layers: {bias: arm(values, crossed_cells(layers, bias, asked)) for bias in BIASES}
-                for layers in _layers(asked)}
-        records = [{"layers": layers, "bias": bias, "advised": "advised" if GUIDELINE.get(layers) == bias else ""}
-                   | loss_record(losses, [values[cell] for cell in crossed_cells(layers, bias, asked)])
-                   for layers, by_bias in arms.items() for bias, losses in by_bias.items()]
+        arms = {
+            layers: {bias: arm(values, crossed_cells(layers, bias, asked)) for bias in BIASES}
+            for layers in _layers(asked)
+        }
+        records = [
+            {"layers": layers, "bias": bias, "advised": "advised" if GUIDELINE.get(layers) == bias else ""}
+            | loss_record(losses, [values[cell] for cell in crossed_cells(layers, bias, asked)])
+            for layers, by_bias in arms.items()
+            for bias, losses in by_bias.items()
+        ]
         findings = [_guideline(layers, arms[layers]) for layers in arms if layers in GUIDELINE]
         findings += [_accuracy(width, sized_cell(width, asked), values) for width in PUBLISHED]
         table = pd.DataFrame(records)
@@ -95,10 +104,20 @@ def _layers(asked: Asked) -> Sequence[int]:
 
 def crossed_cells(layers: int, bias: float, asked: Asked) -> list[Cell]:
     """The runs of one depth and bias."""
-    recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": asked.steps or STEPS, "rate": "tuned",
-              "rates": list(RATES), "threshold": 0.1, "layout": "conv-highway"}
-    return [_cell(layers - ENDS, WIDTH, bias, recipe, BATCH, "mnist-5k", asked, seed)
-            for seed in range(asked.seeds or SEEDS)]
+    recipe = {
+        "optimiser": "sgd",
+        "momentum": 0.9,
+        "decay": 0.1,
+        "steps": asked.steps or STEPS,
+        "rate": "tuned",
+        "rates": list(RATES),
+        "threshold": 0.1,
+        "layout": "conv-highway",
+    }
+    return [
+        _cell(layers - ENDS, WIDTH, bias, recipe, BATCH, "mnist-5k", asked, seed)
+        for seed in range(asked.seeds or SEEDS)
+    ]
 
 
 def sized_cell(width: int, asked: Asked) -> Cell:
@@ -106,16 +125,42 @@ def sized_cell(width: int, asked: Asked) -> Cell:
     dataset = "mnist" if make_dataset("mnist").missing() is None else "mnist-5k"
     items = 60_000 if dataset == "mnist" else 4_000
     steps = asked.epochs * (items // SIZED_BATCH) if asked.epochs else SIZED_STEPS
-    recipe = {"optimiser": "adam", "rate": 0.003, "decay": 0.03, "steps": steps, "threshold": 0.1,
-              "layout": "conv-highway"}
+    recipe = {
+        "optimiser": "adam",
+        "rate": 0.003,
+        "decay": 0.03,
+        "steps": steps,
+        "threshold": 0.1,
+        "layout": "conv-highway",
+    }
     return _cell(8, width, GUIDELINE[10], recipe, SIZED_BATCH, dataset, asked, 0)
 
 
-def _cell(depth: int, width: int, bias: float, recipe: Mapping[str, Any], batch_size: int, dataset: str, asked: Asked,
-          seed: int) -> Cell:
-    return Cell(task="trainability", block="highway", block_options={"gate_bias": bias}, family="conv", depth=depth,
-                width=width, nominal_width=width, match="width", batch_size=batch_size, dataset=dataset, recipe=recipe,
-                device=asked.device, seed=seed)
+def _cell(
+    depth: int,
+    width: int,
+    bias: float,
+    recipe: Mapping[str, Any],
+    batch_size: int,
+    dataset: str,
+    asked: Asked,
+    seed: int,
+) -> Cell:
+    return Cell(
+        task="trainability",
+        block="highway",
+        block_options={"gate_bias": bias},
+        family="conv",
+        depth=depth,
+        width=width,
+        nominal_width=width,
+        match="width",
+        batch_size=batch_size,
+        dataset=dataset,
+        recipe=recipe,
+        device=asked.device,
+        seed=seed,
+    )
 
 
 def beaten(arms: Mapping[float, Arm]) -> set[tuple[float, float]]:
@@ -133,7 +178,7 @@ def unbeaten(arms: Mapping[float, Arm]) -> list[float]:
 def _guideline(layers: int, arms: Mapping[float, Arm]) -> Finding:
     advised, pairs, best = GUIDELINE[layers], beaten(arms), unbeaten(arms)
     place = BIASES.index(advised)
-    beside = [bias for bias in BIASES[max(0, place - 1):place + 2] if bias != advised]
+    beside = [bias for bias in BIASES[max(0, place - 1) : place + 2] if bias != advised]
     better = [bias for bias in BIASES if (advised, bias) in pairs]
     if better:
         told, verdict = f"worse than {_biases(better)}", Verdict.CONTRADICTED
@@ -142,13 +187,24 @@ def _guideline(layers: int, arms: Mapping[float, Arm]) -> Finding:
     else:
         told, verdict = "not distinguished from those beside it", Verdict.NOT_TESTABLE
     ratios = {bias: log_ratio(arms[bias], arms[advised], CONFIDENCE) for bias in beside}
-    told += "".join(f"; loss at {signed(bias)} {times(10**ratio.value)} {between(10**ratio.low, 10**ratio.high)} of "
-                    f"it (n = {ratio.n})" for bias, ratio in ratios.items() if ratio is not None)
+    told += "".join(
+        f"; loss at {signed(bias)} {times(10**ratio.value)} {between(10**ratio.low, 10**ratio.high)} of "
+        f"it (n = {ratio.n})"
+        for bias, ratio in ratios.items()
+        if ratio is not None
+    )
     lost = {bias: sum(map(math.isinf, losses.values())) for bias, losses in arms.items()}
-    told += "".join(f"; {count} of {len(arms[bias])} seeds diverged at {signed(bias)}" for bias, count in lost.items()
-                    if count)
-    return Finding(published=f"{layers} layers: bias {signed(advised)}", source=f"{LONG}, §2.3", rule=RULE,
-                   measured=f"{told}; not worse than any: {_biases(best)}", verdict=verdict, evidence=Evidence.PAPER)
+    told += "".join(
+        f"; {count} of {len(arms[bias])} seeds diverged at {signed(bias)}" for bias, count in lost.items() if count
+    )
+    return Finding(
+        published=f"{layers} layers: bias {signed(advised)}",
+        source=f"{LONG}, §2.3",
+        rule=RULE,
+        measured=f"{told}; not worse than any: {_biases(best)}",
+        verdict=verdict,
+        evidence=Evidence.PAPER,
+    )
 
 
 def _biases(biases: Sequence[float]) -> str:
@@ -160,11 +216,14 @@ def _accuracy(width: int, cell: Cell, values: Mapping[Cell, Mapping[str, float]]
     whole = cell.dataset == "mnist"
     reached = whole and accuracy >= PUBLISHED[width] - ACCURACY
     steps = f"after {cell.recipe['steps']} steps of {cell.batch_size} on {cell.dataset}"
-    return Finding(published=f"width {width}, best of 5 runs: {100 * PUBLISHED[width]:.2f} % of MNIST's test set",
-                   source=f"{LONG}, table 1", rule=f"within {100 * ACCURACY:g} points; not testable below",
-                   measured=("no accuracy " if math.isnan(accuracy) else f"{100 * accuracy:.2f} % ") + steps,
-                   evidence=Evidence.PAPER,
-                   verdict=Verdict.REPRODUCED if reached else Verdict.NOT_TESTABLE)
+    return Finding(
+        published=f"width {width}, best of 5 runs: {100 * PUBLISHED[width]:.2f} % of MNIST's test set",
+        source=f"{LONG}, table 1",
+        rule=f"within {100 * ACCURACY:g} points; not testable below",
+        measured=("no accuracy " if math.isnan(accuracy) else f"{100 * accuracy:.2f} % ") + steps,
+        evidence=Evidence.PAPER,
+        verdict=Verdict.REPRODUCED if reached else Verdict.NOT_TESTABLE,
+    )
 
 
 def _shown(table: pd.DataFrame) -> present.Shown:
@@ -185,8 +244,10 @@ def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Pi
     """Loss by bias, a line a depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
     shades = seaborn.color_palette("Greys", len(depths) + 2).as_hex()[2:]  # colours are blocks'
-    looks = {layers: (shade, MARKERS[place % len(MARKERS)])
-             for place, (layers, shade) in enumerate(zip(depths, shades, strict=True))}
+    looks = {
+        layers: (shade, MARKERS[place % len(MARKERS)])
+        for place, (layers, shade) in enumerate(zip(depths, shades, strict=True))
+    }
     title = "Biases that no other beats: " + "; ".join(_told(layers, arms[layers]) for layers in depths)
     with settings():
         figure, (axes,) = panels(1, 1, 3.0)
@@ -194,11 +255,17 @@ def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Pi
             own = table[(table["layers"] == layers) & table["loss"].notna()].sort_values("bias")
             shifted = own["bias"] + 0.05 * (place - (len(looks) - 1) / 2)
             spread = np.nan_to_num(np.array([own["loss"] - own["low"], own["high"] - own["loss"]]))
-            axes.errorbar(shifted, own["loss"], yerr=spread, color=shade, marker=marker, capsize=2,
-                          linewidth=1.2)
+            axes.errorbar(shifted, own["loss"], yerr=spread, color=shade, marker=marker, capsize=2, linewidth=1.2)
             advised = own["advised"] != ""
-            axes.scatter(shifted[advised], own["loss"][advised], s=130, facecolors="none", edgecolors=shade,
-                         linewidths=1.2, zorder=4)
+            axes.scatter(
+                shifted[advised],
+                own["loss"][advised],
+                s=130,
+                facecolors="none",
+                edgecolors=shade,
+                linewidths=1.2,
+                zorder=4,
+            )
         log_axis(axes, "y")
         axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
         axes.set_xlabel("gate bias at the start")
@@ -206,11 +273,21 @@ def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Pi
         head(figure, title)
         handles = [mark(marker, f"{layers} layers", shade) for layers, (shade, marker) in looks.items()]
         figure.legend(handles=[*handles, mark("o", "guideline", filled=False)], ncols=4, loc="outside lower left")
-    alt = joined([f"{record['layers']:.0f} layers, bias {signed(record['bias'])}: {three(record['loss'])}"
-                  for record in table.to_dict("records")], 20)
-    return Picture("gate-bias", title, f"Final training loss by gate bias. {alt}",
-                   "Convolutional highway networks on 4,000 digits, rate tuned for each; bars are 95 % over seeds, "
-                   "rings the guideline's bias.", figure)
+    alt = joined(
+        [
+            f"{record['layers']:.0f} layers, bias {signed(record['bias'])}: {three(record['loss'])}"
+            for record in table.to_dict("records")
+        ],
+        20,
+    )
+    return Picture(
+        "gate-bias",
+        title,
+        f"Final training loss by gate bias. {alt}",
+        "Convolutional highway networks on 4,000 digits, rate tuned for each; bars are 95 % over seeds, "
+        "rings the guideline's bias.",
+        figure,
+    )
 
 
 def _told(layers: int, arms: Mapping[float, Arm]) -> str:

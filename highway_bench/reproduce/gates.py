@@ -63,8 +63,11 @@ class Scale:
 SCALES = {"desk": Scale("mnist-5k", 4_000, 37.5, 5), "paper": Scale("mnist", 60_000, 50, 5)}
 
 
-@register_reproduction("gates", title="Gates by layer, and one layer cut out at a time, at 50 layers",
-                       source="arXiv:1507.06228, §4; arXiv:1512.03385, §2")
+@register_reproduction(
+    "gates",
+    title="Gates by layer, and one layer cut out at a time, at 50 layers",
+    source="arXiv:1507.06228, §4; arXiv:1512.03385, §2",
+)
 class Gates(Reproduction):
     """1 plain and 49 highway layers of 50 units on MNIST, gate bias −2 as published and −ln L; pre-norm beside them.
 
@@ -90,10 +93,26 @@ class Gates(Reproduction):
             raise BadInput("give epochs or steps, not both")
         scale = SCALES[asked.scale]
         steps = asked.steps or round((asked.epochs or scale.epochs) * scale.items / BATCH)
-        recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": steps, "rate": "tuned",
-                  "rates": list(RATES), "threshold": 0.1}
-        grid = Grid(task="gates", families=("dense",), blocks=("highway", "pre-norm"), depths=(DEPTH,), on_cpu=TRAINED,
-                    seeds=range(asked.seeds or scale.seeds), dataset=scale.dataset, recipe=recipe, statuses=OUTCOMES)
+        recipe = {
+            "optimiser": "sgd",
+            "momentum": 0.9,
+            "decay": 0.1,
+            "steps": steps,
+            "rate": "tuned",
+            "rates": list(RATES),
+            "threshold": 0.1,
+        }
+        grid = Grid(
+            task="gates",
+            families=("dense",),
+            blocks=("highway", "pre-norm"),
+            depths=(DEPTH,),
+            on_cpu=TRAINED,
+            seeds=range(asked.seeds or scale.seeds),
+            dataset=scale.dataset,
+            recipe=recipe,
+            statuses=OUTCOMES,
+        )
         planned = plan(Profile("gates", "", (grid,)), Selection(device=asked.device))
         cells = [item.cell for item in planned]
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
@@ -113,10 +132,14 @@ class Gates(Reproduction):
 def _trains(trained: Mapping[str, int], planned: int) -> Finding:
     """Whether there is a network with the published bias for the claims to be about."""
     told = [f"{STARTS[label]}: {count} of {planned} seeds train" for label, count in trained.items()]
-    return Finding(published="the 50-layer net at bias −2 trains", source=LONG, evidence=Evidence.PAPER,
-                   rule="at least half of the seeds; not testable below, for its training is not published in full",
-                   measured="; ".join(told),
-                   verdict=Verdict.REPRODUCED if 2 * trained[PUBLISHED] >= planned else Verdict.NOT_TESTABLE)
+    return Finding(
+        published="the 50-layer net at bias −2 trains",
+        source=LONG,
+        evidence=Evidence.PAPER,
+        rule="at least half of the seeds; not testable below, for its training is not published in full",
+        measured="; ".join(told),
+        verdict=Verdict.REPRODUCED if 2 * trained[PUBLISHED] >= planned else Verdict.NOT_TESTABLE,
+    )
 
 
 @dataclass(frozen=True)
@@ -140,8 +163,11 @@ class Question:
 
     @property
     def rule(self) -> str:
-        bounds = [f"{word} {self._text(bound)}" for word, bound in (("above", self.least), ("below", self.most))
-                  if bound is not None]
+        bounds = [
+            f"{word} {self._text(bound)}"
+            for word, bound in (("above", self.least), ("below", self.most))
+            if bound is not None
+        ]
         return f"{self.what}: 95 % interval {' and '.join(bounds)}"
 
     def finding(self, table: pd.DataFrame, subjects: Sequence[str]) -> Finding:
@@ -149,9 +175,14 @@ class Question:
         estimates = {label: self.estimate(table[table["label"] == label]) for label in subjects}
         told = [f"{STARTS[label]}: {self._shown(estimate)}" for label, estimate in estimates.items()]
         verdict = self.verdict(estimates[PUBLISHED]) if PUBLISHED in estimates else Verdict.NOT_TESTABLE
-        return Finding(published=self.published, source=self.source, rule=self.rule, verdict=verdict,
-                       evidence=Evidence.PAPER,
-                       measured="; ".join(told) or "too few highway networks trained: see how they ended")
+        return Finding(
+            published=self.published,
+            source=self.source,
+            rule=self.rule,
+            verdict=verdict,
+            evidence=Evidence.PAPER,
+            measured="; ".join(told) or "too few highway networks trained: see how they ended",
+        )
 
     def estimate(self, table: pd.DataFrame) -> Estimate:
         """Over seeds."""
@@ -189,44 +220,97 @@ def _silent(network: pd.DataFrame) -> pd.Series:
 
 
 QUESTIONS = (
-    Question("gate biases fall further in training", LONG, "mean bias after training minus at the start",
-             lambda one: (one["gate_bias_end"] - one["gate_bias_start"]).mean(), most=0),
-    Question("activity is sparse for one example, not on average", LONG,
-             "Hoyer's sparsity of all gates for one example minus that of their means",
-             lambda one: (one["sparsity_one"] - one["sparsity_average"]).iloc[0], least=SELECTIVE),
-    Question("the stream changes most in the first ~15 layers", LONG,
-             f"share of Σ ‖Δx‖/‖x‖ in layers 2–{EARLY}",
-             lambda one: _early(one, "stream_change").sum() / one["stream_change"].sum(), least=0.5, unit="%"),
-    Question("which gates are open depends on the class in the first 15 layers", LONG,
-             f"spread of class means of T in layers 2–{EARLY} over that of the later layers",
-             lambda one: _early(one, "gate_class_spread").mean() / _late(one, "gate_class_spread").mean(), least=1,
-             factor=True),
-    Question("cutting out an early layer raises the error", LESION,
-             f"mean error change in layers 2–{EARLY - 1} minus that in layers 15–45",
-             lambda one: one.loc[one.index < SILENT.start, "lesion_error_change"].mean() - _silent(one).mean(),
-             least=NOTHING, unit="points"),
-    Question("cutting out any of layers 15–45 has almost no effect", LESION, "the largest of their error changes",
-             lambda one: _silent(one).abs().max(), most=NOTHING, unit="points"),
-    Question("about 60 % of the layers contribute nothing", LESION,
-             f"share of layers whose lesion changes the error by less than {100 * NOTHING:g} points",
-             lambda one: (one["lesion_error_change"].abs() < NOTHING).mean(), least=SHARE_SILENT[0],
-             most=SHARE_SILENT[1], unit="%"),
-    Question("gated shortcuts can close, identity shortcuts (C = 1) never do", RESNET,
-             "share of shortcuts with C = 1 − T < 0.05, over units and examples",
-             lambda one: one["gates_full"].mean(), least=CLOSED, unit="%", can=True),
+    Question(
+        "gate biases fall further in training",
+        LONG,
+        "mean bias after training minus at the start",
+        lambda one: (one["gate_bias_end"] - one["gate_bias_start"]).mean(),
+        most=0,
+    ),
+    Question(
+        "activity is sparse for one example, not on average",
+        LONG,
+        "Hoyer's sparsity of all gates for one example minus that of their means",
+        lambda one: (one["sparsity_one"] - one["sparsity_average"]).iloc[0],
+        least=SELECTIVE,
+    ),
+    Question(
+        "the stream changes most in the first ~15 layers",
+        LONG,
+        f"share of Σ ‖Δx‖/‖x‖ in layers 2–{EARLY}",
+        lambda one: _early(one, "stream_change").sum() / one["stream_change"].sum(),
+        least=0.5,
+        unit="%",
+    ),
+    Question(
+        "which gates are open depends on the class in the first 15 layers",
+        LONG,
+        f"spread of class means of T in layers 2–{EARLY} over that of the later layers",
+        lambda one: _early(one, "gate_class_spread").mean() / _late(one, "gate_class_spread").mean(),
+        least=1,
+        factor=True,
+    ),
+    Question(
+        "cutting out an early layer raises the error",
+        LESION,
+        f"mean error change in layers 2–{EARLY - 1} minus that in layers 15–45",
+        lambda one: one.loc[one.index < SILENT.start, "lesion_error_change"].mean() - _silent(one).mean(),
+        least=NOTHING,
+        unit="points",
+    ),
+    Question(
+        "cutting out any of layers 15–45 has almost no effect",
+        LESION,
+        "the largest of their error changes",
+        lambda one: _silent(one).abs().max(),
+        most=NOTHING,
+        unit="points",
+    ),
+    Question(
+        "about 60 % of the layers contribute nothing",
+        LESION,
+        f"share of layers whose lesion changes the error by less than {100 * NOTHING:g} points",
+        lambda one: (one["lesion_error_change"].abs() < NOTHING).mean(),
+        least=SHARE_SILENT[0],
+        most=SHARE_SILENT[1],
+        unit="%",
+    ),
+    Question(
+        "gated shortcuts can close, identity shortcuts (C = 1) never do",
+        RESNET,
+        "share of shortcuts with C = 1 − T < 0.05, over units and examples",
+        lambda one: one["gates_full"].mean(),
+        least=CLOSED,
+        unit="%",
+        can=True,
+    ),
 )
 
 
 def _networks(found: pd.DataFrame, table: pd.DataFrame) -> present.Shown:
     """A row a kind of network: how it trained, and its gates as a whole."""
-    mean = table.groupby("label")[["gate_bias_start", "gate_bias_end", "gate_activity", "gates_shut", "gates_full",
-                                   "gates_open_one", "gates_open_some", "stream_change"]].mean()
+    mean = table.groupby("label")[
+        [
+            "gate_bias_start",
+            "gate_bias_end",
+            "gate_activity",
+            "gates_shut",
+            "gates_full",
+            "gates_open_one",
+            "gates_open_some",
+            "stream_change",
+        ]
+    ].mean()
     idle = table.assign(idle=table["lesion_error_change"].abs() < NOTHING).groupby("label")["idle"].mean()
-    whole = found[found["success"] == 1].groupby("label")[["intact_loss", "intact_error", "sparsity_one",
-                                                           "sparsity_average"]].mean()
+    whole = (
+        found[found["success"] == 1]
+        .groupby("label")[["intact_loss", "intact_error", "sparsity_one", "sparsity_average"]]
+        .mean()
+    )
     trained = found.groupby("label", sort=False).agg(
         trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),
-        rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])))
+        rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
+    )
     records = trained.join(whole).join(mean).join(idle).reset_index()
     columns = [
         present.words("label", "network"),
@@ -246,15 +330,25 @@ def _networks(found: pd.DataFrame, table: pd.DataFrame) -> present.Shown:
         present.number("stream_change", "‖Δx‖ / ‖x‖", hint="mean over layers; of identity shortcuts ‖F‖ / ‖x‖"),
         present.percent("idle", "layers that contribute nothing"),
     ]
-    note = ("Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so that none "
-            "closes; what their layers do is ‖F‖ / ‖x‖.")
+    note = (
+        "Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so that none "
+        "closes; what their layers do is ‖F‖ / ‖x‖."
+    )
     return present.shown("gates-networks", "The trained networks", records, columns, note=note)
 
 
 def _bands(table: pd.DataFrame) -> present.Shown:
     """By five layers and network: means over those layers and the seeds."""
-    metrics = ("gate_bias_end", "gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change",
-               "lesion_loss_change", "lesion_error_change")
+    metrics = (
+        "gate_bias_end",
+        "gate_activity",
+        "gates_shut",
+        "gates_open_one",
+        "gate_class_spread",
+        "stream_change",
+        "lesion_loss_change",
+        "lesion_error_change",
+    )
     first = (table["layer"] - 1) // 5 * 5 + 1
     named = table.assign(layers=[f"{max(start, 2)}–{start + 4}" for start in first], order=first)
     per_seed = named.groupby(["label", "order", "layers", "seed"], as_index=False)[list(metrics)].mean()
@@ -268,12 +362,18 @@ def _bands(table: pd.DataFrame) -> present.Shown:
         present.percent("gates_open_one", "open for one"),
         present.number("gate_class_spread", "class spread", hint="of T's class means, standard deviation"),
         present.number("stream_change", "‖Δx‖ / ‖x‖"),
-        present.spread("lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high",
-                       "nat"),
+        present.spread(
+            "lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high", "nat"
+        ),
         present.percent("lesion_error_change", "lesion: Δ error"),
     ]
-    return present.shown("gates-layers", "By layer, the plain one being the first", mean, columns,
-                         note="Means over five layers and the seeds that train, 95 % t intervals over seeds.")
+    return present.shown(
+        "gates-layers",
+        "By layer, the plain one being the first",
+        mean,
+        columns,
+        note="Means over five layers and the seeds that train, 95 % t intervals over seeds.",
+    )
 
 
 def _pictures(rows: pd.DataFrame) -> list[Picture]:

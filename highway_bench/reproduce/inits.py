@@ -68,13 +68,28 @@ class Inits(Reproduction):
 
     def cells(self, asked: Asked) -> list[Cell]:
         recipe: dict[str, Any] = {
-            "optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": asked.steps or STEPS, "rate": "tuned",
-            "rates": list(RATES), "threshold": 0.1,
+            "optimiser": "sgd",
+            "momentum": 0.9,
+            "decay": 0.1,
+            "steps": asked.steps or STEPS,
+            "rate": "tuned",
+            "rates": list(RATES),
+            "threshold": 0.1,
         }
         places = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(asked.seeds or SEEDS))
         return [
-            trained(block, "dense", depth=DEPTH, nominal_width=71, batch_size=100, dataset="mnist-5k", seed=seed,
-                    recipe=recipe, device=asked.device, family_options=_options(init, activation))
+            trained(
+                block,
+                "dense",
+                depth=DEPTH,
+                nominal_width=71,
+                batch_size=100,
+                dataset="mnist-5k",
+                seed=seed,
+                recipe=recipe,
+                device=asked.device,
+                family_options=_options(init, activation),
+            )
             for block, init, activation, seed in places
         ]
 
@@ -94,14 +109,21 @@ def pairs_of(rows: pd.DataFrame) -> Iterator[Pair]:
     chance = make_dataset("mnist-5k").chance_loss
     for place, part in groups(counted, ("block", "family_options")):
         options = recipe_of(place["family_options"])
-        success, losses, rates = (part.loc[part["metric"] == metric, "value"].to_numpy(np.float64)
-                                  for metric in ("success", "final_loss", "rate"))
+        success, losses, rates = (
+            part.loc[part["metric"] == metric, "value"].to_numpy(np.float64)
+            for metric in ("success", "final_loss", "rate")
+        )
         finite = len(losses) > 0 and bool(np.isfinite(losses).all())
-        yield Pair(place["block"], options.get("init", "default"), options.get("activation", "relu"),
-                   trained=int(np.nansum(success)), n=int(np.isfinite(success).sum()),
-                   loss=float(10 ** np.log10(losses).mean()) if finite else math.inf,
-                   rate=float(np.median(rates)) if len(rates) else math.nan,
-                   still=len(losses) > 0 and not bool((losses <= STILL * chance).any()))
+        yield Pair(
+            place["block"],
+            options.get("init", "default"),
+            options.get("activation", "relu"),
+            trained=int(np.nansum(success)),
+            n=int(np.isfinite(success).sum()),
+            loss=float(10 ** np.log10(losses).mean()) if finite else math.inf,
+            rate=float(np.median(rates)) if len(rates) else math.nan,
+            still=len(losses) > 0 and not bool((losses <= STILL * chance).any()),
+        )
 
 
 def _finding(pairs: Sequence[Pair]) -> Finding:
@@ -113,16 +135,24 @@ def _finding(pairs: Sequence[Pair]) -> Finding:
     plain = sum(pair.trains for pair in pairs if pair.block == "plain")
     return Finding(
         published="with a negative gate bias, highway trains very deep for various zero-mean distributions of W_H and "
-                  "various activations", source=SOURCE, rule=RULE, verdict=verdict,
-        measured=f"{full} of {every} pairs train at every seed" + (f"; standing still: {failing}" if failing else "")
-                 + f"; plain: {plain} of {every}")
+        "various activations",
+        source=SOURCE,
+        rule=RULE,
+        verdict=verdict,
+        measured=f"{full} of {every} pairs train at every seed"
+        + (f"; standing still: {failing}" if failing else "")
+        + f"; plain: {plain} of {every}",
+    )
 
 
 def _shown(pairs: Sequence[Pair]) -> present.Shown:
     records = [asdict(pair) | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else ""} for pair in pairs]
     columns = [
-        present.words("block", "block"), present.words("init", "weights"), present.words("activation", "g"),
-        present.whole("trained", "seeds that train"), present.whole("n", "of"),
+        present.words("block", "block"),
+        present.words("init", "weights"),
+        present.words("activation", "g"),
+        present.whole("trained", "seeds that train"),
+        present.whole("n", "of"),
         present.words("interval", "95 % interval", "Wilson's, of the share that trains"),
         present.number("loss", "final loss", "nat", "geometric mean; ∞ where a seed diverged"),
         present.number("rate", "rate"),
@@ -145,14 +175,28 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
             for pair in (pair for pair in pairs if pair.block == block and pair.n):
                 y, x = INITS.index(pair.init), ACTIVATIONS.index(pair.activation)
                 shares[y, x] = pair.trained / pair.n
-                axes.text(x, y, f"{pair.trained}/{pair.n}\n{three(pair.loss)}", ha="center", va="center", fontsize=7.5,
-                          color="white" if shares[y, x] > 0.5 else "black")
+                axes.text(
+                    x,
+                    y,
+                    f"{pair.trained}/{pair.n}\n{three(pair.loss)}",
+                    ha="center",
+                    va="center",
+                    fontsize=7.5,
+                    color="white" if shares[y, x] > 0.5 else "black",
+                )
                 told.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
             axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
-        counts = [f"{block} trains with {sum(pair.trains for pair in pairs if pair.block == block)} of "
-                  f"{sum(pair.block == block for pair in pairs)}" for block in blocks]
+        counts = [
+            f"{block} trains with {sum(pair.trains for pair in pairs if pair.block == block)} of "
+            f"{sum(pair.block == block for pair in pairs)}"
+            for block in blocks
+        ]
         title = f"{DEPTH + 1} layers: of weights and activations, {', '.join(counts)}"
         head(figure, title)
-    return Picture("inits", title, f"Seeds that train. {joined(told, 40)}",
-                   "Seeds that train of those run; below, the geometric mean of the final losses in nat, ∞ where a run "
-                   "diverged.", figure)
+    return Picture(
+        "inits",
+        title,
+        f"Seeds that train. {joined(told, 40)}",
+        "Seeds that train of those run; below, the geometric mean of the final losses in nat, ∞ where a run diverged.",
+        figure,
+    )

@@ -40,8 +40,11 @@ EARLY, LATE, TESTED, ACCURACY = 2.0, 5.0, 1.5, 0.004
 WHERE = "the lecture's log"
 
 
-@register_reproduction("lecture", title="20 highway layers of 784 units on MNIST, Adam",
-                       source="a lecture's highway network and its printed log")
+@register_reproduction(
+    "lecture",
+    title="20 highway layers of 784 units on MNIST, Adam",
+    source="a lecture's highway network and its printed log",
+)
 class Lecture(Reproduction):
     """784 inputs → 20 highway layers of 784 units → softmax; H: He, ReLU; T: Glorot, bias 0, so open by half.
 
@@ -55,14 +58,35 @@ class Lecture(Reproduction):
 
     def cells(self, asked: Asked) -> list[Cell]:
         recipe = {
-            "optimiser": "adam", "rate": 0.001, "epsilon": 1e-7, "epsilon_place": "outside", "decay": 1.0,
-            "last_batch": "keep", "steps": (asked.epochs or EPOCHS) * STEPS_PER_EPOCH, "threshold": 0.1,
-            "layout": "stemless", "dataset": {"test_share": 0.25}, "evaluate": "epoch", "mistakes": MISTAKES,
+            "optimiser": "adam",
+            "rate": 0.001,
+            "epsilon": 1e-7,
+            "epsilon_place": "outside",
+            "decay": 1.0,
+            "last_batch": "keep",
+            "steps": (asked.epochs or EPOCHS) * STEPS_PER_EPOCH,
+            "threshold": 0.1,
+            "layout": "stemless",
+            "dataset": {"test_share": 0.25},
+            "evaluate": "epoch",
+            "mistakes": MISTAKES,
         }
         return [
-            Cell(task="trainability", block="highway", block_options={"gate_bias": 0.0}, family="dense", depth=DEPTH,
-                 width=WIDTH, nominal_width=WIDTH, match="width", batch_size=BATCH, dataset="mnist", recipe=recipe,
-                 device=asked.device, seed=seed)
+            Cell(
+                task="trainability",
+                block="highway",
+                block_options={"gate_bias": 0.0},
+                family="dense",
+                depth=DEPTH,
+                width=WIDTH,
+                nominal_width=WIDTH,
+                match="width",
+                batch_size=BATCH,
+                dataset="mnist",
+                recipe=recipe,
+                device=asked.device,
+                seed=seed,
+            )
             for seed in range(asked.seeds or SEEDS)
         ]
 
@@ -73,8 +97,9 @@ class Lecture(Reproduction):
             finding
             for epoch in PUBLISHED
             for finding in (
-                _loss_finding(curves, "epoch_train_loss", epoch, epochs, PUBLISHED[epoch][0],
-                              EARLY if epoch <= EPOCHS else LATE),
+                _loss_finding(
+                    curves, "epoch_train_loss", epoch, epochs, PUBLISHED[epoch][0], EARLY if epoch <= EPOCHS else LATE
+                ),
                 _loss_finding(curves, "epoch_test_loss", epoch, epochs, PUBLISHED[epoch][1], TESTED),
             )
         ]
@@ -86,23 +111,35 @@ class Lecture(Reproduction):
         return Outcome(findings=findings, tables=[_table(curves)] if len(curves) else [], pictures=pictures)
 
 
-def _loss_finding(curves: pd.DataFrame, metric: str, epoch: int, epochs: int, published: float,
-                  factor: float) -> Finding:
+def _loss_finding(
+    curves: pd.DataFrame, metric: str, epoch: int, epochs: int, published: float, factor: float
+) -> Finding:
     what = "training loss" if metric == "epoch_train_loss" else "test loss"
     claim = f"{what} of epoch {epoch}: {published:.4f}"
     rule = f"within a factor of {factor:g}"
     if epoch > epochs:
-        return Finding(published=claim, source=WHERE, measured=f"not run: {epochs} epochs", rule=rule,
-                       verdict=Verdict.NOT_TESTABLE)
+        return Finding(
+            published=claim, source=WHERE, measured=f"not run: {epochs} epochs", rule=rule, verdict=Verdict.NOT_TESTABLE
+        )
     values = curves.loc[(curves["metric"] == metric) & (curves["index"] == epoch), "value"]
     if not len(values) or values.isna().any() or len(values) < curves["seed"].nunique():
-        return Finding(published=claim, source=WHERE, measured="a run diverged", rule=rule,
-                       verdict=Verdict.CONTRADICTED if len(curves) else Verdict.NOT_TESTABLE)
+        return Finding(
+            published=claim,
+            source=WHERE,
+            measured="a run diverged",
+            rule=rule,
+            verdict=Verdict.CONTRADICTED if len(curves) else Verdict.NOT_TESTABLE,
+        )
     measured = log10_interval(values)
     near = published / factor <= measured.value <= published * factor
     text = f"{measured.value:.4f}{_spread(measured.low, measured.high)}"
-    return Finding(published=claim, source=WHERE, measured=text, rule=rule,
-                   verdict=Verdict.REPRODUCED if near else Verdict.CONTRADICTED)
+    return Finding(
+        published=claim,
+        source=WHERE,
+        measured=text,
+        rule=rule,
+        verdict=Verdict.REPRODUCED if near else Verdict.CONTRADICTED,
+    )
 
 
 def _accuracy_finding(rows: pd.DataFrame, epochs: int) -> Finding:
@@ -116,8 +153,13 @@ def _accuracy_finding(rows: pd.DataFrame, epochs: int) -> Finding:
     if epochs < max(PUBLISHED):
         return Finding(published=claim, source=WHERE, measured=text, rule=rule, verdict=Verdict.NOT_TESTABLE)
     near = abs(measured.value - PUBLISHED_ACCURACY) <= ACCURACY
-    return Finding(published=claim, source=WHERE, measured=text, rule=rule,
-                   verdict=Verdict.REPRODUCED if near else Verdict.CONTRADICTED)
+    return Finding(
+        published=claim,
+        source=WHERE,
+        measured=text,
+        rule=rule,
+        verdict=Verdict.REPRODUCED if near else Verdict.CONTRADICTED,
+    )
 
 
 def _spread(low: float, high: float) -> str:
@@ -148,29 +190,50 @@ def _curves(curves: pd.DataFrame) -> Picture:
     table = _by_epoch(curves)
     last = int(table.index.max())
     dots = {epoch: losses for epoch, losses in PUBLISHED.items() if epoch <= last}
-    looks = (("epoch_train_loss", 0, "training", KNOWN["highway"].colour),
-             ("epoch_test_loss", 1, "test", KNOWN["residual"].colour))
+    looks = (
+        ("epoch_train_loss", 0, "training", KNOWN["highway"].colour),
+        ("epoch_test_loss", 1, "test", KNOWN["residual"].colour),
+    )
     with settings():
         figure, (axes,) = panels(1, 1, 3.1)
         for metric, place, _, colour in looks:
             axes.plot(table.index, table[metric], color=colour, marker="o" if last < 10 else None)
-            axes.plot(list(dots), [losses[place] for losses in dots.values()], color=colour, marker="x", markersize=8,
-                      markeredgewidth=1.6, linestyle="none")
+            axes.plot(
+                list(dots),
+                [losses[place] for losses in dots.values()],
+                color=colour,
+                marker="x",
+                markersize=8,
+                markeredgewidth=1.6,
+                linestyle="none",
+            )
         log_axis(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss, nat (log)")
         final = table.iloc[-1]
-        title = (f"20 × 784 highway, epoch {last}: training loss {three(final['epoch_train_loss'])}, "
-                 f"test loss {three(final['epoch_test_loss'])}")
+        title = (
+            f"20 × 784 highway, epoch {last}: training loss {three(final['epoch_train_loss'])}, "
+            f"test loss {three(final['epoch_test_loss'])}"
+        )
         head(figure, title)
         handles = [Line2D([], [], color=colour, label=name) for _, _, name, colour in looks]
         handles.append(Line2D([], [], color="#555555", marker="x", linestyle="none", label="published"))
         figure.legend(handles=handles, loc="outside lower left", ncols=3)
-    alt = joined([f"epoch {epoch:.0f}: training {three(row['epoch_train_loss'])}, test {three(row['epoch_test_loss'])}"
-                  for epoch, row in table.iterrows()], 60)
-    return Picture("lecture-curves", title, f"Loss by epoch. {alt}",
-                   "Training loss is the mean while the epoch ran; crosses are the lecture's printed log.", figure)
+    alt = joined(
+        [
+            f"epoch {epoch:.0f}: training {three(row['epoch_train_loss'])}, test {three(row['epoch_test_loss'])}"
+            for epoch, row in table.iterrows()
+        ],
+        60,
+    )
+    return Picture(
+        "lecture-curves",
+        title,
+        f"Loss by epoch. {alt}",
+        "Training loss is the mean while the epoch ran; crosses are the lecture's printed log.",
+        figure,
+    )
 
 
 def _mistakes(wrong: pd.DataFrame) -> Picture:
@@ -188,9 +251,14 @@ def _mistakes(wrong: pd.DataFrame) -> Picture:
         title = "Test digits that the trained network gets wrong"
         head(figure, title)
     alt = joined([f"{right} read as {answer}" for right, answer in zip(true, given, strict=True)], MISTAKES)
-    return Picture("lecture-mistakes", title, f"Misclassified digits. {alt}",
-                   f"The first {len(places)} of the test images that were misclassified: the true digit and the one "
-                   "that the network gave.", figure)
+    return Picture(
+        "lecture-mistakes",
+        title,
+        f"Misclassified digits. {alt}",
+        f"The first {len(places)} of the test images that were misclassified: the true digit and the one "
+        "that the network gave.",
+        figure,
+    )
 
 
 def _digit(axes: Axes, pixels: NDArray[np.float32], label: str) -> None:

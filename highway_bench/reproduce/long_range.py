@@ -65,16 +65,21 @@ class Arm(NamedTuple):
 # The rules, agreed before any run. A miss counts as later than any hit, and as a growth of at least what the budget
 # says. With three seeds an order that every seed keeps is the most that can be asked for: without any difference one
 # permutation of the six in twenty gives it in favour of attention, and one in favour of the BiLSTM (p = 0.1).
-PAIRS = ((Arm("attention", "highway"), Arm("bilstm", "highway")),  # the same block
-         (Arm("attention", "pre-norm"), Arm("bilstm", "plain")))  # each family as it is commonly stacked
+PAIRS = (
+    (Arm("attention", "highway"), Arm("bilstm", "highway")),  # the same block
+    (Arm("attention", "pre-norm"), Arm("bilstm", "plain")),
+)  # each family as it is commonly stacked
 LEAST_SEEDS = 3
 
 TABLE = "arXiv:1706.03762, Table 1"
 PATHS = "arXiv:1706.03762, §4"
 
 
-@register_reproduction("long-range", title="Adding and copy by sequence length, attention against BiLSTM",
-                       source="arXiv:1706.03762, §4 and Table 1; problems: arXiv:1803.01271, arXiv:1511.06464")
+@register_reproduction(
+    "long-range",
+    title="Adding and copy by sequence length, attention against BiLSTM",
+    source="arXiv:1706.03762, §4 and Table 1; problems: arXiv:1803.01271, arXiv:1511.06464",
+)
 class LongRange(Reproduction):
     """Two layers, 32 wide, equal parameters a layer within a family; Adam, the rate tuned over the same two for all.
 
@@ -100,9 +105,19 @@ class LongRange(Reproduction):
 
     def cells(self, asked: Asked) -> list[Cell]:
         return [
-            trained(block, family, depth=DEPTH, nominal_width=WIDTH, batch_size=BATCH, dataset=name, seq_len=length,
-                    family_options={"heads": HEADS} if family == "attention" else {}, device=asked.device, seed=seed,
-                    recipe=recipe(problem, asked.steps or STEPS))
+            trained(
+                block,
+                family,
+                depth=DEPTH,
+                nominal_width=WIDTH,
+                batch_size=BATCH,
+                dataset=name,
+                seq_len=length,
+                family_options={"heads": HEADS} if family == "attention" else {},
+                device=asked.device,
+                seed=seed,
+                recipe=recipe(problem, asked.steps or STEPS),
+            )
             for name, problem in PROBLEMS.items()
             for length in problem.lengths
             for family, blocks in FAMILIES.items()
@@ -112,26 +127,42 @@ class LongRange(Reproduction):
 
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         found = hits(rows)
-        findings = [finding for problem in PROBLEMS for pair in PAIRS
-                    for finding in findings_of(problem, *pair, found)]
+        findings = [finding for problem in PROBLEMS for pair in PAIRS for finding in findings_of(problem, *pair, found)]
         if found.empty:
             return Outcome(findings=findings)
         budget = budget_of(found)
-        note = (f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(budget)} "
-                f"steps in batches of {BATCH}. {DEPTH} layers, plain's width {WIDTH}, {HEADS} heads. Adding is read at "
-                "the last step. In copy the backward direction can count the steps from the end.")
-        caption = (f"{DEPTH} layers, equal parameters a layer within a family, plain's width {WIDTH}, batches of "
-                   f"{BATCH}, rate tuned.")
-        panels = {(problem, family): {block: hits_of(Arm(family, block), problem, found) for block in blocks}
-                  for problem in PROBLEMS for family, blocks in FAMILIES.items()}
-        return Outcome(findings=findings, tables=[shown(table_of(found), note)],
-                       pictures=[picture(panels, budget, _title(found), caption)])
+        note = (
+            f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(budget)} "
+            f"steps in batches of {BATCH}. {DEPTH} layers, plain's width {WIDTH}, {HEADS} heads. Adding is read at "
+            "the last step. In copy the backward direction can count the steps from the end."
+        )
+        caption = (
+            f"{DEPTH} layers, equal parameters a layer within a family, plain's width {WIDTH}, batches of "
+            f"{BATCH}, rate tuned."
+        )
+        panels = {
+            (problem, family): {block: hits_of(Arm(family, block), problem, found) for block in blocks}
+            for problem in PROBLEMS
+            for family, blocks in FAMILIES.items()
+        }
+        return Outcome(
+            findings=findings,
+            tables=[shown(table_of(found), note)],
+            pictures=[picture(panels, budget, _title(found), caption)],
+        )
 
 
 def recipe(problem: Problem, steps: int) -> dict[str, Any]:
     """How every network is trained on ``problem``."""
-    told: dict[str, Any] = {"optimiser": "adam", "rate": "tuned", "rates": list(RATES), "decay": 1.0, "steps": steps,
-                            "threshold": THRESHOLD, "dataset": {"size": ITEMS}}
+    told: dict[str, Any] = {
+        "optimiser": "adam",
+        "rate": "tuned",
+        "rates": list(RATES),
+        "decay": 1.0,
+        "steps": steps,
+        "threshold": THRESHOLD,
+        "dataset": {"size": ITEMS},
+    }
     return told | ({"layout": problem.layout} if problem.layout else {})
 
 
@@ -141,14 +172,18 @@ def hits(rows: pd.DataFrame) -> pd.DataFrame:
     found = runs(rows)
     found = found[found["status"].isin(OUTCOMES)].copy()
     found["hit"] = found["steps_to_threshold"].astype("float64").fillna(math.inf)
-    chances = {(name, length): make_dataset(name, length=length).chance_loss
-               for name, problem in PROBLEMS.items() for length in problem.lengths}
+    chances = {
+        (name, length): make_dataset(name, length=length).chance_loss
+        for name, problem in PROBLEMS.items()
+        for length in problem.lengths
+    }
     places = zip(found["dataset"], found["seq_len"], found["final_loss"], strict=True)
     found["relative"] = [loss / chances[str(name), int(length)] for name, length, loss in places]
     return found
 
 
 # ------------------------------------------------------------------------------------------------------- findings
+
 
 def hits_of(arm: Arm, problem: str, found: pd.DataFrame) -> Hits:
     """One arm's hits on one problem."""
@@ -193,11 +228,16 @@ def _earlier(who: str, near: Hits, far: Hits, lengths: Sequence[int], sizes: str
             measured += f"; the slower one misses at T = {shortest} too: it may not be the range that it fails at"
         elif slower is not None:
             verdict = Verdict.REPRODUCED if slower is far else Verdict.CONTRADICTED
-    return Finding(published=f"{who}: the shorter the path, the easier a long range is learnt", source=PATHS,
-                   measured=measured, verdict=verdict, evidence=Evidence.PAPER,
-                   rule="steps to a tenth of chance at the longest T: reproduced if every seed of attention hits "
-                        "before any of the BiLSTM, contradicted if every one of these hits before any of attention; "
-                        "not testable where a seed of the slower one misses at the shortest T")
+    return Finding(
+        published=f"{who}: the shorter the path, the easier a long range is learnt",
+        source=PATHS,
+        measured=measured,
+        verdict=verdict,
+        evidence=Evidence.PAPER,
+        rule="steps to a tenth of chance at the longest T: reproduced if every seed of attention hits "
+        "before any of the BiLSTM, contradicted if every one of these hits before any of attention; "
+        "not testable where a seed of the slower one misses at the shortest T",
+    )
 
 
 def _grows(who: str, near: Hits, far: Hits, lengths: Sequence[int], budget: int, sizes: str) -> Finding:
@@ -218,13 +258,18 @@ def _grows(who: str, near: Hits, far: Hits, lengths: Sequence[int], budget: int,
                 verdict = Verdict.REPRODUCED
             elif max(others) < min(ours) and not bound:
                 verdict = Verdict.CONTRADICTED
-    return Finding(published=f"{who}: path length is constant for attention and grows with n for a recurrent layer; if "
-                             "that is what makes it hard, steps to learn grow more with T under the BiLSTM",
-                   source=TABLE, measured=measured, verdict=verdict, evidence=Evidence.OURS,
-                   rule="of our reading, for path lengths are counted and not measured: growth of the steps to a tenth "
-                        "of chance from the shortest to the longest T, a miss counting as the budget at least: "
-                        "reproduced if every seed's growth under the BiLSTM is above every one's under attention, "
-                        "contradicted if below; not testable where attention misses")
+    return Finding(
+        published=f"{who}: path length is constant for attention and grows with n for a recurrent layer; if "
+        "that is what makes it hard, steps to learn grow more with T under the BiLSTM",
+        source=TABLE,
+        measured=measured,
+        verdict=verdict,
+        evidence=Evidence.OURS,
+        rule="of our reading, for path lengths are counted and not measured: growth of the steps to a tenth "
+        "of chance from the shortest to the longest T, a miss counting as the budget at least: "
+        "reproduced if every seed's growth under the BiLSTM is above every one's under attention, "
+        "contradicted if below; not testable where attention misses",
+    )
 
 
 def growth(hits: Hits, shortest: int, longest: int, budget: int) -> list[float]:
@@ -248,6 +293,7 @@ def _title(found: pd.DataFrame) -> str:
     if not common:
         return "Steps to learn by sequence length"
     middles = {arm: median(hits[max(common)].values()) for arm, hits in steps.items()}
-    parts = [f"{arm} {f'takes {three(step)} steps' if math.isfinite(step) else 'misses'}"
-             for arm, step in middles.items()]
+    parts = [
+        f"{arm} {f'takes {three(step)} steps' if math.isfinite(step) else 'misses'}" for arm, step in middles.items()
+    ]
     return f"Adding at T = {max(common)}: {', '.join(parts)}"

@@ -44,8 +44,9 @@ TABLE = "arXiv:1706.03762, Table 1"
 TEXT = "arXiv:1706.03762, §4"
 
 
-@register_reproduction("parallel", title="Step time of attention and BiLSTM by sequence length",
-                       source="arXiv:1706.03762, §4 and Table 1")
+@register_reproduction(
+    "parallel", title="Step time of attention and BiLSTM by sequence length", source="arXiv:1706.03762, §4 and Table 1"
+)
 class Parallel(Reproduction):
     """Two layers of width 64 without connections, batches of 16, forward and backward, 16 to 512 steps.
 
@@ -60,9 +61,21 @@ class Parallel(Reproduction):
 
     def cells(self, asked: Asked) -> list[Cell]:
         return [
-            Cell(task="throughput", block="plain", family=family, depth=DEPTH, width=WIDTH, nominal_width=WIDTH,
-                 match="width", batch_size=BATCH, seq_len=length, phase="forward-backward", device=asked.device,
-                 recipe=RECIPE, threads=torch.get_num_threads())
+            Cell(
+                task="throughput",
+                block="plain",
+                family=family,
+                depth=DEPTH,
+                width=WIDTH,
+                nominal_width=WIDTH,
+                match="width",
+                batch_size=BATCH,
+                seq_len=length,
+                phase="forward-backward",
+                device=asked.device,
+                recipe=RECIPE,
+                threads=torch.get_num_threads(),
+            )
             for length in LENGTHS
             for family in FAMILIES
         ]
@@ -72,14 +85,18 @@ class Parallel(Reproduction):
         findings = [_recurrent(table), _quadratic(table), _faster_when_short(table), _flat(table, asked.device)]
         if table.empty:
             return Outcome(findings=findings)
-        told = (f"{DEPTH} layers, width d = {WIDTH}, batches of {BATCH}, forward and backward, "
-                f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}.")
+        told = (
+            f"{DEPTH} layers, width d = {WIDTH}, batches of {BATCH}, forward and backward, "
+            f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}."
+        )
         told += disturbed(table)
         ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
         title = f"Step time by sequence length, from n = {QUADRATIC_FROM} on too noisy for an exponent"
         if max(one.high - one.low for one in (ours, other)) < TELLING:
-            title = (f"From n = {QUADRATIC_FROM} attention's step grows as n to the power {three(ours.value)}, "
-                     f"BiLSTM's to the power {three(other.value)}")
+            title = (
+                f"From n = {QUADRATIC_FROM} attention's step grows as n to the power {three(ours.value)}, "
+                f"BiLSTM's to the power {three(other.value)}"
+            )
         return Outcome(findings=findings, tables=[shown(table, told)], pictures=[picture(table, WIDTH, title, told)])
 
 
@@ -87,8 +104,10 @@ def disturbed(table: pd.DataFrame) -> str:
     """What a note must say of cells that other work on the machine has spoilt; nothing where there are none."""
     above = int(table["share"].isna().sum())  # a step that is faster than the roofline has no share
     few = int((table["n"] < ENOUGH).sum())
-    counts = {"are faster than the roofline that was measured beside them": above,
-              f"have fewer than {ENOUGH} samples": few}
+    counts = {
+        "are faster than the roofline that was measured beside them": above,
+        f"have fewer than {ENOUGH} samples": few,
+    }
     signs = [f"{number} of {len(table)} steps {what}" for what, number in counts.items() if number]
     return f" Disturbed: {listed(signs)}; measure again with --fresh on an idle machine." if signs else ""
 
@@ -102,18 +121,30 @@ def times(rows: pd.DataFrame) -> pd.DataFrame:
     step is all layers, forward and backward, over a batch; ``flops`` is one layer, forward, over one sequence."""
     frame = of_task(rows, "throughput")
     frame = frame[frame["status"] == Status.OK].sort_values(["family", "seq_len"])
-    shares = {(record["family"], record["seq_len"]): record["value"]
-              for record in rows_of(frame[frame["metric"] == "roofline_share"])}
+    shares = {
+        (record["family"], record["seq_len"]): record["value"]
+        for record in rows_of(frame[frame["metric"] == "roofline_share"])
+    }
     records = []
     for record in rows_of(frame[frame["metric"] == "step_time"]):
         step = median_interval(samples_of(record["samples"]))
         length = int(record["seq_len"])
-        records.append({
-            "family": record["family"], "length": length, "step": step.value, "low": step.low, "high": step.high,
-            "p10": record["low"], "p90": record["high"], "n": step.n, "machine": record["machine"],
-            "threads": record["threads"], "share": shares.get((record["family"], length), math.nan),
-            "flops": make_family(record["family"]).sublayers[0].transform_flops(WIDTH, length),
-        })
+        records.append(
+            {
+                "family": record["family"],
+                "length": length,
+                "step": step.value,
+                "low": step.low,
+                "high": step.high,
+                "p10": record["low"],
+                "p90": record["high"],
+                "n": step.n,
+                "machine": record["machine"],
+                "threads": record["threads"],
+                "share": shares.get((record["family"], length), math.nan),
+                "flops": make_family(record["family"]).sublayers[0].transform_flops(WIDTH, length),
+            }
+        )
     return pd.DataFrame(records, columns=COLUMNS)
 
 
@@ -147,6 +178,7 @@ def crossing(table: pd.DataFrame) -> float | None:
 
 # -------------------------------------------------------------------------------------------------------- findings
 
+
 def _recurrent(table: pd.DataFrame) -> Finding:
     found = exponent(table, "bilstm", least=FROM)
     verdict = Verdict.NOT_TESTABLE
@@ -154,25 +186,38 @@ def _recurrent(table: pd.DataFrame) -> Finding:
         verdict = Verdict.REPRODUCED
     elif found.high < LINEAR[0] or found.low > LINEAR[1]:
         verdict = Verdict.CONTRADICTED
-    return Finding(published="a recurrent layer has O(n) sequential operations and O(n·d²) work; if so, its time on "
-                             "this device grows as n",
-                   source=TABLE, evidence=Evidence.OURS, verdict=verdict,
-                   measured=f"BiLSTM's time grows as n to the {found} from n = {FROM}",
-                   rule=f"of our reading, for the counts are not measured: reproduced if the exponent's interval lies "
-                        f"within {LINEAR[0]:g}–{LINEAR[1]:g}, contradicted if outside")
+    return Finding(
+        published="a recurrent layer has O(n) sequential operations and O(n·d²) work; if so, its time on "
+        "this device grows as n",
+        source=TABLE,
+        evidence=Evidence.OURS,
+        verdict=verdict,
+        measured=f"BiLSTM's time grows as n to the {found} from n = {FROM}",
+        rule=f"of our reading, for the counts are not measured: reproduced if the exponent's interval lies "
+        f"within {LINEAR[0]:g}–{LINEAR[1]:g}, contradicted if outside",
+    )
 
 
 def _quadratic(table: pd.DataFrame) -> Finding:
     ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
-    verdict = (Verdict.REPRODUCED if ours.low > other.high else
-               Verdict.CONTRADICTED if ours.high < other.low else Verdict.NOT_TESTABLE)
+    verdict = (
+        Verdict.REPRODUCED
+        if ours.low > other.high
+        else Verdict.CONTRADICTED
+        if ours.high < other.low
+        else Verdict.NOT_TESTABLE
+    )
     work = _flop_exponent(QUADRATIC_FROM)
-    return Finding(published="self-attention has O(n²·d) work, a recurrent layer O(n·d²); if so, attention's time on "
-                             "this device grows faster with n",
-                   source=TABLE, evidence=Evidence.OURS, verdict=verdict,
-                   measured=f"attention's time grows as n to the {ours} from n = {QUADRATIC_FROM}, BiLSTM's to the "
-                            f"{other}; attention's FLOP, projections included, to the {work:.2f}",
-                   rule="of our reading: reproduced if attention's interval lies above BiLSTM's, contradicted if below")
+    return Finding(
+        published="self-attention has O(n²·d) work, a recurrent layer O(n·d²); if so, attention's time on "
+        "this device grows faster with n",
+        source=TABLE,
+        evidence=Evidence.OURS,
+        verdict=verdict,
+        measured=f"attention's time grows as n to the {ours} from n = {QUADRATIC_FROM}, BiLSTM's to the "
+        f"{other}; attention's FLOP, projections included, to the {work:.2f}",
+        rule="of our reading: reproduced if attention's interval lies above BiLSTM's, contradicted if below",
+    )
 
 
 def _flop_exponent(least: int) -> float:
@@ -182,10 +227,15 @@ def _flop_exponent(least: int) -> float:
 
 
 def _faster_when_short(table: pd.DataFrame) -> Finding:
-    steps = {(record["family"], record["length"]): Estimate(record["step"], record["low"], record["high"], record["n"])
-             for record in rows_of(table)}
-    pairs = [(length, steps["attention", length], steps["bilstm", length]) for length in SHORT
-             if {("attention", length), ("bilstm", length)} <= steps.keys()]
+    steps = {
+        (record["family"], record["length"]): Estimate(record["step"], record["low"], record["high"], record["n"])
+        for record in rows_of(table)
+    }
+    pairs = [
+        (length, steps["attention", length], steps["bilstm", length])
+        for length in SHORT
+        if {("attention", length), ("bilstm", length)} <= steps.keys()
+    ]
     verdict = Verdict.NOT_TESTABLE
     if len(pairs) == len(SHORT):
         if all(ours.high < other.low for _, ours, other in pairs):
@@ -193,13 +243,17 @@ def _faster_when_short(table: pd.DataFrame) -> Finding:
         elif all(ours.low > other.high for _, ours, other in pairs):
             verdict = Verdict.CONTRADICTED
     times = [f"n = {length}: {_time(ours)}, BiLSTM {_time(other)}" for length, ours, other in pairs]
-    return Finding(published=f"self-attention's work is the smaller while n < d (here {WIDTH}); if so, it is faster "
-                             "than a recurrent layer on this device",
-                   source=TEXT, evidence=Evidence.OURS, verdict=verdict,
-                   measured="; ".join(times or ["no n < d was timed for both"]) + _told(crossing(table)),
-                   rule="of our reading: medians with 95 % intervals apart at every one of n = "
-                        f"{listed([str(length) for length in SHORT])}: reproduced if attention's lies below, "
-                        "contradicted if above")
+    return Finding(
+        published=f"self-attention's work is the smaller while n < d (here {WIDTH}); if so, it is faster "
+        "than a recurrent layer on this device",
+        source=TEXT,
+        evidence=Evidence.OURS,
+        verdict=verdict,
+        measured="; ".join(times or ["no n < d was timed for both"]) + _told(crossing(table)),
+        rule="of our reading: medians with 95 % intervals apart at every one of n = "
+        f"{listed([str(length) for length in SHORT])}: reproduced if attention's lies below, "
+        "contradicted if above",
+    )
 
 
 def _time(step: Estimate) -> str:
@@ -226,8 +280,13 @@ def _flat(table: pd.DataFrame, device: str) -> Finding:
         verdict = Verdict.REPRODUCED
     elif ours.low > FLAT:
         verdict = Verdict.CONTRADICTED
-    return Finding(published="self-attention has O(1) sequential operations, a recurrent layer O(n); if so, "
-                             "attention's time on a GPU hardly grows with n while it is short",
-                   source=TABLE, evidence=Evidence.OURS, verdict=verdict, measured=measured,
-                   rule=f"of our reading, on a GPU, up to n = {FLAT_TO}: reproduced if the interval of attention's "
-                        f"exponent lies below {FLAT:g} and BiLSTM's above, contradicted if attention's lies above")
+    return Finding(
+        published="self-attention has O(1) sequential operations, a recurrent layer O(n); if so, "
+        "attention's time on a GPU hardly grows with n while it is short",
+        source=TABLE,
+        evidence=Evidence.OURS,
+        verdict=verdict,
+        measured=measured,
+        rule=f"of our reading, on a GPU, up to n = {FLAT_TO}: reproduced if the interval of attention's "
+        f"exponent lies below {FLAT:g} and BiLSTM's above, contradicted if attention's lies above",
+    )

@@ -51,14 +51,28 @@ IDENTITY = Case(name="identity", block="residual", published="6.61 %")
 PLAIN = Case(name="constant 0, 1 (plain)", block="scaled", options={"skip": 0.0, "branch": 1.0}, published="fail")
 HALF_ONE = Case(name="constant 0.5, 1", block="scaled", options={"skip": 0.5, "branch": 1.0}, published="fail")
 HALVES = Case(name="constant 0.5, 0.5", block="scaled", options={"skip": 0.5, "branch": 0.5}, published="12.35 %")
-EXCLUSIVE = {bias: Case(name=f"exclusive gate at {signed(bias)}", block="highway",
-                        options={"gate_bias": bias}, published=error)
-             for bias, error in ((0.0, "fail"), (-3.0, "fail"), (-6.0, "8.70 %"))}
-SHORTCUT_ONLY = {bias: Case(name=f"shortcut-only gate at {signed(bias)}", block="shortcut-gate",
-                            options={"gate_bias": bias}, published=error)
-                 for bias, error in ((0.0, "12.86 %"), (-6.0, "6.91 %"))}
-NORMED_GATE = Case(name="gate of 2 × (conv + BN) at −6", block="highway", options={"gate_bias": -6.0},
-                   family_options=GATE_PAIR, layout="imagenet-resnet-b", width=14, published="6.04 %")
+EXCLUSIVE = {
+    bias: Case(name=f"exclusive gate at {signed(bias)}", block="highway", options={"gate_bias": bias}, published=error)
+    for bias, error in ((0.0, "fail"), (-3.0, "fail"), (-6.0, "8.70 %"))
+}
+SHORTCUT_ONLY = {
+    bias: Case(
+        name=f"shortcut-only gate at {signed(bias)}",
+        block="shortcut-gate",
+        options={"gate_bias": bias},
+        published=error,
+    )
+    for bias, error in ((0.0, "12.86 %"), (-6.0, "6.91 %"))
+}
+NORMED_GATE = Case(
+    name="gate of 2 × (conv + BN) at −6",
+    block="highway",
+    options={"gate_bias": -6.0},
+    family_options=GATE_PAIR,
+    layout="imagenet-resnet-b",
+    width=14,
+    published="6.04 %",
+)
 CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
 
 
@@ -85,8 +99,14 @@ def is_worse(text: str, case: Case, reference: Case) -> Claim:
 
 
 def is_level(text: str, source: str, case: Case, reference: Case) -> Claim:
-    return Claim(text, source, case, reference, partial(level, factor=FACTOR),
-                 f"loss at most {FACTOR:g}× that of {reference.name}")
+    return Claim(
+        text,
+        source,
+        case,
+        reference,
+        partial(level, factor=FACTOR),
+        f"loss at most {FACTOR:g}× that of {reference.name}",
+    )
 
 
 CLAIMS: Sequence[Claim] = (
@@ -98,14 +118,21 @@ CLAIMS: Sequence[Claim] = (
     is_worse("exclusive gating at its best bias, −6: 8.70 %", EXCLUSIVE[-6.0], IDENTITY),
     is_worse("shortcut-only gating at bias 0: 12.86 %", SHORTCUT_ONLY[0.0], IDENTITY),
     is_level("shortcut-only gating at bias −6: 6.91 %, about as good", MAPPINGS, SHORTCUT_ONLY[-6.0], IDENTITY),
-    is_level("the counter-result: with norms in the gate and H's own ReLU, 6.04 % against 6.25 %", COMPARISON,
-             NORMED_GATE, IDENTITY),
+    is_level(
+        "the counter-result: with norms in the gate and H's own ReLU, 6.04 % against 6.25 %",
+        COMPARISON,
+        NORMED_GATE,
+        IDENTITY,
+    ),
 )
 CONFIDENCE = 1 - 0.05 / len(CLAIMS)
 
 
-@register_reproduction("shortcuts", title="Identity, constant, exclusive and shortcut-only gates on the shortcut",
-                       source=f"{MAPPINGS}; {COMPARISON}, Weighted skip connections are not harmful for deep nets")
+@register_reproduction(
+    "shortcuts",
+    title="Identity, constant, exclusive and shortcut-only gates on the shortcut",
+    source=f"{MAPPINGS}; {COMPARISON}, Weighted skip connections are not harmful for deep nets",
+)
 class Shortcuts(Reproduction):
     """34-layer networks of pairs of convolutions with batch norm on MNIST-5k, at the published rate, momentum and
     weight decay, all alike. Direction only.
@@ -118,11 +145,15 @@ class Shortcuts(Reproduction):
     takes = frozenset({"seeds", "steps"})
     not_attempted = (
         NotAttempted("test errors of the ten cases on CIFAR-10", MAPPINGS, "the data are not here"),
-        NotAttempted("top-1 errors on ImageNet: plain-34 28.54 %, ResNet-34 25.03 %", "arXiv:1512.03385, table 2",
-                     "the data are not here"),
+        NotAttempted(
+            "top-1 errors on ImageNet: plain-34 28.54 %, ResNet-34 25.03 %",
+            "arXiv:1512.03385, table 2",
+            "the data are not here",
+        ),
         NotAttempted("ResNet-110 93.75 % and Highway-110 93.96 % on CIFAR-10", COMPARISON, "the data are not here"),
-        NotAttempted("1×1 convolutions (12.22 %) and dropout (fail) on every shortcut", MAPPINGS,
-                     "neither is a block here"),
+        NotAttempted(
+            "1×1 convolutions (12.22 %) and dropout (fail) on every shortcut", MAPPINGS, "neither is a block here"
+        ),
     )
 
     def cells(self, asked: Asked) -> list[Cell]:
@@ -131,10 +162,13 @@ class Shortcuts(Reproduction):
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         values = measured(rows, self.cells(asked))
         arms = {case.name: arm(values, cells_of(case, asked)) for case in CASES}
-        table = pd.DataFrame([
-            {"case": case.name, "published": case.published}
-            | loss_record(arms[case.name], [values[cell] for cell in cells_of(case, asked)]) for case in CASES
-        ])
+        table = pd.DataFrame(
+            [
+                {"case": case.name, "published": case.published}
+                | loss_record(arms[case.name], [values[cell] for cell in cells_of(case, asked)])
+                for case in CASES
+            ]
+        )
         findings = [_finding(claim, arms) for claim in CLAIMS]
         pictures = [_picture(table, arms)] if any(arms.values()) else []
         return Outcome(findings=findings, tables=[_shown(table)], pictures=pictures)
@@ -142,18 +176,47 @@ class Shortcuts(Reproduction):
 
 def cells_of(case: Case, asked: Asked) -> list[Cell]:
     """The runs of one case."""
-    recipe = {"optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "decay": 0.1, "threshold": 0.1,
-              "steps": asked.steps or STEPS, "layout": case.layout}
-    return [Cell(task="trainability", block=case.block, block_options=case.options, family="conv-pair",
-                 family_options=case.family_options, depth=DEPTH, width=case.width, nominal_width=WIDTH, match="width",
-                 batch_size=BATCH, dataset="mnist-5k", recipe=recipe, device=asked.device, seed=seed)
-            for seed in range(asked.seeds or SEEDS)]
+    recipe = {
+        "optimiser": "sgd",
+        "rate": 0.1,
+        "momentum": 0.9,
+        "weight_decay": 1e-4,
+        "decay": 0.1,
+        "threshold": 0.1,
+        "steps": asked.steps or STEPS,
+        "layout": case.layout,
+    }
+    return [
+        Cell(
+            task="trainability",
+            block=case.block,
+            block_options=case.options,
+            family="conv-pair",
+            family_options=case.family_options,
+            depth=DEPTH,
+            width=case.width,
+            nominal_width=WIDTH,
+            match="width",
+            batch_size=BATCH,
+            dataset="mnist-5k",
+            recipe=recipe,
+            device=asked.device,
+            seed=seed,
+        )
+        for seed in range(asked.seeds or SEEDS)
+    ]
 
 
 def _finding(claim: Claim, arms: Mapping[str, Arm]) -> Finding:
     told, verdict = claim.judge(arms[claim.case.name], arms[claim.reference.name], CONFIDENCE)
-    return Finding(published=claim.text, source=claim.source, measured=told, rule=claim.rule, verdict=verdict,
-                   evidence=Evidence.PAPER)
+    return Finding(
+        published=claim.text,
+        source=claim.source,
+        measured=told,
+        rule=claim.rule,
+        verdict=verdict,
+        evidence=Evidence.PAPER,
+    )
 
 
 def _shown(table: pd.DataFrame) -> present.Shown:
@@ -179,17 +242,22 @@ def _price(table: pd.DataFrame) -> str:
     seconds = [float(case["step_seconds"]) for case in (gated, identity)]
     if math.isnan(size) or any(map(math.isnan, seconds)):
         return ""
-    return (f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts; a step "
-            f"takes {quantity(seconds[0], 's')} against {quantity(seconds[1], 's')}, in runs that are not paired (at "
-            "110 layers 1.53× the parameters and 2.2× the time are published).")
+    return (
+        f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts; a step "
+        f"takes {quantity(seconds[0], 's')} against {quantity(seconds[1], 's')}, in runs that are not paired (at "
+        "110 layers 1.53× the parameters and 2.2× the time are published)."
+    )
 
 
 def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
     """A row a case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     known = order.dropna(subset="loss")
-    title = (f"Lowest training loss: {known['case'].iloc[0]}; highest: {known['case'].iloc[-1]}" if len(known)
-             else "No case has a training loss")
+    title = (
+        f"Lowest training loss: {known['case'].iloc[0]}; highest: {known['case'].iloc[-1]}"
+        if len(known)
+        else "No case has a training loss"
+    )
     title += "; some diverged" if order["diverged"].any() else ""
     with settings():
         figure, (axes,) = panels(1, 1, 0.28 * len(order) + 0.5)
@@ -197,20 +265,33 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
             finite = [loss for loss in arms[record["case"]].values() if math.isfinite(loss)]
             axes.scatter(finite, [place] * len(finite), s=12, color=SEED, zorder=2)
             if len(finite) < len(arms[record["case"]]):
-                axes.text(0.02, place, f"{record['diverged']} diverged", va="center", fontsize=7.5,
-                          transform=axes.get_yaxis_transform())
+                axes.text(
+                    0.02,
+                    place,
+                    f"{record['diverged']} diverged",
+                    va="center",
+                    fontsize=7.5,
+                    transform=axes.get_yaxis_transform(),
+                )
             if finite:
                 ends = [] if math.isnan(record["low"]) else [record["low"], record["high"]]
                 axes.plot(ends, [place] * len(ends), color=MEAN, linewidth=1.6, zorder=3)
                 axes.scatter([record["loss"]], [place], s=34, color=MEAN, zorder=4)
-        axes.set_yticks(range(len(order)), [f"{record['case']}  ({record['published']})"
-                                            for record in order.to_dict("records")])
+        axes.set_yticks(
+            range(len(order)), [f"{record['case']}  ({record['published']})" for record in order.to_dict("records")]
+        )
         axes.set_ylim(len(order) - 0.5, -0.5)
         log_axis(axes, "x")
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)
-        figure.legend(handles=[mark("o", "mean and 95 %", MEAN), mark(".", "a seed", SEED)], ncols=2,
-                      loc="outside lower left")
+        figure.legend(
+            handles=[mark("o", "mean and 95 %", MEAN), mark(".", "a seed", SEED)], ncols=2, loc="outside lower left"
+        )
     alt = joined([f"{record['case']} {three(record['loss'])}" for record in order.to_dict("records")])
-    return Picture("shortcuts", title, f"Final training loss by shortcut. {alt}",
-                   "34 layers on 4,000 digits; in brackets the published test error of 110 layers on CIFAR-10.", figure)
+    return Picture(
+        "shortcuts",
+        title,
+        f"Final training loss by shortcut. {alt}",
+        "34 layers on 4,000 digits; in brackets the published test error of 110 layers on CIFAR-10.",
+        figure,
+    )

@@ -48,8 +48,10 @@ FIFTHS = 5  # a run that is under way still has a lower mean loss in each fifth 
 
 LONG = "arXiv:1507.06228, §3.1"
 CLAIM = "SGD does not stall with more than 1,000 highway layers"
-RULE = (f"every seed ends at or below {TRAINS:g} × chance, or below {MOVES:g} × chance with a lower mean loss in each "
-        f"fifth of the steps than before; contradicted if half end above {STALLS:g} × chance or diverge")
+RULE = (
+    f"every seed ends at or below {TRAINS:g} × chance, or below {MOVES:g} × chance with a lower mean loss in each "
+    f"fifth of the steps than before; contradicted if half end above {STALLS:g} × chance or diverge"
+)
 
 
 @register_reproduction("thousand", title="SGD does not stall beyond 1,000 layers", source="arXiv:1507.06228, §3.1")
@@ -63,18 +65,36 @@ class Thousand(Reproduction):
 
     takes = frozenset({"depths", "steps", "seeds"})
     not_attempted = (
-        NotAttempted("a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80", "arXiv:1505.00387, §3",
-                     "the data are not here"),
+        NotAttempted(
+            "a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80",
+            "arXiv:1505.00387, §3",
+            "the data are not here",
+        ),
     )
 
     def cells(self, asked: Asked) -> list[Cell]:
         if 1 in asked.depths:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": asked.steps or STEPS, "rate": "tuned",
-                  "rates": list(RATES), "threshold": TRAINS}
-        grid = Grid(task="trainability", families=("dense",), blocks=("plain", "highway"), dataset=DATASET,
-                    depths=[layers - 1 for layers in asked.depths or (LAYERS,)], on_cpu=TRAINED,
-                    seeds=range(asked.seeds or SEEDS), recipe=recipe, statuses=OUTCOMES)
+        recipe = {
+            "optimiser": "sgd",
+            "momentum": 0.9,
+            "decay": 0.1,
+            "steps": asked.steps or STEPS,
+            "rate": "tuned",
+            "rates": list(RATES),
+            "threshold": TRAINS,
+        }
+        grid = Grid(
+            task="trainability",
+            families=("dense",),
+            blocks=("plain", "highway"),
+            dataset=DATASET,
+            depths=[layers - 1 for layers in asked.depths or (LAYERS,)],
+            on_cpu=TRAINED,
+            seeds=range(asked.seeds or SEEDS),
+            recipe=recipe,
+            statuses=OUTCOMES,
+        )
         return [item.cell for item in plan(Profile("thousand", "", (grid,)), Selection(device=asked.device))]
 
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
@@ -84,11 +104,20 @@ class Thousand(Reproduction):
         deep = [depth for depth in depths if depth >= DEEP]
         findings = [_highway(found[found["depth"] == depth], depth, curves) for depth in deep]
         if not findings:
-            findings = [Finding(published=CLAIM, source=LONG, rule=RULE, verdict=Verdict.NOT_TESTABLE,
-                                evidence=Evidence.PAPER, measured="no network of such a depth was asked for")]
+            findings = [
+                Finding(
+                    published=CLAIM,
+                    source=LONG,
+                    rule=RULE,
+                    verdict=Verdict.NOT_TESTABLE,
+                    evidence=Evidence.PAPER,
+                    measured="no network of such a depth was asked for",
+                )
+            ]
         drawn = [depth for depth in depths if (curves["depth"] == depth).any()]
-        pictures = [_picture(curves[curves["depth"] == depth], found[found["depth"] == depth], depth)
-                    for depth in drawn]
+        pictures = [
+            _picture(curves[curves["depth"] == depth], found[found["depth"] == depth], depth) for depth in drawn
+        ]
         return Outcome(findings=findings, tables=[_table(found, curves)], pictures=pictures)
 
 
@@ -110,8 +139,10 @@ def _highway(here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
     """Reproduced if every seed trains or is under way; contradicted if half of them stall. The plain networks beside it
     are told and not judged: nothing is published of them at such a depth."""
     chance = _chance()
-    ways = {block: [_way(record, curves, chance) for record in rows_of(here[here["block"] == block])]
-            for block in ("highway", "plain")}
+    ways = {
+        block: [_way(record, curves, chance) for record in rows_of(here[here["block"] == block])]
+        for block in ("highway", "plain")
+    }
     own = ways["highway"]
     stalled = own.count("stalls") + own.count("diverges")
     verdict = Verdict.NOT_TESTABLE
@@ -120,8 +151,14 @@ def _highway(here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
     elif own and 2 * stalled >= len(own):
         verdict = Verdict.CONTRADICTED
     told = [f"{block}: {_counted(ways[block])}, final loss {_loss(here[here['block'] == block])} nat" for block in ways]
-    return Finding(published=CLAIM, source=LONG, rule=RULE, verdict=verdict, evidence=Evidence.PAPER,
-                   measured=f"{count(depth + 1)} layers, {'; '.join(told)}; chance {three(chance)}")
+    return Finding(
+        published=CLAIM,
+        source=LONG,
+        rule=RULE,
+        verdict=verdict,
+        evidence=Evidence.PAPER,
+        measured=f"{count(depth + 1)} layers, {'; '.join(told)}; chance {three(chance)}",
+    )
 
 
 def _way(run: present.Record, curves: pd.DataFrame, chance: float) -> str:
@@ -132,8 +169,9 @@ def _way(run: present.Record, curves: pd.DataFrame, chance: float) -> str:
         return "trains"
     if run["final_loss"] > STALLS * chance:
         return "stalls"
-    own = curves[(curves["block"] == run["block"]) & (curves["depth"] == run["depth"])
-                 & (curves["seed"] == run["seed"])]
+    own = curves[
+        (curves["block"] == run["block"]) & (curves["depth"] == run["depth"]) & (curves["seed"] == run["seed"])
+    ]
     if len(own) < FIFTHS:  # too short a run to see it move
         return "slow"
     fifths = [float(part.mean()) for part in np.array_split(own["loss"].to_numpy(), FIFTHS)]
@@ -142,8 +180,12 @@ def _way(run: present.Record, curves: pd.DataFrame, chance: float) -> str:
 
 
 def _counted(ways: Sequence[str]) -> str:
-    return ", ".join(f"{ways.count(way)} of {len(ways)} seeds {_says(way, ways.count(way))}"
-                     for way in dict.fromkeys(ways)) or "no run ended"
+    return (
+        ", ".join(
+            f"{ways.count(way)} of {len(ways)} seeds {_says(way, ways.count(way))}" for way in dict.fromkeys(ways)
+        )
+        or "no run ended"
+    )
 
 
 def _says(way: str, seeds: int) -> str:
@@ -177,8 +219,9 @@ def _table(found: pd.DataFrame, curves: pd.DataFrame) -> present.Shown:
         present.number("step_seconds", "step", "s"),
     ]
     note = f"{count(int(_steps(curves)))} steps in batches of {TRAINED.batches['vector']}." if len(curves) else ""
-    return present.shown("thousand-runs", "Every run that counts", table.sort_values(["layers", "block", "seed"]),
-                         columns, note=note)
+    return present.shown(
+        "thousand-runs", "Every run that counts", table.sort_values(["layers", "block", "seed"]), columns, note=note
+    )
 
 
 def _steps(curves: pd.DataFrame) -> float:
@@ -193,22 +236,39 @@ def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
         figure, (axes,) = panels(1, 1, 3.0)
         for block, style in look.items():
             own = curves[curves["block"] == block]
-            points = pd.DataFrame([{"step": step, "value": band.value, "low": band.low, "high": band.high}
-                                   for step, band in ((step, log10_interval(part["loss"]))
-                                                      for step, part in own.groupby("step"))])
-            axes.plot(points["step"], points["value"], color=style.colour, linestyle=style.dash, marker=style.marker,
-                      markevery=max(1, len(points) // 6))
+            points = pd.DataFrame(
+                [
+                    {"step": step, "value": band.value, "low": band.low, "high": band.high}
+                    for step, band in ((step, log10_interval(part["loss"])) for step, part in own.groupby("step"))
+                ]
+            )
+            axes.plot(
+                points["step"],
+                points["value"],
+                color=style.colour,
+                linestyle=style.dash,
+                marker=style.marker,
+                markevery=max(1, len(points) // 6),
+            )
             if np.isfinite(points["low"]).any():
-                axes.fill_between(points["step"], points["low"], points["high"], color=style.colour, alpha=0.2,
-                                  linewidth=0)
+                axes.fill_between(
+                    points["step"], points["low"], points["high"], color=style.colour, alpha=0.2, linewidth=0
+                )
             final = found.loc[found["block"] == block, "final_loss"].dropna()
             ends[block] = log10_interval(final).value if len(final) else np.inf
             first, last = (float(points["value"].iloc[place]) for place in (0, -1))
             told.append(f"{block}: {three(first)} to {three(last)} nat")
         for level, text, side in ((1.0, "chance", 1), (TRAINS, "threshold", 0)):
             axes.axhline(level * _chance(), color="#555555", linewidth=0.8, linestyle=":")
-            axes.annotate(text, (side, level * _chance()), xycoords=axes.get_yaxis_transform(), fontsize=7.5,
-                          xytext=(4 - 8 * side, 6), textcoords="offset points", ha="right" if side else "left")
+            axes.annotate(
+                text,
+                (side, level * _chance()),
+                xycoords=axes.get_yaxis_transform(),
+                fontsize=7.5,
+                xytext=(4 - 8 * side, 6),
+                textcoords="offset points",
+                ha="right" if side else "left",
+            )
         log_axis(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("training step")
@@ -220,8 +280,10 @@ def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
         head(figure, title)
         legend(figure, look, lines=True)
     seeds = listed([f"{size}" for size in sorted(set(curves.groupby("block")["seed"].nunique()))])
-    caption = (f"dense on {DATASET}, equal parameters a layer, rate tuned per block. Geometric means over n = {seeds} "
-               "seeds of the mean loss of each stretch of steps, bands 95 % t intervals of log10.")
+    caption = (
+        f"dense on {DATASET}, equal parameters a layer, rate tuned per block. Geometric means over n = {seeds} "
+        "seeds of the mean loss of each stretch of steps, bands 95 % t intervals of log10."
+    )
     return Picture(f"thousand-{depth + 1}", title, f"Loss by step. {joined(told)}", caption, figure)
 
 

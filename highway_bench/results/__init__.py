@@ -4,5 +4,16 @@ from highway_bench.results.export import export, merge
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, SCHEMA, Row, Status, row
 from highway_bench.results.store import Store
 
-__all__ = ["COLUMNS", "FAILURES", "LATER_ATTEMPT", "OUTCOMES", "SCHEMA", "Row", "Status", "Store", "export", "merge",
-           "row"]
+__all__ = [
+    "COLUMNS",
+    "FAILURES",
+    "LATER_ATTEMPT",
+    "OUTCOMES",
+    "SCHEMA",
+    "Row",
+    "Status",
+    "Store",
+    "export",
+    "merge",
+    "row",
+]

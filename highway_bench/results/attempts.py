@@ -20,7 +20,7 @@ def stored(attempts: Sequence[Attempt]) -> list[Row]:
     results = [place for place, rows in enumerate(attempts) if has_result(rows)]
     if not results:
         return attempts[-1]
-    later = attempts[results[-1] + 1:]
+    later = attempts[results[-1] + 1 :]
     return [*attempts[results[-1]], *([] if not later else [_one_row(later[-1])])]
 
 

@@ -63,8 +63,9 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -95,8 +96,9 @@ class Store:
         """
         found: dict[str, Status] = {}
         with self._explained():
-            for digest, text in self._db.execute('SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ?',
-                                                 (LATER_ATTEMPT,)):
+            for digest, text in self._db.execute(
+                'SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ?', (LATER_ATTEMPT,)
+            ):
                 status = Status(text)
                 found[digest] = min(status, found.get(digest, status), key=RANK.index)
         return found
@@ -112,8 +114,11 @@ class Store:
     def scalars(self, digest: str) -> dict[str, float | None]:
         """The values of one cell's metrics that have no axis, by name."""
         with self._explained():
-            return dict(self._db.execute('SELECT "metric", "value" FROM "rows" WHERE "digest" = ? AND "axis" = \'\'',
-                                         (digest,)).fetchall())
+            return dict(
+                self._db.execute(
+                    'SELECT "metric", "value" FROM "rows" WHERE "digest" = ? AND "axis" = \'\'', (digest,)
+                ).fetchall()
+            )
 
     def frame(self, **filters: Any) -> pd.DataFrame:
         """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, JSON as text."""
@@ -164,19 +169,24 @@ class Store:
 
     def _put(self, digest: str, rows: list[Row]) -> None:
         self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
-        self._db.executemany(f'INSERT INTO "rows" VALUES ({", ".join("?" * len(COLUMNS))})',
-                             [[row[name] for name in COLUMNS] for row in rows])
+        self._db.executemany(
+            f'INSERT INTO "rows" VALUES ({", ".join("?" * len(COLUMNS))})',
+            [[row[name] for name in COLUMNS] for row in rows],
+        )
 
     def _add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
-        self._db.execute("INSERT INTO runs VALUES (?, ?) ON CONFLICT DO UPDATE SET provenance = excluded.provenance",
-                         (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)))
+        self._db.execute(
+            "INSERT INTO runs VALUES (?, ?) ON CONFLICT DO UPDATE SET provenance = excluded.provenance",
+            (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)),
+        )
 
     def _times(self) -> dict[str, set[tuple[bool, str]]]:
         """When each cell was last measured, and last attempted in vain if that was later."""
         found: dict[str, set[tuple[bool, str]]] = {}
         with self._explained():
-            for digest, later, time in self._db.execute('SELECT "digest", "axis" = ?, max("time_utc") FROM "rows" '
-                                                        'GROUP BY 1, 2', (LATER_ATTEMPT,)):
+            for digest, later, time in self._db.execute(
+                'SELECT "digest", "axis" = ?, max("time_utc") FROM "rows" GROUP BY 1, 2', (LATER_ATTEMPT,)
+            ):
                 found.setdefault(digest, set()).add((bool(later), time))
         return found
 
@@ -198,7 +208,7 @@ class Store:
         if not self.read_only:
             self._db.execute("BEGIN IMMEDIATE")  # finds out now, not after the first cell, whether it can be written
             self._db.rollback()
-        tables = {name for name, in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if not tables and not self.read_only:
             self._create()
         elif not tables:  # the moment before the process that made the file has made the tables

@@ -125,9 +125,14 @@ class Backlog:
         except Exception as error:
             item.refused = verdict(error)
         item.digest = cell_digest(
-            item.cell, ran=item.ran if item.ran != item.cell else None, sources=self._sources(item.cell),
-            task_version=item.task.version, refused=item.refused, torch=torch_version(),
-            machine=machine_identity(item.cell.device)[0] if item.task.meter else None)
+            item.cell,
+            ran=item.ran if item.ran != item.cell else None,
+            sources=self._sources(item.cell),
+            task_version=item.task.version,
+            refused=item.refused,
+            torch=torch_version(),
+            machine=machine_identity(item.cell.device)[0] if item.task.meter else None,
+        )
 
     def _sources(self, cell: Cell) -> str:
         modules, variant = modules_of(cell)
@@ -138,12 +143,18 @@ class Backlog:
 
     def _job(self, group: Sequence[Item], plugins: Sequence[str]) -> Job:
         first = group[0]
-        return Job(task=first.task.name, keys=tuple(item.digest for item in group),
-                   cells=tuple(item.ran for item in group), mode="+".join(sorted({item.ran.mode for item in group})),
-                   threads=first.ran.threads, alone=first.task.alone,
-                   timeouts=tuple(item.task.timeout(item.ran) for item in group), plugins=tuple(plugins),
-                   checkpoints=self.checkpoints.absolute(),
-                   sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]))
+        return Job(
+            task=first.task.name,
+            keys=tuple(item.digest for item in group),
+            cells=tuple(item.ran for item in group),
+            mode="+".join(sorted({item.ran.mode for item in group})),
+            threads=first.ran.threads,
+            alone=first.task.alone,
+            timeouts=tuple(item.task.timeout(item.ran) for item in group),
+            plugins=tuple(plugins),
+            checkpoints=self.checkpoints.absolute(),
+            sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]),
+        )
 
 
 def _estimate(group: Sequence[Item]) -> float:

@@ -32,11 +32,16 @@ def descriptions(cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
 
 def _said(registry: Registry[Any], names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     entries = {name: registry.get(name) if name in registry else None for name in sorted(names)}
-    return {name: {word: str(getattr(entry, word)) for word in SAID if getattr(entry, word, None)}
-            for name, entry in entries.items()}
+    return {
+        name: {word: str(getattr(entry, word)) for word in SAID if getattr(entry, word, None)}
+        for name, entry in entries.items()
+    }
 
 
 def _task(name: str) -> dict[str, Any]:
     task = tasks.get(name)
-    return {"summary": described(type(task)), "version": task.version,
-            "metrics": {metric.name: {"unit": metric.unit, "better": metric.better} for metric in task.metrics}}
+    return {
+        "summary": described(type(task)),
+        "version": task.version,
+        "metrics": {metric.name: {"unit": metric.unit, "better": metric.better} for metric in task.metrics},
+    }

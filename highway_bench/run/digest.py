@@ -33,8 +33,16 @@ PLUMBING = ("errors", "registry", "cell", "results", "run", "report", "cli", "hi
 LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
-def cell_digest(cell: Cell, *, sources: str, task_version: str, torch: str, ran: Cell | None = None,
-                machine: str | None = None, refused: tuple[str, str] | None = None) -> str:
+def cell_digest(
+    cell: Cell,
+    *,
+    sources: str,
+    task_version: str,
+    torch: str,
+    ran: Cell | None = None,
+    machine: str | None = None,
+    refused: tuple[str, str] | None = None,
+) -> str:
     """The digest of ``cell``: 32 hexadecimal digits.
 
     ``sources`` is a ``SourceTree.digest``. ``ran`` is the cell that is run for it, where another's results decide
@@ -101,8 +109,9 @@ class SourceTree:
         starts = frozenset(modules)
         if starts not in self._fingerprints:
             named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
-            self._fingerprints[starts] = {name: Fingerprint(source.content, source.meaning)
-                                          for name, source in named if source}
+            self._fingerprints[starts] = {
+                name: Fingerprint(source.content, source.meaning) for name, source in named if source
+            }
         return self._fingerprints[starts]
 
     def closure(self, modules: Iterable[str]) -> set[str]:

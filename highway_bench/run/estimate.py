@@ -38,8 +38,12 @@ def estimate(cells: Iterable[Cell], store: Store, *, workers: int, resume: bool 
     backlog.add(cells)
     backlog.ready()
     left = [item for item in backlog.items.values() if item.status is None]
-    return Estimate(tuple(backlog.items), len(backlog.items) - len(left), TimeLeft(left, workers).seconds,
-                    max((cell_bytes(item.cell) for item in left), default=0))
+    return Estimate(
+        tuple(backlog.items),
+        len(backlog.items) - len(left),
+        TimeLeft(left, workers).seconds,
+        max((cell_bytes(item.cell) for item in left), default=0),
+    )
 
 
 def cell_bytes(cell: Cell) -> int:
@@ -52,8 +56,10 @@ def cell_bytes(cell: Cell) -> int:
     family, spec = make_family(cell.family, **cell.family_options), blocks.get(cell.block)
     item = DTYPES[cell.dtype].itemsize
     weights = spec.stack_parameters(family, cell.width, cell.depth)
-    joins = [kept_features(part, cell.width) + (KEPT_A_JOIN + KEPT_A_GATE * spec.gates + spec.norms) * cell.width
-             for part in family.sublayers]
+    joins = [
+        kept_features(part, cell.width) + (KEPT_A_JOIN + KEPT_A_GATE * spec.gates + spec.norms) * cell.width
+        for part in family.sublayers
+    ]
     backward = cell.phase != "forward"
     layers = cell.depth if backward else 1
     copies = 4 if backward else 1  # weights, gradients, momentum, and the start that timing goes back to

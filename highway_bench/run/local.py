@@ -83,8 +83,11 @@ class Running:
 
     def left(self, unpaired: str) -> list[Job]:
         """The cells that have not ended, each a job of its own; those of a paired group say that they lost it."""
-        return [self.job.single(place, unpaired if self.job.alone else None)
-                for place in range(len(self.job.cells)) if place not in self.ended]
+        return [
+            self.job.single(place, unpaired if self.job.alone else None)
+            for place in range(len(self.job.cells))
+            if place not in self.ended
+        ]
 
 
 class LocalEngine:
@@ -101,8 +104,9 @@ class LocalEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -159,9 +163,12 @@ class LocalEngine:
         if kind != self._kind or self._pool is None:
             self._stop()
             self._kind = kind
-            self._pool = ProcessPool(max_workers=lanes, context=multiprocessing.get_context("spawn"),
-                                     initializer=worker.start,
-                                     initargs=(kind.task, kind.threads, kind.plugins, modules))
+            self._pool = ProcessPool(
+                max_workers=lanes,
+                context=multiprocessing.get_context("spawn"),
+                initializer=worker.start,
+                initargs=(kind.task, kind.threads, kind.plugins, modules),
+            )
         self._submitted += 1
         path = self._folder / f"{self._submitted}.jsonl"
         path.touch()

@@ -97,8 +97,9 @@ def _git(folder: Path, *words: str) -> str | None:
     # A hook's GIT_DIR would answer for another checkout.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=20,
-                              env=environment, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=20, env=environment, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

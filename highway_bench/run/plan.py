@@ -127,18 +127,36 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Planned]:
     for family in grid_families(grid, selection):
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         widths = selection.widths or (sizes.widths[family.kind],)
-        places = itertools.product(grid.depths, lengths, grid.phases, selection.dtypes or grid.dtypes, grid.modes,
-                                   grid.seeds, widths, names)
+        places = itertools.product(
+            grid.depths, lengths, grid.phases, selection.dtypes or grid.dtypes, grid.modes, grid.seeds, widths, names
+        )
         for depth, seq_len, phase, dtype, mode, seed, nominal, name in places:
-            cell = Cell(task=grid.task, block=name, block_options=block_options(name, selection), family=family.name,
-                        family_options=family.options, depth=depth, width=nominal, nominal_width=nominal,
-                        match=grid.match, batch_size=selection.batch_size or sizes.batches[family.kind],
-                        seq_len=seq_len, phase=phase, dtype=dtype, device=device, mode=mode, dataset=grid.dataset,
-                        recipe=grid.recipe, seed=seed, threads=(selection.threads or threads) if task.alone else 1)
+            cell = Cell(
+                task=grid.task,
+                block=name,
+                block_options=block_options(name, selection),
+                family=family.name,
+                family_options=family.options,
+                depth=depth,
+                width=nominal,
+                nominal_width=nominal,
+                match=grid.match,
+                batch_size=selection.batch_size or sizes.batches[family.kind],
+                seq_len=seq_len,
+                phase=phase,
+                dtype=dtype,
+                device=device,
+                mode=mode,
+                dataset=grid.dataset,
+                recipe=grid.recipe,
+                seed=seed,
+                threads=(selection.threads or threads) if task.alone else 1,
+            )
             if cell.dataset is not None:
                 make_dataset(cell.dataset, **dataset_options(cell))
-            width = matched_width(blocks.get(name), family, nominal, grid.match, snap=sizes.snap,
-                                  positions=positions_of(family, cell))
+            width = matched_width(
+                blocks.get(name), family, nominal, grid.match, snap=sizes.snap, positions=positions_of(family, cell)
+            )
             yield Planned(cell.but(width=width), grid.statuses)
 
 
@@ -176,8 +194,9 @@ def recipe_words(grid: Grid, selection: Selection) -> Mapping[str, Word]:
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
     """The grid's blocks that the selection keeps, the yard-stick first. A control stays out of a grid and a selection
     that do not name it in full: no wildcard asks for one."""
-    names = [name for name in blocks.select(*grid.blocks)
-             if not selection.blocks or name in blocks.select(*selection.blocks)]
+    names = [
+        name for name in blocks.select(*grid.blocks) if not selection.blocks or name in blocks.select(*selection.blocks)
+    ]
     names = [name for name in names if not blocks.get(name).control or name in (*grid.blocks, *selection.blocks)]
     return sorted(names, key=lambda name: not blocks.get(name).yardstick)
 
@@ -185,8 +204,10 @@ def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
 def grid_families(grid: Grid, selection: Selection) -> list[Family]:
     """The grid's families that the selection keeps. The user's own join where the grid has one of their kind, unless it
     has options of a named family's: that is a control, and no grid of theirs."""
-    made = [make_family(name, **{**grid.family_options, **family_options(name, selection)})
-            for name in grid_family_names(grid, selection)]
+    made = [
+        make_family(name, **{**grid.family_options, **family_options(name, selection)})
+        for name in grid_family_names(grid, selection)
+    ]
     kinds = set() if grid.family_options else {families.get(name).kind for name in families.select(*grid.families)}
     return made + [family for family in own_families(selection) if family.kind in kinds]
 
@@ -208,8 +229,10 @@ def own_families(selection: Selection) -> list[Family]:
     for family in own:
         if not isinstance(family, str):
             check_travels(family)
-    return [make_family(family, **family_options(family, selection)) if isinstance(family, str) else family
-            for family in own]
+    return [
+        make_family(family, **family_options(family, selection)) if isinstance(family, str) else family
+        for family in own
+    ]
 
 
 def block_options(name: str, selection: Selection) -> dict[str, Any]:
@@ -220,8 +243,7 @@ def block_options(name: str, selection: Selection) -> dict[str, Any]:
 
 def family_options(name: str, selection: Selection) -> dict[str, Any]:
     """The selection's options that the family has, and whose value it can have."""
-    return {option: value for option, value in selection.family_options.items()
-            if refusal(name, option, value) is None}
+    return {option: value for option, value in selection.family_options.items() if refusal(name, option, value) is None}
 
 
 def refusal(family: str, option: str, value: Any) -> BadInput | None:
@@ -262,8 +284,11 @@ def check_options(grids: Sequence[Grid], selection: Selection) -> None:
 def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
     """Raise ``BadInput`` for a word of the recipe that no cell of the selection has, and for a value that it cannot
     have."""
-    words = [recipe_words(grid, selection) for grid in grids
-             if grid_blocks(grid, selection) and grid_families(grid, selection)]
+    words = [
+        recipe_words(grid, selection)
+        for grid in grids
+        if grid_blocks(grid, selection) and grid_families(grid, selection)
+    ]
     for name, value in selection.recipe.items():
         having = [one[name] for one in words if name in one]
         if words and not having:

@@ -28,8 +28,9 @@ class Sizes:
 # Kernels of odd sizes are slower than their neighbours, so timed widths snap. A GPU needs larger ones to be busy at
 # all.
 TIMED = Sizes({"vector": 128, "image": 32, "sequence": 64}, {"vector": 128, "image": 8, "sequence": 16}, snap=8)
-TIMED_GPU = Sizes({"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64},
-                  snap=64)
+TIMED_GPU = Sizes(
+    {"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64}, snap=64
+)
 SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image": 2, "sequence": 2}, snap=8)
 TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "image": 100, "sequence": 100})
 PROBED = Sizes({"vector": 71, "image": 8, "sequence": 32}, {"vector": 64, "image": 4, "sequence": 4})
@@ -94,10 +95,24 @@ def memory(**grid: Any) -> Grid:
 
 def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Grid:
     """Trainability over depths with a rate search: the frontier's evidence. Deep plain nets may stall or diverge."""
-    recipe = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1, "steps": steps, "rate": "tuned", "rates": list(rates),
-              "threshold": 0.1}
-    return Grid(task="trainability", dataset="mnist-5k", on_cpu=TRAINED, recipe=recipe, seeds=range(seeds),
-                statuses=OUTCOMES, **grid)
+    recipe = {
+        "optimiser": "sgd",
+        "momentum": 0.9,
+        "decay": 0.1,
+        "steps": steps,
+        "rate": "tuned",
+        "rates": list(rates),
+        "threshold": 0.1,
+    }
+    return Grid(
+        task="trainability",
+        dataset="mnist-5k",
+        on_cpu=TRAINED,
+        recipe=recipe,
+        seeds=range(seeds),
+        statuses=OUTCOMES,
+        **grid,
+    )
 
 
 def climb(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
@@ -119,15 +134,24 @@ def climbing(grid: Grid) -> Grid:
 def short_curve(*, steps: int, **grid: Any) -> Grid:
     """One short loss curve a combination: shows that it learns, and is too short for a verdict."""
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1, "verdict": False}
-    return Grid(**{"task": "trainability", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe,
-                   "statuses": OUTCOMES, **grid})
+    return Grid(
+        **{
+            "task": "trainability",
+            "dataset": "digits",
+            "on_cpu": CURVED,
+            "recipe": recipe,
+            "statuses": OUTCOMES,
+            **grid,
+        }
+    )
 
 
 def look(*, steps: int, **grid: Any) -> Grid:
     """Gates and lesions of networks that were trained for a while, at one rate for all."""
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1}
-    return Grid(**{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES,
-                   **grid})
+    return Grid(
+        **{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES, **grid}
+    )
 
 
 def counting(**grid: Any) -> Grid:
@@ -143,8 +167,11 @@ def start(*, gain: float = 1.0, **grid: Any) -> Grid:
 def sweep(**grid: Any) -> tuple[Grid, ...]:
     """Gains below and above one under each non-linearity: whether a stack keeps its signal is theirs to decide, unless
     the connection does."""
-    return tuple(start(gain=gain, families=("dense",), family_options={"activation": activation}, **grid)
-                 for activation in ("relu", "tanh", "sigmoid") for gain in GAINS)
+    return tuple(
+        start(gain=gain, families=("dense",), family_options={"activation": activation}, **grid)
+        for activation in ("relu", "tanh", "sigmoid")
+        for gain in GAINS
+    )
 
 
 def first_steps(*, steps: int, **grid: Any) -> Grid:
@@ -155,83 +182,143 @@ def first_steps(*, steps: int, **grid: Any) -> Grid:
 
 OTHER_FAMILIES = ("conv", "conv-pair", "mlp", "bilstm", "attention", "transformer")
 
-SMOKE = Profile("smoke", "every combination once, under a minute: does it all still run?", (
-    memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
-    timing(0.02, 3, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
-    timing(0.02, 3, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
-    timing(0.02, 3, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
-    ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
-    short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
-    short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
-    Grid(task="cost", depths=(2,), on_cpu=SMALL),
-    look(steps=5, families=("dense",), depths=(2,)),
-    start(depths=(2,), on_cpu=SMALL),
-    first_steps(steps=2, families=("dense",), depths=(2,), on_cpu=SMALL),
-))
+SMOKE = Profile(
+    "smoke",
+    "every combination once, under a minute: does it all still run?",
+    (
+        memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
+        timing(0.02, 3, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
+        timing(0.02, 3, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
+        timing(0.02, 3, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
+        ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
+        short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
+        short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
+        Grid(task="cost", depths=(2,), on_cpu=SMALL),
+        look(steps=5, families=("dense",), depths=(2,)),
+        start(depths=(2,), on_cpu=SMALL),
+        first_steps(steps=2, families=("dense",), depths=(2,), on_cpu=SMALL),
+    ),
+)
 
-STANDARD = Profile("standard", "the answer on two CPU cores within ten minutes", (
-    memory(),
-    memory(families=("dense", "dense-pair"), depths=(10, 50)),
-    timing(0.2, 15, phases=("forward-backward",)),
-    timing(0.3, 15, phases=("forward-backward",), families=("dense", "dense-pair"), depths=(10, 50)),
-    timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
-    ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
-    # Fifty layers of two maps would be a quarter of this profile's time, and the frontier has them.
-    ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense-pair",), depths=(10, 20)),
-    # x + g(Wx + b) under He weights multiplies the stream at every layer, so its verdict needs this control.
-    ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), blocks=("residual",),
-           family_options={"init": "scaled-branch"}, depths=(10, 20, 50, 100)),
-    short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
-    counting(),
-    look(steps=100, families=("dense",), depths=(10,)),
-    start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
-    start(families=("dense-pair", *OTHER_FAMILIES), depths=(10,), seeds=range(3), seq_lens=(16,)),
-    *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
-    first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3)),
-    first_steps(steps=5, families=("dense",), family_options={"activation": "sigmoid"}, blocks=("plain", "highway"),
-                depths=(50,), seeds=range(3)),
-))
+STANDARD = Profile(
+    "standard",
+    "the answer on two CPU cores within ten minutes",
+    (
+        memory(),
+        memory(families=("dense", "dense-pair"), depths=(10, 50)),
+        timing(0.2, 15, phases=("forward-backward",)),
+        timing(0.3, 15, phases=("forward-backward",), families=("dense", "dense-pair"), depths=(10, 50)),
+        timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
+        ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
+        # Fifty layers of two maps would be a quarter of this profile's time, and the frontier has them.
+        ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense-pair",), depths=(10, 20)),
+        # x + g(Wx + b) under He weights multiplies the stream at every layer, so its verdict needs this control.
+        ladder(
+            steps=300,
+            seeds=5,
+            rates=SGD_RATES,
+            families=("dense",),
+            blocks=("residual",),
+            family_options={"init": "scaled-branch"},
+            depths=(10, 20, 50, 100),
+        ),
+        short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
+        counting(),
+        look(steps=100, families=("dense",), depths=(10,)),
+        start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
+        start(families=("dense-pair", *OTHER_FAMILIES), depths=(10,), seeds=range(3), seq_lens=(16,)),
+        *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
+        first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3)),
+        first_steps(
+            steps=5,
+            families=("dense",),
+            family_options={"activation": "sigmoid"},
+            blocks=("plain", "highway"),
+            depths=(50,),
+            seeds=range(3),
+        ),
+    ),
+)
 
-FULL = Profile("full", "everything, ten seeds: for a GPU or a night", (
-    memory(depths=(4, 16)),
-    memory(families=("dense", "dense-pair"), depths=(10, 20, 50, 100, 200)),
-    timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
-    timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), families=("dense", "dense-pair"),
-           depths=(10, 20, 50, 100, 200)),
-    timing(1.0, 30, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
-    timing(1.0, 30, phases=("forward-backward",), families=("bilstm", "attention", "transformer"), depths=(4,),
-           seq_lens=(32, 128, 512)),
-    ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=("dense", "dense-pair", "mlp"),
-           depths=(10, 20, 50, 100, 200)),
-    ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=("conv", "conv-pair"), depths=(10, 20, 50)),
-    short_curve(steps=500, families=OTHER_FAMILIES, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
-    short_curve(steps=2_000, families=("bilstm", "attention", "transformer"), depths=(2, 4), dataset="adding",
-                seq_lens=(50, 100), seeds=range(3)),
-    counting(depths=(4, 16)),
-    look(steps=100, families=("dense",), depths=(10,)),
-    start(families=("dense", "dense-pair", "mlp"), depths=(10, 50, 100, 200), seeds=range(10)),
-    start(families=("conv", "conv-pair", "bilstm", "attention", "transformer"), depths=(10, 50), seeds=range(5)),
-    *sweep(depths=(10, 50), seeds=range(10)),
-    first_steps(steps=10, families=("dense", "dense-pair"), depths=(10, 50, 100), seeds=range(5)),
-    first_steps(steps=10, families=("dense",), family_options={"activation": "sigmoid"}, depths=(10, 50),
-                seeds=range(5)),
-    first_steps(steps=10, families=OTHER_FAMILIES, depths=(10,), seeds=range(5)),
-))
+FULL = Profile(
+    "full",
+    "everything, ten seeds: for a GPU or a night",
+    (
+        memory(depths=(4, 16)),
+        memory(families=("dense", "dense-pair"), depths=(10, 20, 50, 100, 200)),
+        timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
+        timing(
+            1.0,
+            30,
+            phases=("forward", "forward-backward", "train-step"),
+            families=("dense", "dense-pair"),
+            depths=(10, 20, 50, 100, 200),
+        ),
+        timing(1.0, 30, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
+        timing(
+            1.0,
+            30,
+            phases=("forward-backward",),
+            families=("bilstm", "attention", "transformer"),
+            depths=(4,),
+            seq_lens=(32, 128, 512),
+        ),
+        ladder(
+            steps=1_000,
+            seeds=10,
+            rates=SGD_RATES,
+            families=("dense", "dense-pair", "mlp"),
+            depths=(10, 20, 50, 100, 200),
+        ),
+        ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=("conv", "conv-pair"), depths=(10, 20, 50)),
+        short_curve(steps=500, families=OTHER_FAMILIES, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
+        short_curve(
+            steps=2_000,
+            families=("bilstm", "attention", "transformer"),
+            depths=(2, 4),
+            dataset="adding",
+            seq_lens=(50, 100),
+            seeds=range(3),
+        ),
+        counting(depths=(4, 16)),
+        look(steps=100, families=("dense",), depths=(10,)),
+        start(families=("dense", "dense-pair", "mlp"), depths=(10, 50, 100, 200), seeds=range(10)),
+        start(families=("conv", "conv-pair", "bilstm", "attention", "transformer"), depths=(10, 50), seeds=range(5)),
+        *sweep(depths=(10, 50), seeds=range(10)),
+        first_steps(steps=10, families=("dense", "dense-pair"), depths=(10, 50, 100), seeds=range(5)),
+        first_steps(
+            steps=10, families=("dense",), family_options={"activation": "sigmoid"}, depths=(10, 50), seeds=range(5)
+        ),
+        first_steps(steps=10, families=OTHER_FAMILIES, depths=(10,), seeds=range(5)),
+    ),
+)
 
 THOUSAND = (10, 20, 50, 100, 200, 500, 1000)
 TWO_HUNDRED = THOUSAND[:5]
 
 # Every verdict on depth may be one of the start, of the branch or of the budget: each of these has a grid of its own.
-FRONTIER = Profile("frontier", "how deep can each block go? ladders to 1,000 layers, ten seeds: for a night", (
-    climb(families=("dense",), depths=THOUSAND),
-    climb(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
-    climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "scaled-branch"},
-          blocks=("residual", "pre-norm", "post-norm")),
-    climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)),
-    climb(families=("dense-pair",), depths=TWO_HUNDRED),
-    climb(families=("dense-pair",), depths=TWO_HUNDRED, family_options={"init": "scaled-branch"},
-          blocks=("residual", "pre-norm", "post-norm")),
-))
+FRONTIER = Profile(
+    "frontier",
+    "how deep can each block go? ladders to 1,000 layers, ten seeds: for a night",
+    (
+        climb(families=("dense",), depths=THOUSAND),
+        climb(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
+        climb(
+            families=("dense",),
+            depths=TWO_HUNDRED,
+            family_options={"init": "scaled-branch"},
+            blocks=("residual", "pre-norm", "post-norm"),
+        ),
+        climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)),
+        climb(families=("dense-pair",), depths=TWO_HUNDRED),
+        climb(
+            families=("dense-pair",),
+            depths=TWO_HUNDRED,
+            family_options={"init": "scaled-branch"},
+            blocks=("residual", "pre-norm", "post-norm"),
+        ),
+    ),
+)
 
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FULL, FRONTIER)}
 

@@ -46,9 +46,17 @@ class Summary:
         return 0 if any(self.counts.get(status) for status in OUTCOMES) else 3
 
 
-def run_cells(cells: Iterable[Cell], store: Store, *, workers: int | None = None, plugins: Sequence[str] = (),
-              resume: bool = True, on_event: Callable[[Event], None] | None = None, engine: Engine | None = None,
-              command: Sequence[str] | None = None) -> Summary:
+def run_cells(
+    cells: Iterable[Cell],
+    store: Store,
+    *,
+    workers: int | None = None,
+    plugins: Sequence[str] = (),
+    resume: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+    engine: Engine | None = None,
+    command: Sequence[str] | None = None,
+) -> Summary:
     """Measure ``cells`` and what they need, and put each into ``store`` as it ends.
 
     ``workers`` processes run side by side (by default, one a core). ``plugins`` are modules to import first, here and
@@ -85,8 +93,9 @@ def run_cells(cells: Iterable[Cell], store: Store, *, workers: int | None = None
 class _Run:
     """One run's book-keeping: its identity, its record in the store, its events."""
 
-    def __init__(self, store: Store, backlog: Backlog, engine: Engine, tell: Callable[[Event], None],
-                 began: float) -> None:
+    def __init__(
+        self, store: Store, backlog: Backlog, engine: Engine, tell: Callable[[Event], None], began: float
+    ) -> None:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self.began = began
         self.measured = 0
@@ -100,17 +109,25 @@ class _Run:
     def tell_plan(self) -> None:
         items = self._backlog.items.values()
         stored = sum(item.stored for item in items)
-        self._tell(Opened(cells=len(items), stored=stored, resumed=self._backlog.count_resumed(),
-                          left=self._time_left.seconds))
+        self._tell(
+            Opened(cells=len(items), stored=stored, resumed=self._backlog.count_resumed(), left=self._time_left.seconds)
+        )
 
     def open(self, plugins: Sequence[str], command: Sequence[str] | None) -> None:
         """Write the run's record, before the first of its rows."""
         cells = list(self._backlog.items)
         devices = sorted({cell.device for cell in cells})
-        self._record = provenance() | {
-            "command": list(sys.argv if command is None else command), "plugins": list(plugins), "started": now(),
-            "finished": None, "machines": {device: machine_identity(device)[0] for device in devices},
-        } | descriptions(cells)
+        self._record = (
+            provenance()
+            | {
+                "command": list(sys.argv if command is None else command),
+                "plugins": list(plugins),
+                "started": now(),
+                "finished": None,
+                "machines": {device: machine_identity(device)[0] for device in devices},
+            }
+            | descriptions(cells)
+        )
         self._origin = Origin(self.run_id, self._record["commit"], self._record["torch"])
         self._store.add_run(self.run_id, self._record)
 
@@ -122,8 +139,9 @@ class _Run:
         """
         if self._record:
             digests = sorted({item.digest for item in self._backlog.items.values() if item.status is not None})
-            self._store.add_run(self.run_id, self._record | {"finished": now(), "measured": self.measured,
-                                                             "digests": digests})
+            self._store.add_run(
+                self.run_id, self._record | {"finished": now(), "measured": self.measured, "digests": digests}
+            )
 
     def measure(self, items: Sequence[Item], plugins: Sequence[str]) -> None:
         """Run ``items`` and keep what becomes of each."""
@@ -146,8 +164,14 @@ class _Run:
     def summary(self) -> Summary:
         items = self._backlog.items.values()
         counts = Counter(item.status for item in items if item.status is not None)
-        return Summary(self.run_id, dict(counts), self.measured, sum(item.stored for item in items),
-                       time.monotonic() - self.began, {item.cell: item.digest for item in items})
+        return Summary(
+            self.run_id,
+            dict(counts),
+            self.measured,
+            sum(item.stored for item in items),
+            time.monotonic() - self.began,
+            {item.cell: item.digest for item in items},
+        )
 
     def _keep_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
         self._keep(by_digest[event.job.keys[event.result.place]], event.result, event.job.unpaired)
@@ -160,5 +184,6 @@ class _Run:
         self._time_left.ended(item, None if item.refused else result.seconds)
         items = self._backlog.items
         done = sum(other.status is not None for other in items.values())
-        self._tell(Finished(item.cell, item.status, result.message, result.seconds, done, len(items),
-                            self._time_left.seconds))
+        self._tell(
+            Finished(item.cell, item.status, result.message, result.seconds, done, len(items), self._time_left.seconds)
+        )

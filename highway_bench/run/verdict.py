@@ -17,8 +17,13 @@ from highway_bench.run.job import Value
 from highway_bench.tasks._base import Measurement, Skip, Task
 
 # How torch and CUDA's libraries say in a plain RuntimeError that memory ran out.
-OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
-                 "CUDNN_STATUS_ALLOC_FAILED")
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "not enough memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
 LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 LONGEST = 500  # characters of a message; compilers raise pages
 
@@ -62,9 +67,15 @@ def stored(measurement: Measurement, task: Task[Any]) -> Value:
         odd.append(f"{samples.count(None)} of {len(samples)} samples are not finite")
     status = Status.FAILED if odd and measurement.status == Status.OK else measurement.status
     message = "; ".join(filter(None, [measurement.message, *odd])) or None
-    return Value(metric=measurement.metric, axis=measurement.axis, index=float(measurement.index), samples=samples,
-                 status=str(status), message=message,
-                 **{name: None if number is None else _finite(float(number)) for name, number in numbers.items()})
+    return Value(
+        metric=measurement.metric,
+        axis=measurement.axis,
+        index=float(measurement.index),
+        samples=samples,
+        status=str(status),
+        message=message,
+        **{name: None if number is None else _finite(float(number)) for name, number in numbers.items()},
+    )
 
 
 def worst(values: Sequence[Value]) -> Value:

@@ -124,8 +124,15 @@ def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> Ce
     except Exception as error:  # a task's mistake: its cell failed, the others did not
         return CellResult.without_values(place, *verdict(error), seconds)
     telling = worst(values)
-    return CellResult(place=place, status=telling.status, message=telling.message, seconds=seconds,
-                      params=outcome.params, flops_per_item=outcome.flops_per_item, values=values)
+    return CellResult(
+        place=place,
+        status=telling.status,
+        message=telling.message,
+        seconds=seconds,
+        params=outcome.params,
+        flops_per_item=outcome.flops_per_item,
+        values=values,
+    )
 
 
 def _end(out: IO[str], result: CellResult) -> None:

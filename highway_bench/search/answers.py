@@ -43,8 +43,9 @@ def loss_of(answers: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
 
 
 @torch.no_grad()
-def evaluate(network: nn.Module, split: Split, kind: TargetKind, *, batch_size: int = 500,
-             at_most: int | None = None) -> Answers:
+def evaluate(
+    network: nn.Module, split: Split, kind: TargetKind, *, batch_size: int = 500, at_most: int | None = None
+) -> Answers:
     """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items; every target
     that counts does so once, however they fall into batches."""
     network.eval()

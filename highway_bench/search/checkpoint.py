@@ -75,8 +75,9 @@ class Checkpoint:
                 return True
         return False
 
-    def train_keeping(self, members: Sequence[Training],
-                      run: Callable[[Callable[[], None], Callable[[], bool]], None]) -> None:
+    def train_keeping(
+        self, members: Sequence[Training], run: Callable[[Callable[[], None], Callable[[], bool]], None]
+    ) -> None:
         """Have ``run`` train ``members`` and keep their state now and then. It is given what to do at a look, and how
         to know that it is to stop: where the process is told to end, it does so here, with their last state kept.
         """
@@ -97,8 +98,9 @@ class Checkpoint:
             self.keep(members)
         except OSError as error:
             if not self._warned:
-                warnings.warn(f"no checkpoint can be kept ({error.strerror or error}): a kill loses this run",
-                              stacklevel=2)
+                warnings.warn(
+                    f"no checkpoint can be kept ({error.strerror or error}): a kill loses this run", stacklevel=2
+                )
             self._warned = True
         self._written = time.monotonic()
         self._every = max(EVERY, SHARE * (self._written - began))
@@ -156,8 +158,7 @@ def read(path: Path) -> dict[str, dict[str, Any]] | None:
 
 
 def sweep(folder: Path, ended: Collection[str]) -> None:
-    """Remove the checkpoints of cells that have all ended, and the folder where nothing is left; no run is under way.
-    """
+    """Remove the checkpoints of cells that have all ended, and the folder if it is empty; no run may be under way."""
     for path in folder.glob(f"*{UNFINISHED}"):  # a kill amid writing left it
         path.unlink()
     for path, keys in headers_in(folder):

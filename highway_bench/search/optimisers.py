@@ -27,8 +27,14 @@ class StackedOptimiser(ABC):
 
     slots: ClassVar[tuple[str, ...]]
 
-    def __init__(self, parameters: Sequence[Tensor], recipes: Sequence[Recipe], rates: Sequence[float],
-                 kept: dict[str, list[Tensor]], done: int) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        recipes: Sequence[Recipe],
+        rates: Sequence[float],
+        kept: dict[str, list[Tensor]],
+        done: int,
+    ) -> None:
         self.parameters = parameters
         self.kept = kept
         self.clip = recipes[0].clip
@@ -73,9 +79,12 @@ class StackedOptimiser(ABC):
 
     def _decayed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradients of weights with the decay's share; biases and gains, vectors in a network, are spared."""
-        return [gradient if parameter.ndim <= 2
-                else torch.addcmul(gradient, parameter, across(self.decays[parameter.dtype], parameter))
-                for gradient, parameter in zip(gradients, self.parameters, strict=True)]
+        return [
+            gradient
+            if parameter.ndim <= 2
+            else torch.addcmul(gradient, parameter, across(self.decays[parameter.dtype], parameter))
+            for gradient, parameter in zip(gradients, self.parameters, strict=True)
+        ]
 
 
 class StackedSgd(StackedOptimiser):
@@ -100,8 +109,9 @@ class StackedAdam(StackedOptimiser):
         first, second = BETAS
         rates = self._in_dtypes(-self.rates / (1 - first**self.done))
         roots = self._in_dtypes((1 - second**self.done).sqrt())
-        for parameter, gradient, mean, square in zip(self.parameters, gradients, self.kept["exp_avg"],
-                                                     self.kept["exp_avg_sq"], strict=True):
+        for parameter, gradient, mean, square in zip(
+            self.parameters, gradients, self.kept["exp_avg"], self.kept["exp_avg_sq"], strict=True
+        ):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
             below, root = square.sqrt(), roots[square.dtype]

@@ -38,8 +38,9 @@ class Population:
             raise NotStackable(reason)
         self.live = [member for member in members if not member.ended]
         if len({common(member) for member in self.live}) > 1:
-            raise ValueError("members of a population share optimiser, epsilon, clipping, batch size, steps, and steps "
-                             "done")
+            raise ValueError(
+                "members of a population share optimiser, epsilon, clipping, batch size, steps, and steps done"
+            )
         self.kind = first.target_kind
         self.device = first.device
         self._stack()
@@ -125,8 +126,9 @@ class Population:
             return
         self.splits = self._placed_splits()
         rows = torch.arange(self.live[0].batch_size, device=self.splits[0].inputs.device)
-        self.stacked = Stacked([member.network for member in self.live], self._loss,
-                               self._batch(rows.expand(len(self.live), -1)))
+        self.stacked = Stacked(
+            [member.network for member in self.live], self._loss, self._batch(rows.expand(len(self.live), -1))
+        )
         self.step_count = torch.tensor(float(len(self.live[0].losses)), device=self.device)
         self.optimiser = self._stacked_optimiser()
         self._link()
@@ -138,17 +140,28 @@ class Population:
         make = stacked_optimiser(self.live[0].recipe.optimiser)
         trained = self.stacked.trained
         own = [dict(member.network.named_parameters()) for member in self.live]
-        kept = {slot: [torch.stack([slot_of(member, named[name], slot)
-                                    for member, named in zip(self.live, own, strict=True)]) for name in trained]
-                for slot in make.slots}
-        return make(list(trained.values()), [member.recipe for member in self.live],
-                    [member.rate for member in self.live], kept, len(self.live[0].losses))
+        kept = {
+            slot: [
+                torch.stack([slot_of(member, named[name], slot) for member, named in zip(self.live, own, strict=True)])
+                for name in trained
+            ]
+            for slot in make.slots
+        }
+        return make(
+            list(trained.values()),
+            [member.recipe for member in self.live],
+            [member.rate for member in self.live],
+            kept,
+            len(self.live[0].losses),
+        )
 
     def _link(self) -> None:
         """Make the members' parameters and optimisers' states views of the stack; they count steps in one tensor, so
         that none can go on by itself but through a state that was taken."""
-        kept = {name: {slot: tensors[place] for slot, tensors in self.optimiser.kept.items()}
-                for place, name in enumerate(self.stacked.trained)}
+        kept = {
+            name: {slot: tensors[place] for slot, tensors in self.optimiser.kept.items()}
+            for place, name in enumerate(self.stacked.trained)
+        }
         for place, member in enumerate(self.live):
             for name, parameter in member.network.named_parameters():
                 parameter.data = self.stacked.parameters[name].detach()[place]
@@ -171,8 +184,19 @@ def common(member: Training) -> tuple[object, ...]:
     """What the members of a population must have in common."""
     recipe = member.recipe
     watches = None if member.watched is None else member.steps_per_epoch
-    return (recipe.optimiser, recipe.steps, recipe.clip, recipe.epsilon, recipe.epsilon_place, recipe.last_batch,
-            member.batch_size, member.steps_per_epoch, member.target_kind, watches, len(member.losses))
+    return (
+        recipe.optimiser,
+        recipe.steps,
+        recipe.clip,
+        recipe.epsilon,
+        recipe.epsilon_place,
+        recipe.last_batch,
+        member.batch_size,
+        member.steps_per_epoch,
+        member.target_kind,
+        watches,
+        len(member.losses),
+    )
 
 
 def slot_of(member: Training, parameter: Tensor, slot: str) -> Tensor:

@@ -31,14 +31,23 @@ class Word:
 
 def number(says: str, holds: Callable[[float], bool]) -> Word:
     """A finite number of which ``holds`` is true; no truth value, which Python takes for one."""
-    return Word(f"a number {says}", lambda value: isinstance(value, int | float) and not isinstance(value, bool)
-                and abs(value) <= sys.float_info.max and holds(value))
+    return Word(
+        f"a number {says}",
+        lambda value: (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and abs(value) <= sys.float_info.max
+            and holds(value)
+        ),
+    )
 
 
 def whole(least: int) -> Word:
     """A whole number, ``least`` or more."""
-    return Word(f"a whole number, {least} or more",
-                lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least)
+    return Word(
+        f"a whole number, {least} or more",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+    )
 
 
 def one_of(*known: str) -> Word:

@@ -99,12 +99,14 @@ def check_range(low: float, high: float) -> None:
         raise BadInput(f"the range from {low:g} to {high:g} is {'empty' if low == high else 'inverted'}")
 
 
-FIGURE_1 = Space({
-    "rate": LogUniform(1e-3, 1.0),
-    "momentum": Uniform(0.5, 0.99),
-    "decay": LogUniform(1e-3, 1.0),
-    "activation": Choice(("relu", "tanh")),
-})
+FIGURE_1 = Space(
+    {
+        "rate": LogUniform(1e-3, 1.0),
+        "momentum": Uniform(0.5, 0.99),
+        "decay": LogUniform(1e-3, 1.0),
+        "activation": Choice(("relu", "tanh")),
+    }
+)
 FIGURE_1_GATES = Space({"gate_bias": Uniform(-10.0, -1.0)})
 
 SPACES: Mapping[str, Streams] = {"figure-1": Streams(FIGURE_1, FIGURE_1_GATES)}

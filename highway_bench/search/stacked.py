@@ -101,16 +101,21 @@ def what_changes(network: nn.Module, of: Call, inputs: Sequence[Tensor]) -> str 
         of(trial, *inputs)
     after = dict(trial.named_buffers())
     if after.keys() != buffers.keys() or any(
-            after[name] is not buffer or not torch.allclose(buffer, values[name], rtol=0, atol=0, equal_nan=True)
-            for name, buffer in buffers.items()):
+        after[name] is not buffer or not torch.allclose(buffer, values[name], rtol=0, atol=0, equal_nan=True)
+        for name, buffer in buffers.items()
+    ):
         return "the network changes its buffers"
     return None if numbers_in(trial) == counted else "the network's modules change their numbers"
 
 
 def numbers_in(network: nn.Module) -> dict[tuple[str, str], float]:
     """The plain numbers that modules hold as attributes: a scale, or how often they were called."""
-    return {(place, name): value for place, module in network.named_modules() for name, value in attributes(module)
-            if isinstance(value, int | float)}
+    return {
+        (place, name): value
+        for place, module in network.named_modules()
+        for name, value in attributes(module)
+        if isinstance(value, int | float)
+    }
 
 
 def attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
@@ -134,5 +139,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def common_buffers(stacked: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
     """Buffers, and the axis of the networks in each: none for one that is the same in all of them."""
     same = {name for name, value in stacked.items() if bool((value == value[:1]).all())}
-    return ({name: value[0] if name in same else value for name, value in stacked.items()},
-            {name: None if name in same else 0 for name in stacked})
+    return (
+        {name: value[0] if name in same else value for name, value in stacked.items()},
+        {name: None if name in same else 0 for name in stacked},
+    )

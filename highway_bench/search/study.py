@@ -47,23 +47,34 @@ class Search:
     name which was made with other priors or another seed.
     """
 
-    def __init__(self, shared: Space, gates: Space | None = None, *, seed: int = 0, name: str = "search",
-                 folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        shared: Space,
+        gates: Space | None = None,
+        *,
+        seed: int = 0,
+        name: str = "search",
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
         check_count("a search's seed", seed, least=0)
         twice = sorted(shared.priors.keys() & gates.priors.keys()) if gates else []
         if twice:
             raise BadInput(f"both streams of the search draw {', '.join(twice)}")
         storage = _storage(None if folder is None else Path(folder))
         spaces = [shared, *([gates] if gates else [])]
-        self._streams = [_Stream(space, seed, number, f"{name}, {part}", storage)
-                         for number, (space, part) in enumerate(zip(spaces, ("shared", "gates"), strict=False))]
+        self._streams = [
+            _Stream(space, seed, number, f"{name}, {part}", storage)
+            for number, (space, part) in enumerate(zip(spaces, ("shared", "gates"), strict=False))
+        ]
 
     def ask(self, count: int) -> list[Trial]:
         """The first ``count`` trials; those that are new are drawn."""
         check_count("a search's trials", count, least=1)
         drawn = zip(*(stream.ask(count) for stream in self._streams), strict=True)
-        return [Trial(number, {name: value for part in parts for name, value in part.items()})
-                for number, parts in enumerate(drawn)]
+        return [
+            Trial(number, {name: value for part in parts for name, value in part.items()})
+            for number, parts in enumerate(drawn)
+        ]
 
     def tell(self, number: int, loss: float | None) -> None:
         """Keep the final loss of a trial that was asked for; ``None``, or one that is not finite, for a run that
@@ -84,8 +95,9 @@ class Search:
 class _Stream:
     """One optuna study, and the seeds of its trials."""
 
-    def __init__(self, space: Space, seed: int, stream: int, name: str, storage: optuna.storages.BaseStorage | None
-                 ) -> None:
+    def __init__(
+        self, space: Space, seed: int, stream: int, name: str, storage: optuna.storages.BaseStorage | None
+    ) -> None:
         import optuna
 
         try:
@@ -133,8 +145,11 @@ class _Stream:
                 self._study.tell(number, loss, skip_if_finished=True)
 
     def told(self) -> dict[int, float]:
-        return {trial.number: math.inf if trial.value is None else trial.value
-                for trial in self._trials() if trial.state.is_finished()}
+        return {
+            trial.number: math.inf if trial.value is None else trial.value
+            for trial in self._trials()
+            if trial.state.is_finished()
+        }
 
     def _trials(self) -> list[FrozenTrial]:
         return self._study.get_trials(deepcopy=False)

@@ -137,8 +137,11 @@ class Training:
         weights = torch.tensor(sizes, dtype=torch.float64)
         whole = len(self.losses) // self.steps_per_epoch
         values = torch.tensor(self.history()[: whole * self.steps_per_epoch], dtype=torch.float64)
-        return [float((epoch * weights).sum() / weights.sum()) for epoch in values.split(self.steps_per_epoch)
-                if len(epoch) == self.steps_per_epoch]
+        return [
+            float((epoch * weights).sum() / weights.sum())
+            for epoch in values.split(self.steps_per_epoch)
+            if len(epoch) == self.steps_per_epoch
+        ]
 
     def history(self) -> list[float]:
         """Losses so far, up to and with the first that is not finite."""
@@ -151,8 +154,10 @@ class Training:
         kept = {name: self.optimiser.state.get(parameter, {}) for name, parameter in self.network.named_parameters()}
         return {
             "network": self.network.state_dict(),
-            "optimiser": {name: {slot: value for slot, value in slots.items() if isinstance(value, Tensor)}
-                          for name, slots in kept.items()},
+            "optimiser": {
+                name: {slot: value for slot, value in slots.items() if isinstance(value, Tensor)}
+                for name, slots in kept.items()
+            },
             "rate": self.rate,
             "losses": torch.tensor(self.losses, dtype=torch.float64),
             "times": torch.tensor(self.times, dtype=torch.float64),
@@ -167,8 +172,9 @@ class Training:
         self.network.load_state_dict(state["network"])
         for name, parameter in self.network.named_parameters():
             if slots := state["optimiser"][name]:
-                self.optimiser.state[parameter] = {slot: value.to(self.device, copy=True)
-                                                   for slot, value in slots.items()}
+                self.optimiser.state[parameter] = {
+                    slot: value.to(self.device, copy=True) for slot, value in slots.items()
+                }
         self.set_rate(state["rate"])
         self.losses, self.times = (array("d", state[name].tolist()) for name in ("losses", "times"))
         self.epochs = [Answers(*answers) for answers in state["epochs"]]

@@ -20,9 +20,13 @@ DEPTHS, SEEDS = listed(whole(1)), listed(whole(0))
 
 def is_ladder(value: Any) -> bool:
     """Whether ``value`` has depths, a number of seeds or a list of them, and rates or none."""
-    return (isinstance(value, Mapping) and {"depths", "seeds"} <= set(value) <= {"depths", "seeds", "rates"}
-            and DEPTHS.holds(value["depths"]) and (whole(1).holds(value["seeds"]) or SEEDS.holds(value["seeds"]))
-            and ("rates" not in value or RATES.holds(value["rates"])))
+    return (
+        isinstance(value, Mapping)
+        and {"depths", "seeds"} <= set(value) <= {"depths", "seeds", "rates"}
+        and DEPTHS.holds(value["depths"])
+        and (whole(1).holds(value["seeds"]) or SEEDS.holds(value["seeds"]))
+        and ("rates" not in value or RATES.holds(value["rates"]))
+    )
 
 
 LADDER = Word("depths, seeds and, where they are tuned, rates", is_ladder)
@@ -40,8 +44,9 @@ def rung_below(cell: Cell) -> tuple[Cell, ...]:
         return ()
     tuned = {"rate": "tuned", "rates": ladder["rates"]} if "rates" in ladder else {}
     seeds = range(ladder["seeds"]) if isinstance(ladder["seeds"], int) else ladder["seeds"]
-    return tuple(cell.but(depth=max(shallower), recipe={**cell.recipe, **tuned}, trial=None, seed=seed)
-                 for seed in seeds)
+    return tuple(
+        cell.but(depth=max(shallower), recipe={**cell.recipe, **tuned}, trial=None, seed=seed) for seed in seeds
+    )
 
 
 def check_rung(cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> None:

@@ -78,12 +78,25 @@ def started_network(cell: Cell) -> nn.Module:
     layout = cell.recipe.get("layout")
     if layout is not None:
         return layouts.get(layout).build(
-            cell.block, cell_family(cell), width=cell.width, depth=cell.depth, options=cell.block_options,
-            inputs=dataset.input_shape if dataset else None, outputs=dataset.outputs if dataset else None,
-            seed=cell.seed)
+            cell.block,
+            cell_family(cell),
+            width=cell.width,
+            depth=cell.depth,
+            options=cell.block_options,
+            inputs=dataset.input_shape if dataset else None,
+            outputs=dataset.outputs if dataset else None,
+            seed=cell.seed,
+        )
     try:
-        return build(cell.block, cell_family(cell), width=cell.width, depth=cell.depth, dataset=dataset,
-                     block_options=cell.block_options, seed=cell.seed)
+        return build(
+            cell.block,
+            cell_family(cell),
+            width=cell.width,
+            depth=cell.depth,
+            dataset=dataset,
+            block_options=cell.block_options,
+            seed=cell.seed,
+        )
     except Incompatible as reason:
         raise Skip(str(reason)) from reason
 
@@ -95,8 +108,7 @@ def dataset_options(cell: Cell) -> dict[str, Any]:
 
 
 def positions_of(family: Family, cell: Cell) -> int:
-    """Places of one item at which the family's features stand: pixels or steps of the cell's data, or of its example.
-    """
+    """Positions of one item at which there are features: pixels or steps of the cell's data, or of its example."""
     if cell.dataset is None or family.kind == "vector":
         return family.positions(cell.seq_len)
     dataset = make_dataset(cell.dataset, **dataset_options(cell))

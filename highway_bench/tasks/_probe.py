@@ -80,8 +80,10 @@ class Probe:
 
     def gated(self) -> list[list[nn.Module]]:
         """The gated maps of each layer."""
-        return [[part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
-                for layer in self.layers]
+        return [
+            [part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
+            for layer in self.layers
+        ]
 
 
 @torch.no_grad()

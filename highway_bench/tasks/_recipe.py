@@ -14,8 +14,10 @@ from highway_bench.tasks._base import tasks
 
 def listed(word: Word) -> Word:
     """Several of what ``word`` is, at least one."""
-    return Word(f"a list, not empty, each {word.says}",
-                lambda value: isinstance(value, list | tuple) and len(value) > 0 and all(map(word.holds, value)))
+    return Word(
+        f"a list, not empty, each {word.says}",
+        lambda value: isinstance(value, list | tuple) and len(value) > 0 and all(map(word.holds, value)),
+    )
 
 
 RATES = listed(POSITIVE)

@@ -204,8 +204,10 @@ class Look:
             "gates_open_average": {layer: gate.open_on_average() for layer, gate in gates},
             "gates_open_some": {layer: gate.open_for_some() for layer, gate in gates},
             "gate_class_spread": {layer: gate.class_spread() for layer, gate in gates if self.classes is not None},
-            "stream_change": {layer: math.sqrt(moved / self.before[layer]) if self.before[layer] else None
-                              for layer, moved in self.moved.items()},
+            "stream_change": {
+                layer: math.sqrt(moved / self.before[layer]) if self.before[layer] else None
+                for layer, moved in self.moved.items()
+            },
         }
 
 

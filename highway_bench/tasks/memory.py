@@ -49,9 +49,14 @@ class Memory(Task[StackStep]):
             y = work.call(work.x)
             return (y * work.cotangent).sum() if backward else y
 
-        report = measure_memory(work.network, forward, optimiser=work.optimiser if cell.phase == "train-step" else None,
-                                inputs=(work.x, work.cotangent) if backward else (work.x,), backward=backward,
-                                compiled=cell.mode == "compile")
+        report = measure_memory(
+            work.network,
+            forward,
+            optimiser=work.optimiser if cell.phase == "train-step" else None,
+            inputs=(work.x, work.cotangent) if backward else (work.x,),
+            backward=backward,
+            compiled=cell.mode == "compile",
+        )
         work.restore()
         remark = f"meter: {report.meter}"
         for name in ("parameters", "gradients", "optimiser_state", "saved_activations", "peak"):

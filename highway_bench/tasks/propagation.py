@@ -50,6 +50,7 @@ EXACT = 128  # numbers an item up to which its Jacobian is taken whole
 LINE = 32  # points on the line between two inputs
 PROBE_SEED = 500_000  # plus the cell's: inputs must not repeat the numbers that the weights were drawn from
 
+
 @register_task
 class Propagation(Task[Probe]):
     """What the start does to activations, gradients, gates and correlations, and which layers first steps move."""
@@ -212,8 +213,11 @@ def whole_jacobian(matrix: Tensor) -> Iterator[Measurement]:
         return
     yield told("jacobian_largest", found.largest)
     yield told("jacobian_smallest", found.smallest)
-    yield Measurement(metric="jacobian_spread", value=found.spread,
-                      message=None if found.spread is not None else f"singular: rank {found.rank} of {found.size}")
+    yield Measurement(
+        metric="jacobian_spread",
+        value=found.spread,
+        message=None if found.spread is not None else f"singular: rank {found.rank} of {found.size}",
+    )
     yield told("jacobian_rank", found.rank)
     yield told("jacobian_gain", found.mean_square)
 
@@ -230,8 +234,11 @@ def moving(layers: Sequence[Layer], training: Training) -> Iterator[Measurement]
     moved = [movement(old, new) for old, new in zip(before, matrices, strict=True)]
     known = ended and all(map(math.isfinite, moved))
     still = [layer for layer, value in enumerate(moved, start=1) if value < max(moved) / FACTOR] if known else []
-    ends = {"still_layers": len(still) if known else None, "still_first": min(still, default=None),
-            "still_last": max(still, default=None)}
+    ends = {
+        "still_layers": len(still) if known else None,
+        "still_first": min(still, default=None),
+        "still_last": max(still, default=None),
+    }
     for metric, end in ends.items():
         yield Measurement(metric=metric, value=end, status=status, message=message)
     for layer in places(len(layers), 1):
@@ -261,5 +268,10 @@ def quotient(value: float, start: float) -> float:
 def told(metric: str, value: float, layer: int | None = None) -> Measurement:
     """A value, in all or of one layer; one that is not finite is none, and the remark says what it was."""
     finite = math.isfinite(value)
-    return Measurement(metric=metric, value=value if finite else None, axis="" if layer is None else "layer",
-                       index=layer or 0, message=None if finite else f"{metric} is {value:g}")
+    return Measurement(
+        metric=metric,
+        value=value if finite else None,
+        axis="" if layer is None else "layer",
+        index=layer or 0,
+        message=None if finite else f"{metric} is {value:g}",
+    )

@@ -98,9 +98,11 @@ class Throughput(Task[StackStep]):
                 else:
                     dropped.append(cell)
         if works:
-            samples = sample_interleaved({cell: work.step for cell, work in works.items()},
-                                         budget_of(cells[0], rounds_of=len(works)),
-                                         restore={cell: work.restore for cell, work in works.items()})
+            samples = sample_interleaved(
+                {cell: work.step for cell, work in works.items()},
+                budget_of(cells[0], rounds_of=len(works)),
+                restore={cell: work.restore for cell, work in works.items()},
+            )
             for cell, work in works.items():
                 measurements = described(work, cell, samples[cell], *first[cell])
                 yield Outcome(cell, measurements, work.params, work.flops_per_item)
@@ -108,9 +110,13 @@ class Throughput(Task[StackStep]):
             del work
         for cell in dropped:
             for outcome in self.measure_group([cell]):
-                yield replace(outcome, measurements=[
-                    replace(one, message="; ".join(filter(None, [UNPAIRED, one.message])))
-                    for one in outcome.measurements])
+                yield replace(
+                    outcome,
+                    measurements=[
+                        replace(one, message="; ".join(filter(None, [UNPAIRED, one.message])))
+                        for one in outcome.measurements
+                    ],
+                )
 
     def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
         """The cell's workload after its first step, and what that step took."""
@@ -122,9 +128,13 @@ def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
     """How long to sample, from the cell's recipe: ``samples`` at least, and ``seconds`` at least for each of a
     round."""
     seconds = float(value_of(cell, "seconds", 0.5))
-    return Budget(min_samples=value_of(cell, "samples", 20), min_seconds=seconds * rounds_of,
-                  warmup_samples=2, warmup_seconds=min(0.1, seconds / 5) * rounds_of,
-                  max_seconds=(10.0 + 5.0 * seconds) * rounds_of)
+    return Budget(
+        min_samples=value_of(cell, "samples", 20),
+        min_seconds=seconds * rounds_of,
+        warmup_samples=2,
+        warmup_seconds=min(0.1, seconds / 5) * rounds_of,
+        max_seconds=(10.0 + 5.0 * seconds) * rounds_of,
+    )
 
 
 def rooflines(cells: Sequence[Cell]) -> None:
@@ -180,8 +190,10 @@ def described(work: StackStep, cell: Cell, samples: Sequence[float], first: floa
         budget_mismatch(cell),
     ]
     if cell.mode == "compile":
-        measured += [Measurement(metric="compile_time", value=max(0.0, first - middle)),
-                     Measurement(metric="graph_breaks", value=float(breaks))]
+        measured += [
+            Measurement(metric="compile_time", value=max(0.0, first - middle)),
+            Measurement(metric="graph_breaks", value=float(breaks)),
+        ]
     return measured
 
 

@@ -144,8 +144,9 @@ class Trainability(Task[TrainingWork]):
         if not rates:
             raise BadInput("a recipe with rate 'tuned' needs a list of rates to try")
         fixed = {name: value for name, value in cell.recipe.items() if name != "rates"}
-        return tuple(cell.but(recipe={**fixed, "rate": rate}, trial=trial, seed=SEARCH_SEED)
-                     for trial, rate in enumerate(rates))
+        return tuple(
+            cell.but(recipe={**fixed, "rate": rate}, trial=trial, seed=SEARCH_SEED) for trial, rate in enumerate(rates)
+        )
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         """The cell with the hyper-parameters of the lowest final loss; of the smallest rate where every trial diverged.

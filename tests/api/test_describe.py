@@ -23,8 +23,10 @@ def test_parts_add_up(block: str, family: str) -> None:
 
 def test_sublayers_repeat_together() -> None:
     shown = describe("residual", "transformer", depth=5, width=16)
-    assert [(layer.name, layer.repeats) for layer in shown.layers if layer.level == 0] == [("joins.0", 5),
-                                                                                           ("joins.1", 5)]
+    assert [(layer.name, layer.repeats) for layer in shown.layers if layer.level == 0] == [
+        ("joins.0", 5),
+        ("joins.1", 5),
+    ]
 
 
 def test_whole_network() -> None:

@@ -35,8 +35,12 @@ def test_file(gate: Path) -> None:
 
 def test_what_workers_import(gate: Path) -> None:
     load_plugins([str(gate)])
-    cells = [CELL, CELL.but(family="my_layers:make", dataset="digits"), CELL.but(block="plugin-gate"),
-             CELL.but(block="plugin-gate", depth=2)]
+    cells = [
+        CELL,
+        CELL.but(family="my_layers:make", dataset="digits"),
+        CELL.but(block="plugin-gate"),
+        CELL.but(block="plugin-gate", depth=2),
+    ]
     assert modules_outside(cells) == ("plugin_gate",)
 
 

@@ -15,8 +15,10 @@ from highway_bench.run.progress import Finished, Opened, Started
 CELL = Cell(task="memory", block="[red]", family="dense", depth=1, width=8, nominal_width=8)
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (3000, "50 min"),
-                                               (5400, "1 h 30 min"), (7260, "2 h 1 min")])
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (3000, "50 min"), (5400, "1 h 30 min"), (7260, "2 h 1 min")],
+)
 def test_duration(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 

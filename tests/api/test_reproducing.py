@@ -37,13 +37,30 @@ class Tiny(Reproduction):
     def cells(self, asked: Asked) -> list[Cell]:
         recipe = {"optimiser": "adam", "rate": 0.01, "steps": asked.steps or 3, "threshold": 0.1}
         width = 200_000 if asked.scale == "paper" else 16
-        return [trained("highway", "dense", depth=2, nominal_width=width, batch_size=32, dataset="digits",
-                        recipe=recipe, seed=seed, device=asked.device) for seed in range(asked.seeds or 2)]
+        return [
+            trained(
+                "highway",
+                "dense",
+                depth=2,
+                nominal_width=width,
+                batch_size=32,
+                dataset="digits",
+                recipe=recipe,
+                seed=seed,
+                device=asked.device,
+            )
+            for seed in range(asked.seeds or 2)
+        ]
 
     def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
         losses = rows.loc[rows["metric"] == "final_loss", "value"]
-        found = Finding(published="a loss", source=self.source, measured=f"{len(losses)} losses", rule="any",
-                        verdict=Verdict.REPRODUCED)
+        found = Finding(
+            published="a loss",
+            source=self.source,
+            measured=f"{len(losses)} losses",
+            rule="any",
+            verdict=Verdict.REPRODUCED,
+        )
         table = present.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [present.number("loss", "loss")])
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
@@ -78,8 +95,10 @@ def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., 
     assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
-    assert "Run: 2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; 32 items a batch; 2 seeds" \
+    assert (
+        "Run: 2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; 32 items a batch; 2 seeds"
         in page
+    )
     assert "- command: highway-bench" in page
     assert "- commit: " in page
     again = call("test-tiny", "--device", "cpu", "--json")
@@ -97,8 +116,9 @@ def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Pat
     assert name(scale="paper", steps=5) == "test-tiny-paper-steps-5"
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_is_measured(call: Callable[..., Result],
-                                                                          tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_measured(
+    call: Callable[..., Result], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     refused = call("test-tiny", "--device", "cpu", "--out", tmp_path / "file")
     assert refused.exit_code == 2
@@ -109,8 +129,9 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_measured(call: 
 def test_data_that_are_missing_are_told_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told = CliRunner().invoke(app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store",
-                                    str(tmp_path / "none.sqlite")])
+    told = CliRunner().invoke(
+        app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store", str(tmp_path / "none.sqlite")]
+    )
     assert told.exit_code == 0
     assert "data:  mnist: no folder has MNIST's IDX files" in told.output
 
@@ -128,14 +149,17 @@ def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:
     assert all(name in listed.output for name in ("test-tiny", "figure1", "lecture", "inits"))
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    (["--dry-run", "--seeds", "2"], "--dry-run, --seeds: of which reproduction?"),
-    (["test-tini"], "did you mean test-tiny"),
-    (["test-tiny", "--epochs", "3"], "test-tiny has no use for epochs; it takes seeds, steps"),
-    (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
-    (["test-tiny", "--scale", "pape"], "unknown scale of test-tiny 'pape'; did you mean paper?"),
-    (["test-tiny", "--device", "tpu"], "unknown device 'tpu'"),
-])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--dry-run", "--seeds", "2"], "--dry-run, --seeds: of which reproduction?"),
+        (["test-tini"], "did you mean test-tiny"),
+        (["test-tiny", "--epochs", "3"], "test-tiny has no use for epochs; it takes seeds, steps"),
+        (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
+        (["test-tiny", "--scale", "pape"], "unknown scale of test-tiny 'pape'; did you mean paper?"),
+        (["test-tiny", "--device", "tpu"], "unknown device 'tpu'"),
+    ],
+)
 def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], says: str) -> None:
     refused = call(*words)
     assert refused.exit_code == 2

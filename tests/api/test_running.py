@@ -52,8 +52,9 @@ def test_dry_run_leaves_no_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("run", "ended", "why"), [("now", Status.CRASHED, "left with 3"), ("next", Status.OK, None)])
-def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(tmp_path: Path, run: str, ended: Status,
-                                                                    why: str | None) -> None:
+def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
+    tmp_path: Path, run: str, ended: Status, why: str | None
+) -> None:
     cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
     with Store(tmp_path / "store.sqlite") as store:
         store.put("a", [row(digest="a", run_id="before", metric="peak", value=1.0, status="ok")])

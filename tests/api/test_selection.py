@@ -15,8 +15,23 @@ def a_layer(width: int) -> nn.Module:
 
 
 def test_nothing_said_is_nothing_selected() -> None:
-    assert selected() == Selection(**{name: [] for name in ("tasks", "blocks", "families", "depths", "widths", "dtypes",
-                                                            "modes", "phases", "seeds", "seq_lens")})
+    assert selected() == Selection(
+        **{
+            name: []
+            for name in (
+                "tasks",
+                "blocks",
+                "families",
+                "depths",
+                "widths",
+                "dtypes",
+                "modes",
+                "phases",
+                "seeds",
+                "seq_lens",
+            )
+        }
+    )
     assert selected(None, depth=None, recipe=None) == selected()
 
 

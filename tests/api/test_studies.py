@@ -22,10 +22,24 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def searched(seed: int = 0, **search: object) -> Cell:
-    recipe = {"optimiser": "sgd", "steps": 4, "threshold": 0.1,
-              "search": {"space": "figure-1", "trials": 3, "seed": 0, **search}}
-    return Cell(task="trainability", block="highway", family="dense", depth=2, width=8, nominal_width=8, batch_size=32,
-                dataset="digits", recipe=recipe, seed=seed)
+    recipe = {
+        "optimiser": "sgd",
+        "steps": 4,
+        "threshold": 0.1,
+        "search": {"space": "figure-1", "trials": 3, "seed": 0, **search},
+    }
+    return Cell(
+        task="trainability",
+        block="highway",
+        family="dense",
+        depth=2,
+        width=8,
+        nominal_width=8,
+        batch_size=32,
+        dataset="digits",
+        recipe=recipe,
+        seed=seed,
+    )
 
 
 @pytest.mark.slow
@@ -56,8 +70,10 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path: Path) -> None:
     open_studies([searched()], tmp_path / "store.sqlite")
     open_studies([searched(trials=9)], tmp_path / "store.sqlite")
     with pytest.raises(BadInput, match=r"made with other priors or another seed.*name another store"):
-        open_studies([searched().but(recipe={**searched().recipe, "search": {
-            "space": "figure-1", "trials": 3, "seed": 7}})], tmp_path / "store.sqlite")
+        open_studies(
+            [searched().but(recipe={**searched().recipe, "search": {"space": "figure-1", "trials": 3, "seed": 7}})],
+            tmp_path / "store.sqlite",
+        )
 
 
 def test_studies_say_what_the_store_has_now(tmp_path: Path) -> None:
@@ -71,8 +87,13 @@ def test_studies_say_what_the_store_has_now(tmp_path: Path) -> None:
             for trial in trials:
                 known = trial.trial in losses
                 values = {"success": 1.0 if known else None, "final_loss": losses.get(trial.trial or 0)}
-                store.put(digests[trial], [row(digest=digests[trial], status="ok", metric=metric, value=value)
-                                           for metric, value in values.items()])
+                store.put(
+                    digests[trial],
+                    [
+                        row(digest=digests[trial], status="ok", metric=metric, value=value)
+                        for metric, value in values.items()
+                    ],
+                )
             studies = open_studies([cell, searched(trials=2)], path)
             tell(studies, store, Summary("run", {}, 0, 0, 0.0, digests))
         (study,) = open_studies([cell], path).values()

@@ -51,7 +51,8 @@ def test_its_gate_gets_no_gradient_step(as_published: str) -> None:
     assert [name for name, _ in stack.named_parameters()] == [name for name, _ in lstm.named_parameters()]
     made: list[nn.Parameter] = []
     handle = nn.modules.module.register_module_parameter_registration_hook(
-        lambda module, name, parameter: made.append(parameter) if parameter is not None else None)
+        lambda module, name, parameter: made.append(parameter) if parameter is not None else None
+    )
     try:
         stack(torch.randn(3, 4, WIDTH)).square().sum().backward()
         stack(torch.randn(3, 4, WIDTH))

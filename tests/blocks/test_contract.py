@@ -17,8 +17,9 @@ from highway_bench.check import CHECKS, Subject
 from highway_bench.families import families, make_family
 from highway_bench.tasks import tasks
 
-COMBINATIONS = [pytest.param(block, family, id=f"{block}-in-{family}")
-                for block in blocks.names() for family in families.names()]
+COMBINATIONS = [
+    pytest.param(block, family, id=f"{block}-in-{family}") for block in blocks.names() for family in families.names()
+]
 
 
 @pytest.mark.parametrize(("block", "family"), COMBINATIONS)
@@ -31,8 +32,17 @@ def test_keeps_the_contract(block: str, family: str) -> None:
 @pytest.mark.parametrize(("block", "family"), COMBINATIONS)
 def test_learns_on_digits_with_a_stem_and_a_head(block: str, family: str) -> None:
     recipe = {"optimiser": "adam", "rate": 0.01, "decay": 1.0, "steps": 12}
-    cell = Cell(task="trainability", block=block, family=family, depth=2, width=8, nominal_width=8, batch_size=32,
-                dataset="digits", recipe=recipe)
+    cell = Cell(
+        task="trainability",
+        block=block,
+        family=family,
+        depth=2,
+        width=8,
+        nominal_width=8,
+        batch_size=32,
+        dataset="digits",
+        recipe=recipe,
+    )
     work = tasks.get("trainability").prepare(cell)
     work.training.run()
     losses = work.training.history()
@@ -58,4 +68,5 @@ def test_one_block_is_the_yardstick() -> None:
 def test_what_the_issue_asks_for_is_there() -> None:
     assert {"plain", "highway", "highway-free", "residual", "pre-norm", "post-norm"} <= set(blocks.names())
     assert {"dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer"} <= set(
-        families.names())
+        families.names()
+    )

@@ -17,8 +17,10 @@ FAMILIES = ["dense", "conv-pair", "bilstm", "transformer"]
 
 def two(first: str, second: str, family: str, options: dict[str, Any]) -> tuple[Any, Any, torch.Tensor]:
     """Stacks of two blocks with one seed, and an input for both."""
-    stacks = [build(block, family, width=8, depth=3, block_options=options if block == second else {}, seed=4).double()
-              for block in (first, second)]
+    stacks = [
+        build(block, family, width=8, depth=3, block_options=options if block == second else {}, seed=4).double()
+        for block in (first, second)
+    ]
     return *stacks, make_family(family).example(3, 8, seq_len=5).double()
 
 

@@ -103,10 +103,19 @@ def test_a_free_carry_gate_tied_to_the_transform_gate_is_the_coupled_block(famil
     torch.testing.assert_close(free(x), coupled(x), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("bias", "depth", "kept"), [
-    (-1.0, 10, 0.0436), (-2.0, 20, 0.079), (-2.0, 50, 0.0018), (-3.0, 50, 0.088), (-4.0, 100, 0.163),
-    (-6.0, 100, 0.781), (-7.0, 100, 0.913), (-10.0, 50, 0.998),
-])
+@pytest.mark.parametrize(
+    ("bias", "depth", "kept"),
+    [
+        (-1.0, 10, 0.0436),
+        (-2.0, 20, 0.079),
+        (-2.0, 50, 0.0018),
+        (-3.0, 50, 0.088),
+        (-4.0, 100, 0.163),
+        (-6.0, 100, 0.781),
+        (-7.0, 100, 0.913),
+        (-10.0, 50, 0.998),
+    ],
+)
 def test_what_a_stack_carries_where_nothing_is_transformed(bias: float, depth: int, kept: float) -> None:
     """H = 0 and W_T = 0: the input's gradient is (1 − σ(b))^L."""
     stack = build("highway", "dense", width=WIDTH, depth=depth, block_options={"gate_bias": bias}).double()
@@ -188,8 +197,9 @@ def test_three_other_ways_to_write_it_agree() -> None:
     separate.load_state_dict({"h.weight": h_weight, "h.bias": h_bias, "t.weight": t_weight, "t.bias": t_bias})
     keras = KerasStyle((h_weight.T, h_bias), (t_weight.T, t_bias))
     allennlp = AllenNlpStyle(WIDTH)
-    allennlp.load_state_dict({"projection.weight": torch.cat([h_weight, -t_weight]),
-                              "projection.bias": torch.cat([h_bias, -t_bias])})
+    allennlp.load_state_dict(
+        {"projection.weight": torch.cat([h_weight, -t_weight]), "projection.bias": torch.cat([h_bias, -t_bias])}
+    )
     y = stack(x)
     for other in (separate, keras, allennlp):
         torch.testing.assert_close(y, other(x), rtol=1e-12, atol=1e-13)
@@ -211,19 +221,24 @@ def test_their_gradients_agree_as_well() -> None:
 def test_the_convolutional_block_against_two_convolutions() -> None:
     stack, x = layer("highway", "conv")
     product = stack.joins[0].maps.product
-    h, t = (nn.functional.conv2d(x, weight, bias, padding=1)
-            for weight, bias in zip(product.weight.split(WIDTH), product.bias.split(WIDTH), strict=True))
-    torch.testing.assert_close(stack(x), torch.relu(h) * torch.sigmoid(t) + x * (1 - torch.sigmoid(t)),
-                               rtol=1e-12, atol=1e-13)
+    h, t = (
+        nn.functional.conv2d(x, weight, bias, padding=1)
+        for weight, bias in zip(product.weight.split(WIDTH), product.bias.split(WIDTH), strict=True)
+    )
+    torch.testing.assert_close(
+        stack(x), torch.relu(h) * torch.sigmoid(t) + x * (1 - torch.sigmoid(t)), rtol=1e-12, atol=1e-13
+    )
 
 
 def test_the_free_block_against_its_equation() -> None:
     stack, x = layer("highway-free", "dense")
     product = stack.joins[0].maps.product
-    h, t, c = (x @ weight.T + bias
-               for weight, bias in zip(product.weight.split(WIDTH), product.bias.split(WIDTH), strict=True))
-    torch.testing.assert_close(stack(x), torch.relu(h) * torch.sigmoid(t) + x * torch.sigmoid(c),
-                               rtol=1e-12, atol=1e-13)
+    h, t, c = (
+        x @ weight.T + bias for weight, bias in zip(product.weight.split(WIDTH), product.bias.split(WIDTH), strict=True)
+    )
+    torch.testing.assert_close(
+        stack(x), torch.relu(h) * torch.sigmoid(t) + x * torch.sigmoid(c), rtol=1e-12, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("value", [-3.0, 0.5])

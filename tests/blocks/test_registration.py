@@ -60,8 +60,11 @@ def test_a_duplicate_names_both_places() -> None:
     class Again(Block):
         pass
 
-    with pytest.raises(DuplicateName, match=r"^block 'highway' is registered twice: "
-                                            r"in highway_bench\.blocks\.highway and in .*test_registration$"):
+    with pytest.raises(
+        DuplicateName,
+        match=r"^block 'highway' is registered twice: "
+        r"in highway_bench\.blocks\.highway and in .*test_registration$",
+    ):
         register_block("highway", equation="", source="", summary="")(Again)
     assert blocks.get("highway").cls is Highway
 

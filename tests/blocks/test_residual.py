@@ -73,8 +73,9 @@ def test_a_highway_layer_whose_gate_is_shut_is_as_good_as_absent() -> None:
 def test_a_pre_norm_stream_grows_by_one_variance_a_layer() -> None:
     """E|x_l|²/d = 1 + l where every branch is an independent linear map that keeps the variance."""
     depth, width = 40, 64
-    stack = cast(Stack, build("pre-norm", "dense", family_options={"activation": "identity"}, width=width, depth=depth,
-                              seed=3)).double()
+    stack = cast(
+        Stack, build("pre-norm", "dense", family_options={"activation": "identity"}, width=width, depth=depth, seed=3)
+    ).double()
     state = torch.randn(256, width, dtype=torch.float64)
     energy = [1.0]
     for join in stack.joins:

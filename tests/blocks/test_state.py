@@ -140,7 +140,8 @@ class CarriedStreams(HyperConnections):
 
 @pytest.mark.parametrize(("change", "states"), [("pad", 1), ("plain", 2)])
 def test_a_state_lasts_until_a_plain_layer_or_the_networks_end(
-        registered: Callable[..., str], change: Any, states: int) -> None:
+    registered: Callable[..., str], change: Any, states: int
+) -> None:
     name = registered("throw-away-carried", CarriedStreams, norms=1, leave_norms=1)
     net = build(name, "conv", stages=[(2, 4), (2, 6, 2)], change=change)
     assert sum(isinstance(part, Copies) for part in net.modules()) == states

@@ -44,8 +44,14 @@ def shell(here: Path) -> Shell:
     """Call a command as a shell would."""
 
     def call(*words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "highway_bench", *map(str, words)], capture_output=True, text=True,
-                              timeout=120, check=False, env=os.environ | {"PYTHONPATH": package_path()})
+        return subprocess.run(
+            [sys.executable, "-m", "highway_bench", *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=os.environ | {"PYTHONPATH": package_path()},
+        )
 
     return call
 

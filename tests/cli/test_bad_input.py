@@ -82,8 +82,10 @@ CASES = {
     "leaving module": ((*RUN, "--family", "leaving:make"), "'leaving' for family 'leaving:make': SystemExit: 7"),
     "leaving plug-in": ((*RUN, "--plugin", "leaving.py"), "plug-in 'leaving' failed to import: SystemExit: 7"),
     "plug-in that leaves a list": (("list", "--plugin", "leaving"), "'leaving' failed to import: SystemExit: 7"),
-    "leaving block": ((*RUN, "--plugin", "leaving_block.py", "--block", "leaving", "--block-option", "now=true"),
-                      "block 'leaving' with {'now': True}: SystemExit: 7"),
+    "leaving block": (
+        (*RUN, "--plugin", "leaving_block.py", "--block", "leaving", "--block-option", "now=true"),
+        "block 'leaving' with {'now': True}: SystemExit: 7",
+    ),
     "no factory": ((*RUN, "--family", "bad_layers:nothing"), "module 'bad_layers' has no 'nothing'"),
     "no module": ((*RUN, "--family", "no_layers:make"), "No module named 'no_layers'"),
     "dtype": ((*RUN, "--dtype", "float8"), "unknown dtype 'float8'; known: float32"),
@@ -168,8 +170,9 @@ def test_missing_cuda(invoke: Any) -> None:
         pytest.skip("this machine has a CUDA device")
     done = invoke(*RUN, "--device", "cuda")
     assert done.exit_code == 2
-    assert done.stderr == ("highway-bench: device 'cuda' was asked for, but torch finds no CUDA device on this "
-                           "machine\n")
+    assert done.stderr == (
+        "highway-bench: device 'cuda' was asked for, but torch finds no CUDA device on this machine\n"
+    )
 
 
 def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +181,10 @@ def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPat
     for words in [("data", "check", "sentiment"), (*RUN, "trainability", "--dataset", "sentiment")]:
         done = invoke(*words)
         assert done.exit_code == 2
-        assert done.stderr == (f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows in place of "
-                               f"1,383,098 and 10,605\n")
+        assert done.stderr == (
+            f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows in place of "
+            f"1,383,098 and 10,605\n"
+        )
 
 
 def test_message_of_several_lines_is_one(invoke: Any, here: Path) -> None:

@@ -50,8 +50,19 @@ def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_command_is_there() -> None:
-    assert {path[0] for path in COMMANDS if path} == {"list", "show", "run", "report", "results", "data", "new-block",
-                                                      "check", "history", "serve", "reproduce"}
+    assert {path[0] for path in COMMANDS if path} == {
+        "list",
+        "show",
+        "run",
+        "report",
+        "results",
+        "data",
+        "new-block",
+        "check",
+        "history",
+        "serve",
+        "reproduce",
+    }
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -82,8 +93,13 @@ def test_usage_errors(words: list[str], invoke: Any) -> None:
 def test_options_are_the_words_of_the_api() -> None:
     """One vocabulary: what ``run`` takes on the command line, the Python API takes under the same name."""
     options = set(inspect.signature(run).parameters)
-    renamed = {"block_option": "block_options", "family_option": "family_options", "task": "tasks",
-               "plugin": "plugins", "fresh": "resume"}
+    renamed = {
+        "block_option": "block_options",
+        "family_option": "family_options",
+        "task": "tasks",
+        "plugin": "plugins",
+        "fresh": "resume",
+    }
     own = {"dry_run", "strict", "json"}
     api = set(Words.__annotations__) | set(inspect.signature(measure).parameters) - {"words", "on_event", "command"}
     assert {renamed.get(name, name) for name in options - own} == api

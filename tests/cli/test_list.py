@@ -45,5 +45,7 @@ def test_plugin(invoke: Any, here: Any) -> None:
     (here / "bad_plugin.py").write_text("import no_such_module_anywhere\n")
     done = invoke("list", "--plugin", "bad_plugin.py")
     assert done.exit_code == 2
-    assert done.stderr == ("highway-bench: plug-in 'bad_plugin' failed to import: ModuleNotFoundError: No module named "
-                           "'no_such_module_anywhere'\n")
+    assert done.stderr == (
+        "highway-bench: plug-in 'bad_plugin' failed to import: ModuleNotFoundError: No module named "
+        "'no_such_module_anywhere'\n"
+    )

@@ -35,9 +35,25 @@ def test_new_block_from_file_to_rows(here: Path, shell: Any) -> None:
     assert any("signal" in (finding["note"] or "") for finding in found["findings"])
 
     (here / "my_layers.py").write_text("from torch import nn\ndef make_layer(width): return nn.Linear(width, width)\n")
-    ran = shell("run", "memory", "--profile", "smoke", "--block", "plain", "--block", "my-gate",
-                "--family", "dense", "--family", "my_layers:make_layer", "--plugin", "my_gate.py",
-                "--store", "store.sqlite", "--strict")
+    ran = shell(
+        "run",
+        "memory",
+        "--profile",
+        "smoke",
+        "--block",
+        "plain",
+        "--block",
+        "my-gate",
+        "--family",
+        "dense",
+        "--family",
+        "my_layers:make_layer",
+        "--plugin",
+        "my_gate.py",
+        "--store",
+        "store.sqlite",
+        "--strict",
+    )
     assert ran.returncode == 0, ran.stderr
     with Store("store.sqlite", read_only=True) as store:
         rows = store.rows(block="my-gate", status="ok")
@@ -46,12 +62,37 @@ def test_new_block_from_file_to_rows(here: Path, shell: Any) -> None:
 
 def test_ctrl_c(here: Path) -> None:
     """Exit status 130, one line, and what was measured is kept."""
-    words = ["run", "trainability", "--profile", "smoke", "--family", "dense", "--block", "plain",
-             "--block", "residual", "--depth", "1", "--recipe", "rate=0.1", "--recipe", "steps=2000", "--seed", "0",
-             "--workers", "1"]
-    process = subprocess.Popen([sys.executable, "-m", "highway_bench", *words, "--store", "store.sqlite"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               env=environment(), preexec_fn=heed_interrupts)
+    words = [
+        "run",
+        "trainability",
+        "--profile",
+        "smoke",
+        "--family",
+        "dense",
+        "--block",
+        "plain",
+        "--block",
+        "residual",
+        "--depth",
+        "1",
+        "--recipe",
+        "rate=0.1",
+        "--recipe",
+        "steps=2000",
+        "--seed",
+        "0",
+        "--workers",
+        "1",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "highway_bench", *words, "--store", "store.sqlite"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=environment(),
+        preexec_fn=heed_interrupts,
+    )
     deadline = time.monotonic() + 90
     while not measured("store.sqlite"):
         assert process.poll() is None, process.communicate()
@@ -83,8 +124,13 @@ def measured(path: str) -> int:
 
 def test_closed_pipe(here: Path) -> None:
     """As in ``highway-bench list | head -1``: no complaint."""
-    process = subprocess.Popen([sys.executable, "-m", "highway_bench", "list", "--json"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=environment())
+    process = subprocess.Popen(
+        [sys.executable, "-m", "highway_bench", "list", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()

@@ -10,8 +10,22 @@ import pytest
 
 from highway_bench.results import Store
 
-RUN = ("run", "memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--block", "highway",
-       "--workers", "1", "--store", "results/store.sqlite")
+RUN = (
+    "run",
+    "memory",
+    "--profile",
+    "smoke",
+    "--family",
+    "dense",
+    "--block",
+    "plain",
+    "--block",
+    "highway",
+    "--workers",
+    "1",
+    "--store",
+    "results/store.sqlite",
+)
 
 
 def test_dry_run(here: Path, invoke: Any) -> None:
@@ -89,10 +103,13 @@ def test_all_skipped_and_strict(invoke: Any) -> None:
     assert invoke(*skipping).exit_code == 3
     strict = invoke(*skipping, "--strict")
     assert strict.exit_code == 1
-    assert "unexpected: memory plain dense depth 2 width 32 train-step cudagraph: skipped (a replayed graph" \
+    assert (
+        "unexpected: memory plain dense depth 2 width 32 train-step cudagraph: skipped (a replayed graph"
         in strict.stderr
-    assert strict.stderr.splitlines()[-1] == ("highway-bench: 2 cells ended in a way that profile 'smoke' does not "
-                                              "expect")
+    )
+    assert strict.stderr.splitlines()[-1] == (
+        "highway-bench: 2 cells ended in a way that profile 'smoke' does not expect"
+    )
 
 
 FAILING = """
@@ -112,22 +129,41 @@ class FailsInTraining(nn.Linear):
 def test_failed_cell(invoke: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "failing_layers.py").write_text(FAILING)
     monkeypatch.syspath_prepend(str(here))
-    done = invoke("run", "trainability", "--profile", "smoke", "--family", "failing_layers:FailsInTraining", "--block",
-                  "plain", "--recipe", "rate=0.1", "--seed", "0", "--batch-size", "100", "--workers", "1", "--store",
-                  "store.sqlite")
+    done = invoke(
+        "run",
+        "trainability",
+        "--profile",
+        "smoke",
+        "--family",
+        "failing_layers:FailsInTraining",
+        "--block",
+        "plain",
+        "--recipe",
+        "rate=0.1",
+        "--seed",
+        "0",
+        "--batch-size",
+        "100",
+        "--workers",
+        "1",
+        "--store",
+        "store.sqlite",
+    )
     assert done.exit_code == 1
     assert "failed: trainability plain failing_layers:FailsInTraining" in done.stderr
     assert "no batch of a hundred" in done.stderr
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt])
-def test_interrupt_says_where_results_are(error: type[BaseException], invoke: Any,
-                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_says_where_results_are(
+    error: type[BaseException], invoke: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise error
 
     monkeypatch.setattr("highway_bench.api.measure", interrupted)
     done = invoke(*RUN)
     assert done.exit_code == 130
-    assert done.stderr == ("highway-bench: interrupted; what was measured is kept in results/store.sqlite, "
-                           "and the same command goes on\n")
+    assert done.stderr == (
+        "highway-bench: interrupted; what was measured is kept in results/store.sqlite, and the same command goes on\n"
+    )

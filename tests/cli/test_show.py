@@ -18,8 +18,11 @@ def test_equal_parameters_of_the_paper(invoke: Any) -> None:
 
 
 def test_json(invoke: Any) -> None:
-    shown = json.loads(invoke("show", "highway", "--family", "conv", "--depth", "10", "--width", "16", "--match",
-                              "width", "--json").stdout)
+    shown = json.loads(
+        invoke(
+            "show", "highway", "--family", "conv", "--depth", "10", "--width", "16", "--match", "width", "--json"
+        ).stdout
+    )
     layer = 2 * (9 * 16 * 16 + 16)
     assert (shown["layer_params"], shown["params"]) == (layer, 10 * layer)
     assert shown["flops"] == 10 * 2 * 2 * 9 * 16 * 16 * 16**2

@@ -47,8 +47,12 @@ def by_place(targets: Tensor) -> Tensor:
 
 def shares(targets: Tensor, outputs: int) -> Tensor:
     """Share of every answer at every place, (places, outputs); 0 where nothing is asked for."""
-    return torch.stack([torch.bincount(column[column >= 0], minlength=outputs) / max(int((column >= 0).sum()), 1)
-                        for column in by_place(targets).T])
+    return torch.stack(
+        [
+            torch.bincount(column[column >= 0], minlength=outputs) / max(int((column >= 0).sum()), 1)
+            for column in by_place(targets).T
+        ]
+    )
 
 
 def test_shapes_and_ranges(dataset: DataSet) -> None:
@@ -185,23 +189,26 @@ def test_a_name_is_given_once() -> None:
         register_dataset("digits", summary="again", source="here")(datasets.get("copy").cls)
 
 
-@pytest.mark.parametrize(("name", "options", "fault"), [
-    ("adding", {"length": 1}, "length must be a whole number, 2 or more, not 1"),
-    ("adding", {"length": "50"}, "length must be a whole number, 2 or more, not '50'"),
-    ("adding", {"size": 0}, "size must be"),
-    ("adding", {"test_size": True}, "test_size must be"),
-    ("copy", {"length": 0}, "length must be"),
-    ("copy", {"size": 2.5}, "size must be"),
-    ("recall", {"vocab": 7}, "vocab must be even"),
-    ("recall", {"length": 15}, "need a length of 16 or more, not 15"),
-    ("recall", {"vocab": 8}, "a vocab of 8 has 3 keys, too few for 4 pairs"),
-    ("recall", {"pairs": 0}, "pairs must be"),
-    ("sentiment", {"corpus": "films"}, "corpus must be one of movie-reviews, tweets, not 'films'"),
-    ("sentiment", {"corpus": ["tweets"]}, "corpus must be one of"),
-    ("sentiment", {"length": 0}, "length must be"),
-    ("sentiment", {"min_count": 0}, "min_count must be"),
-    ("text", {"path": ""}, "path must name"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "fault"),
+    [
+        ("adding", {"length": 1}, "length must be a whole number, 2 or more, not 1"),
+        ("adding", {"length": "50"}, "length must be a whole number, 2 or more, not '50'"),
+        ("adding", {"size": 0}, "size must be"),
+        ("adding", {"test_size": True}, "test_size must be"),
+        ("copy", {"length": 0}, "length must be"),
+        ("copy", {"size": 2.5}, "size must be"),
+        ("recall", {"vocab": 7}, "vocab must be even"),
+        ("recall", {"length": 15}, "need a length of 16 or more, not 15"),
+        ("recall", {"vocab": 8}, "a vocab of 8 has 3 keys, too few for 4 pairs"),
+        ("recall", {"pairs": 0}, "pairs must be"),
+        ("sentiment", {"corpus": "films"}, "corpus must be one of movie-reviews, tweets, not 'films'"),
+        ("sentiment", {"corpus": ["tweets"]}, "corpus must be one of"),
+        ("sentiment", {"length": 0}, "length must be"),
+        ("sentiment", {"min_count": 0}, "min_count must be"),
+        ("text", {"path": ""}, "path must name"),
+    ],
+)
 def test_impossible_options(name: str, options: Mapping[str, Any], fault: str) -> None:
     with pytest.raises(BadInput, match=fault):
         make_dataset(name, **options)

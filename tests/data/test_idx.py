@@ -30,20 +30,23 @@ def test_an_array_comes_back(path: Path, pack: type) -> None:
     assert np.array_equal(read_idx(path, md5=MD5), ARRAY)
 
 
-@pytest.mark.parametrize(("contents", "fault"), [
-    (b"", r"not an IDX file, it starts with the bytes \(none\)"),
-    (b"\0\0", "not an IDX file"),
-    (b"PNG!" + CONTENTS, "not an IDX file, it starts with the bytes 50 4e 47 21"),
-    (b"\0\0\x0d" + CONTENTS[3:], r"IDX type code 0x0d, where unsigned bytes \(0x08\) are expected"),
-    (CONTENTS[:9], "truncated within its header, after 9 bytes"),
-    (CONTENTS[:-1], "truncated, its header announces 24 bytes of data and it holds 23"),
-    (CONTENTS + b"\0", "too long, its header announces 24 bytes of data and it holds 25"),
-    (CONTENTS[:-1] + b"\0", f"wrong or damaged file, the MD5 of its contents is [0-9a-f]{{32}} and not {MD5}"),
-    (gzip.compress(CONTENTS)[:-9], "truncated, its gzip stream ends too early"),
-    (gzip.compress(CONTENTS)[:-8] + bytes(8), "damaged gzip file"),
-    (gzip.compress(CONTENTS)[:12] + b"\xff" * 8 + gzip.compress(CONTENTS)[20:], "damaged gzip file"),
-    (b"\x1f\x8b", "truncated, its gzip stream ends too early"),
-])
+@pytest.mark.parametrize(
+    ("contents", "fault"),
+    [
+        (b"", r"not an IDX file, it starts with the bytes \(none\)"),
+        (b"\0\0", "not an IDX file"),
+        (b"PNG!" + CONTENTS, "not an IDX file, it starts with the bytes 50 4e 47 21"),
+        (b"\0\0\x0d" + CONTENTS[3:], r"IDX type code 0x0d, where unsigned bytes \(0x08\) are expected"),
+        (CONTENTS[:9], "truncated within its header, after 9 bytes"),
+        (CONTENTS[:-1], "truncated, its header announces 24 bytes of data and it holds 23"),
+        (CONTENTS + b"\0", "too long, its header announces 24 bytes of data and it holds 25"),
+        (CONTENTS[:-1] + b"\0", f"wrong or damaged file, the MD5 of its contents is [0-9a-f]{{32}} and not {MD5}"),
+        (gzip.compress(CONTENTS)[:-9], "truncated, its gzip stream ends too early"),
+        (gzip.compress(CONTENTS)[:-8] + bytes(8), "damaged gzip file"),
+        (gzip.compress(CONTENTS)[:12] + b"\xff" * 8 + gzip.compress(CONTENTS)[20:], "damaged gzip file"),
+        (b"\x1f\x8b", "truncated, its gzip stream ends too early"),
+    ],
+)
 def test_a_bad_file_is_named_with_its_fault(path: Path, contents: bytes, fault: str) -> None:
     path.write_bytes(contents)
     with pytest.raises(BadInput, match=f"some-idx3-ubyte: {fault}") as caught:

@@ -18,15 +18,19 @@ from highway_bench.data import _vader, fetch_sentiment
 from highway_bench.data._vader import CORPORA, Corpus, read_ratings
 from highway_bench.errors import BadInput
 
-TEXTS = {"movie-reviews": b"1\t2.5\tGood film\r\n2\t-1.5\tBad film",
-         "tweets": "1\t0.25\tNice £5\r\n2\t-3\t&lt;sigh&gt;".encode()}
+TEXTS = {
+    "movie-reviews": b"1\t2.5\tGood film\r\n2\t-1.5\tBad film",
+    "tweets": "1\t0.25\tNice £5\r\n2\t-3\t&lt;sigh&gt;".encode(),
+}
 
 
 @pytest.fixture
 def corpora(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Corpus]:
     """Two small made corpora that pass for the published ones; nothing is in the cache."""
-    made = {name: dataclasses.replace(CORPORA[name], rows=2, size=len(text), sha256=hashlib.sha256(text).hexdigest())
-            for name, text in TEXTS.items()}
+    made = {
+        name: dataclasses.replace(CORPORA[name], rows=2, size=len(text), sha256=hashlib.sha256(text).hexdigest())
+        for name, text in TEXTS.items()
+    }
     monkeypatch.setattr(_vader, "CORPORA", made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
@@ -67,12 +71,14 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
 
 
 def test_fetched_files_are_the_published_ones_and_are_found(
-        corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path) -> None:
+    corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path
+) -> None:
     pip(distribution)
     folder = fetch_sentiment()
     assert folder == tmp_path / "cache" / "highway_bench" / "sentiment"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        corpus.file: TEXTS[name] for name, corpus in corpora.items()}
+        corpus.file: TEXTS[name] for name, corpus in corpora.items()
+    }
     assert read_ratings(corpora["movie-reviews"]) == [(2.5, "Good film"), (-1.5, "Bad film")]
     assert read_ratings(corpora["tweets"]) == [(0.25, "Nice £5"), (-3.0, "&lt;sigh&gt;")]
 
@@ -84,8 +90,9 @@ def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[byt
     assert not (tmp_path / "here").exists()
 
 
-def test_another_member_is_refused(corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None],
-                                   tmp_path: Path) -> None:
+def test_another_member_is_refused(
+    corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path
+) -> None:
     corpora["tweets"] = dataclasses.replace(corpora["tweets"], sha256="0" * 64)
     pip(distribution)
     with pytest.raises(BadInput, match=r"tweets_GroundTruth\.txt in vaderSentiment-0\.5\.zip: wrong or damaged file"):
@@ -100,14 +107,21 @@ def test_a_folder_that_cannot_be_written(distribution: bytes, pip: Callable[[byt
         fetch_sentiment(tmp_path / "file" / "here")
 
 
-@pytest.mark.parametrize(("error", "fault"), [
-    (subprocess.CalledProcessError(1, "pip", stderr="WARNING: slow\nERROR: No matching distribution\nhint"),
-     "pip could not fetch vaderSentiment==0.5: No matching distribution$"),
-    (subprocess.CalledProcessError(1, "pip", stderr="x\n/usr/bin/python: No module named pip\n"),
-     "pip could not fetch vaderSentiment==0.5: /usr/bin/python: No module named pip$"),
-    (subprocess.CalledProcessError(1, "pip", stderr=""), "no message$"),
-    (subprocess.TimeoutExpired("pip", 300), "pip did not fetch vaderSentiment==0.5 within 300 s$"),
-])
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (
+            subprocess.CalledProcessError(1, "pip", stderr="WARNING: slow\nERROR: No matching distribution\nhint"),
+            "pip could not fetch vaderSentiment==0.5: No matching distribution$",
+        ),
+        (
+            subprocess.CalledProcessError(1, "pip", stderr="x\n/usr/bin/python: No module named pip\n"),
+            "pip could not fetch vaderSentiment==0.5: /usr/bin/python: No module named pip$",
+        ),
+        (subprocess.CalledProcessError(1, "pip", stderr=""), "no message$"),
+        (subprocess.TimeoutExpired("pip", 300), "pip did not fetch vaderSentiment==0.5 within 300 s$"),
+    ],
+)
 def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def run(*_: Any, **__: Any) -> None:
         raise error
@@ -118,16 +132,24 @@ def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.Monk
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("damage", "fault"), [
-    (lambda text: text[:-5], "truncated, 27 bytes and 2 rows in place of 32 and 2"),
-    (lambda text: text + b"\r\n", "too long, 34 bytes"),
-    (lambda text: text.replace(b"\r\n", b"\n"), "its line ends were changed, CRLF is expected"),
-    (lambda text: text.replace(b"B", b"G"), "wrong or damaged file, its SHA-256 is"),
-    (lambda text: b"\xff" * len(text), "wrong or damaged file"),
-    (lambda text: b"", "truncated, 0 bytes and 0 rows"),
-])
-def test_a_damaged_file_is_named(damage: Callable[[bytes], bytes], fault: str, corpora: dict[str, Corpus],
-                                 monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda text: text[:-5], "truncated, 27 bytes and 2 rows in place of 32 and 2"),
+        (lambda text: text + b"\r\n", "too long, 34 bytes"),
+        (lambda text: text.replace(b"\r\n", b"\n"), "its line ends were changed, CRLF is expected"),
+        (lambda text: text.replace(b"B", b"G"), "wrong or damaged file, its SHA-256 is"),
+        (lambda text: b"\xff" * len(text), "wrong or damaged file"),
+        (lambda text: b"", "truncated, 0 bytes and 0 rows"),
+    ],
+)
+def test_a_damaged_file_is_named(
+    damage: Callable[[bytes], bytes],
+    fault: str,
+    corpora: dict[str, Corpus],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(tmp_path))
     (tmp_path / "movie-reviews.tsv").write_bytes(damage(TEXTS["movie-reviews"]))
     with pytest.raises(BadInput, match=rf"movie-reviews\.tsv: {fault}"):
@@ -135,8 +157,11 @@ def test_a_damaged_file_is_named(damage: Callable[[bytes], bytes], fault: str, c
 
 
 def test_a_missing_file_says_how_to_have_it(corpora: dict[str, Corpus]) -> None:
-    with pytest.raises(BadInput, match=r"tweets\.tsv is in no folder; run 'highway-bench data fetch sentiment', or "
-                                       "set HIGHWAY_BENCH_DATA"):
+    with pytest.raises(
+        BadInput,
+        match=r"tweets\.tsv is in no folder; run 'highway-bench data fetch sentiment', or "
+        "set HIGHWAY_BENCH_DATA",
+    ):
         read_ratings(corpora["tweets"])
 
 

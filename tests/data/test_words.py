@@ -7,14 +7,17 @@ import pytest
 from highway_bench.data._words import PADDING, UNKNOWN, Vocabulary, tokenise
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("I don't &lt;3 it!", ["i", "don't", "<", "3", "it", "!"]),
-    ("Tom &amp; Jerry", ["tom", "&", "jerry"]),
-    ("the ''new'' one", ["the", "'", "'", "new", "'", "'", "one"]),
-    ("Amélie: £5, @anonymous #fb :D", ["amélie", ":", "£", "5", ",", "@", "anonymous", "#", "fb", ":", "d"]),
-    ("", []),
-    (" \t ", []),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I don't &lt;3 it!", ["i", "don't", "<", "3", "it", "!"]),
+        ("Tom &amp; Jerry", ["tom", "&", "jerry"]),
+        ("the ''new'' one", ["the", "'", "'", "new", "'", "'", "one"]),
+        ("Amélie: £5, @anonymous #fb :D", ["amélie", ":", "£", "5", ",", "@", "anonymous", "#", "fb", ":", "d"]),
+        ("", []),
+        (" \t ", []),
+    ],
+)
 def test_tokens(text: str, words: list[str]) -> None:
     assert tokenise(text) == words
 

@@ -38,8 +38,12 @@ def test_against_a_cell_stepped_by_hand() -> None:
         hidden = cell = torch.zeros(2, WIDTH // 2, dtype=torch.float64)
         states: dict[int, Tensor] = {}
         for step in steps:
-            sums = (x[:, step] @ getattr(lstm, f"weight_ih_l0{suffix}").T + getattr(lstm, f"bias_ih_l0{suffix}")
-                    + hidden @ getattr(lstm, f"weight_hh_l0{suffix}").T + getattr(lstm, f"bias_hh_l0{suffix}"))
+            sums = (
+                x[:, step] @ getattr(lstm, f"weight_ih_l0{suffix}").T
+                + getattr(lstm, f"bias_ih_l0{suffix}")
+                + hidden @ getattr(lstm, f"weight_hh_l0{suffix}").T
+                + getattr(lstm, f"bias_hh_l0{suffix}")
+            )
             enter, forget, new, leave = sums.chunk(4, dim=-1)
             cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
             hidden = torch.sigmoid(leave) * torch.tanh(cell)

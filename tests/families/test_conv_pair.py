@@ -17,12 +17,20 @@ from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 
 OPTIONS: list[dict[str, Any]] = [
-    {"branch_norm": True}, {"branch_norm": True, "norm_kind": "batch"}, {"last_activation": "relu"}, {"gate": "pair"},
+    {"branch_norm": True},
+    {"branch_norm": True, "norm_kind": "batch"},
+    {"last_activation": "relu"},
+    {"gate": "pair"},
     {"branch_norm": True, "norm_kind": "batch", "gate": "pair", "last_activation": "relu", "kernel": 5},
 ]
 # Options → parameters of H and of a gate at width 8
-PARAMETERS = [(2 * (9 * 64 + 16), 72), (2 * (9 * 64 + 16), 72), (2 * (9 * 64 + 8), 72),
-              (2 * (9 * 64 + 8), 2 * (9 * 64 + 16)), (2 * (25 * 64 + 16), 2 * (25 * 64 + 16))]
+PARAMETERS = [
+    (2 * (9 * 64 + 16), 72),
+    (2 * (9 * 64 + 16), 72),
+    (2 * (9 * 64 + 8), 72),
+    (2 * (9 * 64 + 8), 2 * (9 * 64 + 16)),
+    (2 * (25 * 64 + 16), 2 * (25 * 64 + 16)),
+]
 PIXELS = 16 * 16
 
 
@@ -68,8 +76,9 @@ def test_a_branch_with_norms_against_its_equation() -> None:
         mean, var = y.mean((0, 2, 3), keepdim=True), y.var((0, 2, 3), keepdim=True, correction=0)
         return (y - mean) / (var + norm.eps).sqrt() * norm.weight[:, None, None] + norm.bias[:, None, None]
 
-    expected = relu(normed(conv2d(relu(normed(conv2d(x, first.weight, padding=1), one)), second.weight, padding=1),
-                           two))
+    expected = relu(
+        normed(conv2d(relu(normed(conv2d(x, first.weight, padding=1), one)), second.weight, padding=1), two)
+    )
     torch.testing.assert_close(join(x), expected, rtol=1e-10, atol=1e-12)
 
 
@@ -87,16 +96,19 @@ def test_a_gate_of_two_normed_convolutions() -> None:
 
 
 def test_a_scaled_start_is_the_last_norms() -> None:
-    net = build("residual", "conv-pair", width=4, depth=9, family_options={"branch_norm": True,
-                                                                          "init": "scaled-branch"})
+    net = build(
+        "residual", "conv-pair", width=4, depth=9, family_options={"branch_norm": True, "init": "scaled-branch"}
+    )
     weights = [join.transform[4].weight for join in cast(Any, net).joins]
     assert all(torch.allclose(weight, torch.full((4,), 1 / 3)) for weight in weights)
 
 
 @pytest.mark.parametrize("family", ["conv", "conv-pair"])
 def test_a_projection_is_option_b_of_the_residual_paper(family: str) -> None:
-    net = cast(Any, build("residual", family, stages=[(1, 2), (2, 5, 2)], change="project",
-                          family_options={"norm_kind": "batch"})).eval()
+    net = cast(
+        Any,
+        build("residual", family, stages=[(1, 2), (2, 5, 2)], change="project", family_options={"norm_kind": "batch"}),
+    ).eval()
     carry, x = net[1].joins[0].carry, torch.randn(3, 2, 6, 6)
     assert carry[0].bias is None
     torch.testing.assert_close(carry(x), conv2d(x, carry[0].weight, stride=2) / (1 + carry[1].eps) ** 0.5)

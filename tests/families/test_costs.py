@@ -14,8 +14,14 @@ from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 
 STEPS, PIXELS = 5, 16 * 16
-EXTRAS = {"plain": (0, 0, 0), "highway": (1, 0, 0), "highway-free": (2, 0, 0), "residual": (0, 0, 0),
-          "pre-norm": (0, 1, 1), "post-norm": (0, 1, 0)}  # gates a join, norms a join, norms at the end
+EXTRAS = {
+    "plain": (0, 0, 0),
+    "highway": (1, 0, 0),
+    "highway-free": (2, 0, 0),
+    "residual": (0, 0, 0),
+    "pre-norm": (0, 1, 1),
+    "post-norm": (0, 1, 0),
+}  # gates a join, norms a join, norms at the end
 
 # Of one layer of width d: parameters of H, of a gate (affine maps of weights and biases), and joins.
 PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = {
@@ -41,8 +47,9 @@ MULTIPLY_ADDS: dict[str, tuple[Callable[[int], int], Callable[[int], int]]] = {
     "transformer": (lambda d: 12 * d * d * STEPS + 2 * d * STEPS * STEPS, lambda d: 2 * d * d * STEPS),
 }
 COMBINATIONS = [pytest.param(block, family, id=f"{block}-in-{family}") for block in EXTRAS for family in PARAMETERS]
-EVERY = [pytest.param(block, family, id=f"{block}-in-{family}")
-         for block in blocks.names() for family in families.names()]
+EVERY = [
+    pytest.param(block, family, id=f"{block}-in-{family}") for block in blocks.names() for family in families.names()
+]
 
 
 @pytest.mark.parametrize(("width", "depth"), [(8, 1), (12, 3)])
@@ -73,11 +80,16 @@ def test_the_closed_form_is_what_torch_counts(block: str, family: str) -> None:
     assert counted == batch * depth * spec.layer_flops(made, 8, made.positions(STEPS))
 
 
-@pytest.mark.parametrize(("family", "options", "parameters"), [
-    ("conv", {"kernel": 5}, 25 * 64 + 8), ("conv-pair", {"kernel": 1}, 2 * (64 + 8)),
-    ("mlp", {"expansion": 2}, 4 * 64 + 2 * 8 + 8), ("transformer", {"expansion": 1}, 6 * 64 + 6 * 8),
-    ("attention", {"heads": 8, "causal": True}, 4 * 64 + 4 * 8),
-])
+@pytest.mark.parametrize(
+    ("family", "options", "parameters"),
+    [
+        ("conv", {"kernel": 5}, 25 * 64 + 8),
+        ("conv-pair", {"kernel": 1}, 2 * (64 + 8)),
+        ("mlp", {"expansion": 2}, 4 * 64 + 2 * 8 + 8),
+        ("transformer", {"expansion": 1}, 6 * 64 + 6 * 8),
+        ("attention", {"heads": 8, "causal": True}, 4 * 64 + 4 * 8),
+    ],
+)
 def test_options_that_change_the_cost(family: str, options: dict[str, int], parameters: int) -> None:
     made = make_family(family, **options)
     assert sum(p.numel() for p in build("plain", made, width=8, depth=1).parameters()) == parameters

@@ -15,11 +15,11 @@ from highway_bench.errors import BadInput
 from highway_bench.families import Site, family, make_family
 from highway_bench.network import build
 
-THREE_LINES = '''from torch import nn
+THREE_LINES = """from torch import nn
 def make_layer(width):
     return nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
-'''
-OTHERS = '''
+"""
+OTHERS = """
 import torch
 
 def convolution(width):
@@ -66,7 +66,7 @@ def pair(width):
     return nn.LSTM(width, width, batch_first=True)
 
 number = 3
-'''
+"""
 
 
 @pytest.fixture
@@ -149,31 +149,41 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
     assert make_family(f"{layers}:Makers.mean").kind == "sequence"
 
 
-@pytest.mark.parametrize(("factory", "says"), [
-    ("wider", r"must keep the shape of its input \(vector: \(2, 64\) becomes \(2, 65\); "
-              r"sequence: \(2, 5, 64\) becomes \(2, 5, 65\); image: \(2, 64, 7, 7\) raises RuntimeError\)"),
-    ("raises", r"its factory raised RuntimeError: no layer today"),
-    ("nothing", r"its factory must return an nn.Module, not a NoneType"),
-    ("pair", r"vector: \(2, 64\) gives a tuple, not a tensor"),
-    ("steps_first", r"vector: \(2, 64\) mixes the items of the batch; sequence: \(2, 5, 64\) mixes the items"),
-    ("number", r"is no factory: it cannot be called with a width"),
-    ("absent", r"has no 'absent', which family '.*:absent' names"),
-    ("Makers.absent", r"has no 'Makers.absent'"),
-    ("", r"has no ''"),
-])
+@pytest.mark.parametrize(
+    ("factory", "says"),
+    [
+        (
+            "wider",
+            r"must keep the shape of its input \(vector: \(2, 64\) becomes \(2, 65\); "
+            r"sequence: \(2, 5, 64\) becomes \(2, 5, 65\); image: \(2, 64, 7, 7\) raises RuntimeError\)",
+        ),
+        ("raises", r"its factory raised RuntimeError: no layer today"),
+        ("nothing", r"its factory must return an nn.Module, not a NoneType"),
+        ("pair", r"vector: \(2, 64\) gives a tuple, not a tensor"),
+        ("steps_first", r"vector: \(2, 64\) mixes the items of the batch; sequence: \(2, 5, 64\) mixes the items"),
+        ("number", r"is no factory: it cannot be called with a width"),
+        ("absent", r"has no 'absent', which family '.*:absent' names"),
+        ("Makers.absent", r"has no 'Makers.absent'"),
+        ("", r"has no ''"),
+    ],
+)
 def test_factories_that_cannot_be(layers: str, factory: str, says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
         make_family(f"{layers}:{factory}")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("source", "says"), [
-    ("raise OSError('disk on fire')", "OSError: disk on fire"),
-    ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
-    (")", "SyntaxError: "),
-])
-def test_a_module_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str,
-                                          says: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("raise OSError('disk on fire')", "OSError: disk on fire"),
+        ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
+        (")", "SyntaxError: "),
+    ],
+)
+def test_a_module_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, says: str
+) -> None:
     (tmp_path / "broken_layers.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput, match=r"^cannot import 'broken_layers' for family 'broken_layers:make': ") as caught:

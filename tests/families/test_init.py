@@ -33,8 +33,9 @@ def transform_family(name: str, **options: object) -> Transform:
 @pytest.mark.parametrize("gates", [0, 1, 2])
 @pytest.mark.parametrize(("in_width", "width"), [(64, 64), (48, 96)])
 @pytest.mark.parametrize(("family", "places"), [("dense", 1), ("conv", 9)])
-def test_each_slice_of_a_fused_product_has_its_own_scale(family: str, places: int, in_width: int, width: int,
-                                                         gates: int) -> None:
+def test_each_slice_of_a_fused_product_has_its_own_scale(
+    family: str, places: int, in_width: int, width: int, gates: int
+) -> None:
     made = transform_family(family)
     maps = made.maps(Site(made, width, in_width=in_width, depth=5), [Gate(), Gate(carries=True)][:gates])
     assert isinstance(maps, FusedMaps)
@@ -95,13 +96,16 @@ def test_the_automatic_gate_bias(joins: int, closed: float) -> None:
     assert Gate(bias=-7).start(site) == Gate(bias=-7, carries=True).start(site) == -7.0
 
 
-@pytest.mark.parametrize("family", [name for name in families.names()
-                                    if "scaled-branch" in families.get(name).cls.inits])
+@pytest.mark.parametrize(
+    "family", [name for name in families.names() if "scaled-branch" in families.get(name).cls.inits]
+)
 @pytest.mark.parametrize("block", ["residual", "highway-free"])
 def test_scaled_branch_divides_the_last_map_of_h_and_nothing_else(block: str, family: str) -> None:
     depth = 9
-    default, scaled = (dict(build(block, family, width=8, depth=depth, family_options={"init": init},
-                                  seed=3).named_parameters()) for init in ("default", "scaled-branch"))
+    default, scaled = (
+        dict(build(block, family, width=8, depth=depth, family_options={"init": init}, seed=3).named_parameters())
+        for init in ("default", "scaled-branch")
+    )
     joins = depth * len(make_family(family).sublayers)
     divided = 0
     for name, weight in default.items():

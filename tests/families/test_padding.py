@@ -65,8 +65,9 @@ def test_each_way_gives_the_states_of_a_text_by_itself(way: str, dtype: torch.dt
     for item, length in enumerate(lengths.tolist()):
         alone = module.lstm(x[item : item + 1, :length])[0][0]
         for states, kept in ((together[item, :length], found), (alone, expected)):
-            gradients = torch.autograd.grad(states, list(module.parameters()), cotangent[item, :length],
-                                            retain_graph=True)
+            gradients = torch.autograd.grad(
+                states, list(module.parameters()), cotangent[item, :length], retain_graph=True
+            )
             kept += [states, *gradients]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
@@ -105,8 +106,9 @@ def test_lengths_are_forgotten_after_the_pass_even_where_it_fails() -> None:
 def test_a_copy_tells_its_own_layers() -> None:
     net = network("plain")
     twin = copy.deepcopy(net)
-    assert {id(part) for part in twin.readers} == {id(part) for part in twin.modules()
-                                                   if isinstance(part, ReadsLengths)}
+    assert {id(part) for part in twin.readers} == {
+        id(part) for part in twin.modules() if isinstance(part, ReadsLengths)
+    }
     assert not {id(part) for part in twin.readers} & {id(part) for part in net.readers}
 
 

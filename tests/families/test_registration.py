@@ -52,28 +52,40 @@ def test_one_sublayer_unless_it_is_a_transformer(name: str) -> None:
 
 
 def test_a_transformer_hands_its_options_down() -> None:
-    attention, mlp = make_family("transformer", heads=2, causal=True, activation="gelu", expansion=2,
-                                 init="scaled-branch").sublayers
+    attention, mlp = make_family(
+        "transformer", heads=2, causal=True, activation="gelu", expansion=2, init="scaled-branch"
+    ).sublayers
     assert attention.options == {"heads": 2, "causal": True, "init": "scaled-branch"}
     assert mlp.options == {"activation": "gelu", "expansion": 2, "init": "scaled-branch"}
 
 
-@pytest.mark.parametrize(("name", "options", "says"), [
-    ("dense", {"kernel": 3}, r"^family 'dense' has no option kernel; it has init, activation$"),
-    ("dense", {"init": "zeros"}, r"^family 'dense' has no init 'zeros'; it has default, scaled-branch, orthogonal, "
-                                 r"uniform, small$"),
-    ("conv", {"kernel": 4}, r"^family 'conv' needs an odd kernel, which keeps the size; not 4$"),
-    ("conv", {"kernel": 0}, r"^family 'conv': kernel must be a whole number, 1 or more, not 0$"),
-    ("conv", {"kernel": "a"}, r"^family 'conv': kernel must be a whole number, 1 or more, not 'a'$"),
-    ("conv-pair", {"norm_kind": "foo"}, r"^family 'conv-pair' has no norm_kind 'foo'; it has layer, batch$"),
-    ("dense", {"activation": "foo"}, r"^family 'dense' has no activation 'foo'; it has relu, gelu, tanh, sigmoid, id"),
-    ("mlp", {"expansion": 0}, r"^family 'mlp': expansion must be a whole number, 1 or more, not 0$"),
-    ("attention", {"heads": True}, r"^family 'attention': heads must be a whole number, 1 or more, not True$"),
-    ("transformer", {"heads": 2.0}, r"^family 'transformer': heads must be a whole number, 1 or more, not 2.0$"),
-    ("transformer", {"causal": "yes"}, r"^family 'transformer': causal is true or false, not 'yes'$"),
-    ("bilstm", {"init": ["default"]}, r"^family 'bilstm' has no init \['default'\]; it has default, orthogonal$"),
-    ("my_layers:make", {"heads": 2}, r"^family 'my_layers:make' takes the options kind and vmap, not heads$"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("dense", {"kernel": 3}, r"^family 'dense' has no option kernel; it has init, activation$"),
+        (
+            "dense",
+            {"init": "zeros"},
+            r"^family 'dense' has no init 'zeros'; it has default, scaled-branch, orthogonal, "
+            r"uniform, small$",
+        ),
+        ("conv", {"kernel": 4}, r"^family 'conv' needs an odd kernel, which keeps the size; not 4$"),
+        ("conv", {"kernel": 0}, r"^family 'conv': kernel must be a whole number, 1 or more, not 0$"),
+        ("conv", {"kernel": "a"}, r"^family 'conv': kernel must be a whole number, 1 or more, not 'a'$"),
+        ("conv-pair", {"norm_kind": "foo"}, r"^family 'conv-pair' has no norm_kind 'foo'; it has layer, batch$"),
+        (
+            "dense",
+            {"activation": "foo"},
+            r"^family 'dense' has no activation 'foo'; it has relu, gelu, tanh, sigmoid, id",
+        ),
+        ("mlp", {"expansion": 0}, r"^family 'mlp': expansion must be a whole number, 1 or more, not 0$"),
+        ("attention", {"heads": True}, r"^family 'attention': heads must be a whole number, 1 or more, not True$"),
+        ("transformer", {"heads": 2.0}, r"^family 'transformer': heads must be a whole number, 1 or more, not 2.0$"),
+        ("transformer", {"causal": "yes"}, r"^family 'transformer': causal is true or false, not 'yes'$"),
+        ("bilstm", {"init": ["default"]}, r"^family 'bilstm' has no init \['default'\]; it has default, orthogonal$"),
+        ("my_layers:make", {"heads": 2}, r"^family 'my_layers:make' takes the options kind and vmap, not heads$"),
+    ],
+)
 def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         make_family(name, **options)
@@ -90,13 +102,16 @@ def test_an_unknown_family_lists_near_ones() -> None:
         make_family("transfomer")
 
 
-@pytest.mark.parametrize(("name", "width", "says"), [
-    ("bilstm", 7, r"^family 'bilstm' needs a width that 2 divides, not 7$"),
-    ("attention", 6, r"^family 'attention' needs a width that 4 divides, not 6$"),
-    ("transformer", 10, r"^family 'transformer' needs a width that 4 divides, not 10$"),
-    ("dense", 0, r"^width must be at least 1, not 0$"),
-    ("conv", -8, r"^width must be at least 1, not -8$"),
-])
+@pytest.mark.parametrize(
+    ("name", "width", "says"),
+    [
+        ("bilstm", 7, r"^family 'bilstm' needs a width that 2 divides, not 7$"),
+        ("attention", 6, r"^family 'attention' needs a width that 4 divides, not 6$"),
+        ("transformer", 10, r"^family 'transformer' needs a width that 4 divides, not 10$"),
+        ("dense", 0, r"^width must be at least 1, not 0$"),
+        ("conv", -8, r"^width must be at least 1, not -8$"),
+    ],
+)
 def test_widths_that_cannot_be(name: str, width: int, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         build("plain", name, width=width, depth=1)

@@ -64,11 +64,20 @@ def test_attention_by_its_formula() -> None:
 @pytest.mark.parametrize(("block", "norm_first"), [("pre-norm", True), ("post-norm", False)])
 def test_the_norm_blocks_are_torchs_encoder(block: str, norm_first: bool, causal: bool) -> None:
     depth = 2
-    ours = cast(Stack, build(block, "transformer", width=WIDTH, depth=depth, family_options={"causal": causal},
-                             seed=1)).double()
+    ours = cast(
+        Stack, build(block, "transformer", width=WIDTH, depth=depth, family_options={"causal": causal}, seed=1)
+    ).double()
     randomise(ours)
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, dim_feedforward=4 * WIDTH, dropout=0.0, activation="relu",
-                                       batch_first=True, norm_first=norm_first, dtype=torch.float64)
+    layer = nn.TransformerEncoderLayer(
+        WIDTH,
+        HEADS,
+        dim_feedforward=4 * WIDTH,
+        dropout=0.0,
+        activation="relu",
+        batch_first=True,
+        norm_first=norm_first,
+        dtype=torch.float64,
+    )
     final = nn.LayerNorm(WIDTH, dtype=torch.float64) if norm_first else None
     theirs = nn.TransformerEncoder(layer, depth, norm=final, enable_nested_tensor=False)
     for number, part in enumerate(theirs.layers):

@@ -22,7 +22,7 @@ from highway_bench.history.measure import Machine, Measured, measure_here
 PROJECT = Path(__file__).resolve().parents[2]
 MACHINE = "cpu-standin-2c"
 SERIES = r"track_|Depths\.time_step\(.*, 10\)"  # one timed depth: tests must be quick
-DOOR = '''
+DOOR = """
 import json, random, time
 from pathlib import Path
 VALUES = json.loads(Path(__file__).with_name("values.json").read_text())
@@ -56,9 +56,12 @@ def measured(task, block, family, depth, nominal_width, seed=0, **fields):
         return {"peak": here["peak"], "saved_activations": here["saved"]}
     loss = here["loss"] * (1 + 1e-3 * source.random())
     return {"final_loss": loss, "steps_to_threshold": 100 + source.randint(0, 3) if loss < 0.5 else None}
-'''
-START = {"salt": 0, "plain": {"step": 1.0, "peak": 1000, "saved": 100, "loss": 0.2},
-         "highway": {"step": 2.0, "peak": 2000, "saved": 200, "loss": 0.1}}
+"""
+START = {
+    "salt": 0,
+    "plain": {"step": 1.0, "peak": 1000, "saved": 100, "loss": 0.2},
+    "highway": {"step": 2.0, "peak": 2000, "saved": 200, "loss": 0.1},
+}
 
 
 class Throwaway:
@@ -70,8 +73,9 @@ class Throwaway:
         self.values: dict = json.loads(json.dumps(START))
         for folder in ("highway_bench/blocks", "highway_bench/families"):
             (root / folder).mkdir(parents=True)
-        shutil.copytree(PROJECT / "benches/history", root / "benches/history",
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            PROJECT / "benches/history", root / "benches/history", ignore=shutil.ignore_patterns("__pycache__")
+        )
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
         conf = json5.loads((PROJECT / "asv.conf.json").read_text())
         conf["regressions_first_commits"] = {}  # of this project's commits, which are not here
@@ -79,9 +83,12 @@ class Throwaway:
         self.write("highway_bench/__init__.py", '__version__ = "0"\n')
         self.write("highway_bench/door.py", DOOR)
         self.write("highway_bench/families/dense.py", '@register_family("dense")\nclass Dense: pass\n')
-        self.write("pyproject.toml", '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
-                   '[project]\nname = "highway-bench"\nversion = "0"\nreadme = "README.md"\n'
-                   '[tool.hatch.build.targets.wheel]\npackages = ["highway_bench"]\n')
+        self.write(
+            "pyproject.toml",
+            '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+            '[project]\nname = "highway-bench"\nversion = "0"\nreadme = "README.md"\n'
+            '[tool.hatch.build.targets.wheel]\npackages = ["highway_bench"]\n',
+        )
         self.write("README.md", "A stand-in.\n")
         for name in ("plain", "highway"):
             self.block(name)
@@ -104,8 +111,10 @@ class Throwaway:
         (self.root / path).write_text(text, encoding="utf-8")
 
     def block(self, name: str) -> None:
-        self.write(f"highway_bench/blocks/{name.replace('-', '_')}.py",
-                   f'@register_block("{name}", core=True)\nclass Block: pass\n')
+        self.write(
+            f"highway_bench/blocks/{name.replace('-', '_')}.py",
+            f'@register_block("{name}", core=True)\nclass Block: pass\n',
+        )
 
     def commit(self, message: str, **changes: dict) -> str:
         """Commit with values of blocks changed, and give the hash."""
@@ -128,8 +137,9 @@ class Throwaway:
 @pytest.fixture(scope="session", autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory):
     """asv keeps machines in the home folder, whose place cannot be changed otherwise."""
-    before = {name: os.environ.get(name) for name in ("HOME", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE",
-                                                      "npm_config_cache")}
+    before = {
+        name: os.environ.get(name) for name in ("HOME", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "npm_config_cache")
+    }
     home = tmp_path_factory.mktemp("home")
     if before["HOME"]:  # npm's settings and what it has fetched
         os.environ.setdefault("npm_config_cache", f"{before['HOME']}/.npm")
@@ -153,8 +163,10 @@ def throwaway(tmp_path: Path) -> Throwaway:
 @pytest.fixture(scope="session")
 def write_point() -> Callable[..., Path]:
     """Writes a result file that nobody measured."""
-    def write(folder: Path, commit: str, rows: dict[str, tuple[list[float | None] | None, int]],
-              **fields: object) -> Path:
+
+    def write(
+        folder: Path, commit: str, rows: dict[str, tuple[list[float | None] | None, int]], **fields: object
+    ) -> Path:
         """``rows`` are each benchmark's values, over *plain* and *highway*, and when they were measured; the machine's
         ``folder`` is made where it is missing."""
         if not (folder / "machine.json").is_file():
@@ -163,11 +175,23 @@ def write_point() -> Callable[..., Path]:
         machine.pop("version")
         cells = {name: [values, [["'plain'", "'highway'"]], "1", started] for name, (values, started) in rows.items()}
         path = folder / f"{commit[:8]}-py3.11-torch2.13.json"
-        write_json(path, {
-            "commit_hash": commit, "env_name": "py3.11-torch2.13", "date": 0, "version": 2, "python": "3.11",
-            "params": machine | {"python": "3.11", "torch": "2.13"}, "requirements": {"torch": "2.13"},
-            "result_columns": ["result", "params", "version", "started_at"], "results": cells} | fields)
+        write_json(
+            path,
+            {
+                "commit_hash": commit,
+                "env_name": "py3.11-torch2.13",
+                "date": 0,
+                "version": 2,
+                "python": "3.11",
+                "params": machine | {"python": "3.11", "torch": "2.13"},
+                "requirements": {"torch": "2.13"},
+                "result_columns": ["result", "params", "version", "started_at"],
+                "results": cells,
+            }
+            | fields,
+        )
         return path
+
     return write
 
 
@@ -178,8 +202,15 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
     made = Throwaway(tmp_path_factory.mktemp("planted") / "repository")
     made.commit("start")
     made.measure()
-    for changes in ({}, {}, {"plain": {"loss": 0.2000001}}, {"highway": {"step": 6.0}},
-                    {"plain": {"peak": 1008}}, {"highway": {"loss": 2.3}}, {}):
+    for changes in (
+        {},
+        {},
+        {"plain": {"loss": 0.2000001}},
+        {"highway": {"step": 6.0}},
+        {"plain": {"peak": 1008}},
+        {"highway": {"loss": 2.3}},
+        {},
+    ):
         if "plain" in changes and "loss" in changes["plain"]:
             made.values["salt"] = 1  # other rounding: the seeds' losses differ in the fourth place
         made.commit("change", **changes)

@@ -57,8 +57,10 @@ def test_a_dirty_tree_is_shown_and_not_recorded(layout: Layout, planted) -> None
     (entry_of_it.parent / "01234567-cut.json").write_text("{")
     shown = publish(layout, scripts=False)
     assert [line.partition(":")[0] for line in shown.lines] == [
-        "made anew from the results beside it", "dropped, and to be measured again unless it is recorded",
-        "the newest point is of this tree with its uncommitted changes; it is shown, not recorded"]
+        "made anew from the results beside it",
+        "dropped, and to be measured again unless it is recorded",
+        "the newest point is of this tree with its uncommitted changes; it is shown, not recorded",
+    ]
     assert json.loads((layout.shown / planted.machine.name / MACHINE).read_text()) == whole
     assert record(layout, planted.machine.name).added == []
     assert recorded(layout) == before
@@ -91,9 +93,13 @@ def test_two_machines_of_one_name(layout: Layout, planted) -> None:
         measure_here(layout, replace(planted.machine, entry=other))
 
 
-@pytest.mark.parametrize(("spoil", "message"), [
-    (lambda text: text[: len(text) // 2], "cut short"),
-    (lambda text: json.dumps(json.loads(text) | {"version": 99}), "schema 99, newer than")])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: text[: len(text) // 2], "cut short"),
+        (lambda text: json.dumps(json.loads(text) | {"version": 99}), "schema 99, newer than"),
+    ],
+)
 def test_broken_files_are_named_and_nothing_is_lost(layout: Layout, planted, spoil, message) -> None:
     path = result_paths(layout.recorded / planted.machine.name)[0]
     path.write_text(spoil(path.read_text()))
@@ -199,7 +205,11 @@ def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_rounded() -> None:
     gib = 2**30
     assert [rounded_gib(size) for size in (int(7.6 * gib), 8 * gib, int(125.4 * gib), int(125.7 * gib))] == [
-        8, 8, 128, 128]
+        8,
+        8,
+        128,
+        128,
+    ]
 
 
 def test_an_entry_always_has_a_gpu() -> None:

@@ -31,15 +31,31 @@ def test_the_planted_ratio_is_found_in_fresh_pairs_that_take_turns(planted, monk
     assert slower.verdict == "slower"  # three times, as planted; other processes may disturb either side
     assert same.ratio.value < 2 < slower.ratio.value
     assert [len(slower.ratios), len(slower.first), len(slower.second)] == [7, 14, 14]  # also the cell named twice
-    assert made == [first, "HEAD", "HEAD", first, first, "HEAD", "HEAD", first, first, "HEAD", "HEAD", first, first,
-                    "HEAD"]
+    assert made == [
+        first,
+        "HEAD",
+        "HEAD",
+        first,
+        first,
+        "HEAD",
+        "HEAD",
+        first,
+        first,
+        "HEAD",
+        "HEAD",
+        first,
+        first,
+        "HEAD",
+    ]
     assert told[0].startswith("left out: absent, dense, depth 10: ")
     assert told[1:] == [f"{number} of 7 pairs of processes" for number in range(1, 8)]
 
 
 def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Compared(("plain", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5]),
-             Compared(("highway", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.8, 1.2, 1.5, 1.4, 1.6])]
+    found = [
+        Compared(("plain", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5]),
+        Compared(("highway", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.8, 1.2, 1.5, 1.4, 1.6]),
+    ]
     monkeypatch.setattr(comparing, "compare", lambda *_, **__: found)
     told = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD"])
     assert told.exit_code == 0
@@ -61,11 +77,14 @@ def test_too_few(planted, options: dict[str, int], says: str) -> None:
         compare(planted.layout, "HEAD~1", "HEAD", CELLS, **options)
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    (["--block", "hihgway"], "unknown block 'hihgway'; did you mean highway"),
-    (["--family", "desne"], "unknown family 'desne'; did you mean dense"),
-    (["--device", "gpu"], "a device is cpu or cuda, not 'gpu'"),
-])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--block", "hihgway"], "unknown block 'hihgway'; did you mean highway"),
+        (["--family", "desne"], "unknown family 'desne'; did you mean dense"),
+        (["--device", "gpu"], "a device is cpu or cuda, not 'gpu'"),
+    ],
+)
 def test_a_slip_of_the_pen_is_one_line(words: list[str], says: str) -> None:
     refused = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", *words])
     assert refused.exit_code == 2

@@ -13,21 +13,24 @@ from highway_bench.history.files import MACHINE, read_machine, read_result
 COMMIT = "a" * 40
 
 
-@pytest.mark.parametrize(("fields", "message"), [
-    ({"results": []}, r"its results is \[\]"),
-    ({"results": None}, "its results is None"),
-    ({"params": None}, "its params is None"),
-    ({"params": {}}, "its params name no machine"),
-    ({"result_columns": None}, "its result_columns is None"),
-    ({"result_columns": [["result"]]}, "its result_columns are"),
-    ({"commit_hash": 1}, "its commit_hash is 1"),
-    ({"results": {"b": None}}, "its row b is None"),
-    ({"results": {"b": [[1.0], 3]}}, "its row b has the params 3"),
-    ({"results": {"b": [[1.0], [[3]]]}}, r"its row b has the params \[\[3\]\]"),
-    ({"results": {"b": [[1.0], [["x", "y"]]]}}, r"its row b has the result \[1.0\] for 2 places"),
-    ({"results": {"b": [["fast"], [["x"]]]}}, r"its row b has the result \['fast'\]"),
-    ({"results": {"b": [[1.0], [["x"]], "1", "today"]}}, "its row b has the started_at 'today'"),
-])
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"results": []}, r"its results is \[\]"),
+        ({"results": None}, "its results is None"),
+        ({"params": None}, "its params is None"),
+        ({"params": {}}, "its params name no machine"),
+        ({"result_columns": None}, "its result_columns is None"),
+        ({"result_columns": [["result"]]}, "its result_columns are"),
+        ({"commit_hash": 1}, "its commit_hash is 1"),
+        ({"results": {"b": None}}, "its row b is None"),
+        ({"results": {"b": [[1.0], 3]}}, "its row b has the params 3"),
+        ({"results": {"b": [[1.0], [[3]]]}}, r"its row b has the params \[\[3\]\]"),
+        ({"results": {"b": [[1.0], [["x", "y"]]]}}, r"its row b has the result \[1.0\] for 2 places"),
+        ({"results": {"b": [["fast"], [["x"]]]}}, r"its row b has the result \['fast'\]"),
+        ({"results": {"b": [[1.0], [["x"]], "1", "today"]}}, "its row b has the started_at 'today'"),
+    ],
+)
 def test_a_file_of_another_shape_is_named_in_one_line(write_point, tmp_path: Path, fields: dict, message: str) -> None:
     path = write_point(tmp_path / "box", COMMIT, {}, **fields)
     with pytest.raises(BadInput, match=message) as error:

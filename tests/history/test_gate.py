@@ -37,17 +37,31 @@ def commits_of(verdict, kind: str, block: str) -> set[str]:
     return {one.commit for one in verdict.regressions if f".{kind}(" in one.series and f"'{block}'" in one.series}
 
 
-@pytest.mark.parametrize(("kind", "block", "number"), [
-    ("time_step", "highway", SLOWER), ("track_slowdown", "highway", SLOWER), ("track_peak_bytes", "plain", HEAVIER),
-    ("track_log_loss", "highway", WORSE), ("track_steps_to_threshold", "highway", WORSE)])
+@pytest.mark.parametrize(
+    ("kind", "block", "number"),
+    [
+        ("time_step", "highway", SLOWER),
+        ("track_slowdown", "highway", SLOWER),
+        ("track_peak_bytes", "plain", HEAVIER),
+        ("track_log_loss", "highway", WORSE),
+        ("track_steps_to_threshold", "highway", WORSE),
+    ],
+)
 def test_what_was_planted_is_found_at_its_commit(planted, verdict, kind, block, number) -> None:
     assert commits_of(verdict, kind, block) == {planted.commits[number]}
 
 
-@pytest.mark.parametrize(("kind", "block"), [
-    ("time_step", "plain"), ("track_slowdown", "plain"), ("track_saved_bytes", "plain"),
-    ("track_peak_bytes", "highway"),
-    ("track_log_loss", "plain"), ("track_steps_to_threshold", "plain")])
+@pytest.mark.parametrize(
+    ("kind", "block"),
+    [
+        ("time_step", "plain"),
+        ("track_slowdown", "plain"),
+        ("track_saved_bytes", "plain"),
+        ("track_peak_bytes", "highway"),
+        ("track_log_loss", "plain"),
+        ("track_steps_to_threshold", "plain"),
+    ],
+)
 def test_controls_are_not_flagged(verdict, kind, block) -> None:
     assert not commits_of(verdict, kind, block)
 
@@ -94,8 +108,12 @@ def test_nothing_measured_at_head_does_not_pass(throwaway) -> None:
 
 
 def command(layout, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "highway_bench", "history", "gate", "--no-confirm", "--root",
-                           str(layout.root), *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "highway_bench", "history", "gate", "--no-confirm", "--root", str(layout.root), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_statuses_of_the_command(planted, throwaway) -> None:
@@ -103,7 +121,8 @@ def test_statuses_of_the_command(planted, throwaway) -> None:
     found = command(planted.layout, "--json")
     assert found.returncode == 1
     assert {one["commit"] for one in json.loads(found.stdout)["regressions"]} == {
-        planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)}
+        planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)
+    }
     assert "series regressed" in found.stderr
     assert command(planted.layout, "--window", "0").returncode == 2
     throwaway.commit("start")
@@ -138,12 +157,13 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
     assert (lost.series, lost.reason[:8]) == ("blocks.Depths.time_step('highway', 10)", "n/a, and")
 
 
-@pytest.mark.parametrize(("again", "ratio", "found"), [
-    (None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)])
+@pytest.mark.parametrize(
+    ("again", "ratio", "found"), [(None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)]
+)
 def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
-        planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, found: int) -> None:
-    """A machine that is slower in this hour is slower with the good commit, too. What gives no value decides nothing.
-    """
+    planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, found: int
+) -> None:
+    """A machine that is slower in this hour is slower with the good commit too. What gives no value decides nothing."""
     one = Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
 
     def measure(layout, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
@@ -205,8 +225,12 @@ def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
     made = []
     for place, value in enumerate(values):
         row = {"track_peak_bytes": [[value], [["'plain'"]], "1"]}
-        data = {"result_columns": ["result", "params", "version"], "params": {"python": "3.11"},
-                "requirements": {"torch": torch}, "results": {f"b.{name}": cells for name, cells in row.items()}}
+        data = {
+            "result_columns": ["result", "params", "version"],
+            "params": {"python": "3.11"},
+            "requirements": {"torch": torch},
+            "results": {f"b.{name}": cells for name, cells in row.items()},
+        }
         made.append(Result(Path(), f"c{place}", data))
     return made
 

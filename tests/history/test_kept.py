@@ -47,7 +47,10 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
     names = index["benchmarks"]["blocks.Families.track_peak_bytes"]["params"][0]
     assert names == ["'aaa'", "'highway'", "'plain'"]
     assert [values for _, values in graph(html, "blocks.Families.track_peak_bytes")] == [
-        [None, 2000, 1000], [None, 2000, 1000], [7000, 2000, 1000]]
+        [None, 2000, 1000],
+        [None, 2000, 1000],
+        [7000, 2000, 1000],
+    ]
     for name, points in before.items():
         assert read_result(throwaway.layout.results / throwaway.machine.name / name).points == points
     steps = [values for _, values in graph(html, "blocks.Depths.time_step")]
@@ -73,13 +76,19 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     assert measured.lines == ["1 of 1 commits have a point already"]
     measured = measure_range(throwaway.layout, throwaway.machine, "HEAD~4..HEAD")
     assert set(measured.results) == {good, head}
-    assert measured.without == [f"{old[:8]}: n/a, the commit predates the benchmarks",
-                                f"{broken[:8]}: n/a, the commit does not build or import"]
+    assert measured.without == [
+        f"{old[:8]}: n/a, the commit predates the benchmarks",
+        f"{broken[:8]}: n/a, the commit does not build or import",
+    ]
     # The commit's own package was measured, not the checkout's, and both ways say the same of themselves.
     assert measured.results[good].points["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
     built, checkout = measured.results[good].data, here.results[head].data
     assert (built["params"], built["requirements"], built["python"], built["env_name"]) == (
-        checkout["params"], checkout["requirements"], checkout["python"], checkout["env_name"])
+        checkout["params"],
+        checkout["requirements"],
+        checkout["python"],
+        checkout["env_name"],
+    )
     assert str(throwaway.root) not in json.dumps([built, checkout])
     assert not throwaway.git("status", "--porcelain")  # nothing that was written makes the tree dirty
 
@@ -98,8 +107,11 @@ def test_a_quick_run_keeps_what_a_full_one_found(throwaway) -> None:
     everything = [r"track_", r"Others|Families\.time_step\('plain'"]
     (full,) = throwaway.measure(series=everything, quick=False).results.values()
     before = dict(full.points)
-    assert {"blocks.Depths.track_log_loss('plain', 100)", "blocks.Depths.track_peak_bytes('plain', 100)",
-            "blocks.Families.time_step('plain', 'dense')"} <= before.keys()
+    assert {
+        "blocks.Depths.track_log_loss('plain', 100)",
+        "blocks.Depths.track_peak_bytes('plain', 100)",
+        "blocks.Families.time_step('plain', 'dense')",
+    } <= before.keys()
     (quick,) = throwaway.measure(series=[]).results.values()
     assert before.keys() <= quick.points.keys()
     deep = "blocks.Depths.track_log_loss('plain', 100)"
@@ -118,18 +130,24 @@ def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypa
     monkeypatch.undo()
     throwaway.measure(series=["Families.time_step"], quick=False)
     assert measure_range(throwaway.layout, throwaway.machine, "HEAD", quick=False).lines == [
-        "1 of 1 commits have a point already"]
+        "1 of 1 commits have a point already"
+    ]
 
 
 def test_what_asv_is_given_by_name() -> None:
     """The benchmarks' names are the registries', and importing them loads no torch."""
-    code = ("import sys, json; sys.path.insert(0, sys.argv[1]); from history import blocks as b; "
-            "print(json.dumps([list(b.BLOCKS), b.FAMILIES, b.CORE, 'torch' in sys.modules, "
-            "'highway_bench' in sys.modules]))")
+    code = (
+        "import sys, json; sys.path.insert(0, sys.argv[1]); from history import blocks as b; "
+        "print(json.dumps([list(b.BLOCKS), b.FAMILIES, b.CORE, 'torch' in sys.modules, "
+        "'highway_bench' in sys.modules]))"
+    )
     done = subprocess.run([sys.executable, "-c", code, str(BENCHES.parent)], capture_output=True, text=True, check=True)
     names, kinds, core, torch, package = json.loads(done.stdout)
-    ours = [name for name in blocks.names()
-            if blocks.place(name).startswith("highway_bench.blocks.") and not blocks.get(name).control]
+    ours = [
+        name
+        for name in blocks.names()
+        if blocks.place(name).startswith("highway_bench.blocks.") and not blocks.get(name).control
+    ]
     assert names == sorted(ours)
     assert kinds == sorted(families.names())
     assert core == sorted(name for name in ours if blocks.get(name).core)
@@ -157,8 +175,11 @@ def test_what_is_measured_while_the_tree_changes_takes_no_points_place(throwaway
     before, data = path.read_bytes(), json.loads(path.read_bytes())
 
     def overwrite(*_) -> None:
-        path.write_text(json.dumps(data | {"results": {name: [[7.0] * len(row[0]), *row[1:]]
-                                                       for name, row in data["results"].items()}}))
+        path.write_text(
+            json.dumps(
+                data | {"results": {name: [[7.0] * len(row[0]), *row[1:]] for name, row in data["results"].items()}}
+            )
+        )
         throwaway.write("highway_bench/door.py", "changed = True")
 
     monkeypatch.setattr(measuring, "_asv_run", overwrite)

@@ -39,13 +39,22 @@ def values(path: Path) -> dict[str, float]:
 
 def test_the_newer_row_counts_and_no_value_is_lost(write_point, layout: Layout, head: str) -> None:
     """A newer quick point was recorded elsewhere; the full one here was not."""
-    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 2.0], 10), "b.loss": ([3.0, NAN], 30),
-                                                     "b.deep": ([4.0, 4.0], 10)})
-    write_point(layout.recorded / BOX, head, {"b.step": ([5.0, NAN], 20), "b.loss": ([6.0, 7.0], 20),
-                                              "b.new": ([8.0, NAN], 20)})
+    there = write_point(
+        layout.results / BOX, head, {"b.step": ([1.0, 2.0], 10), "b.loss": ([3.0, NAN], 30), "b.deep": ([4.0, 4.0], 10)}
+    )
+    write_point(
+        layout.recorded / BOX, head, {"b.step": ([5.0, NAN], 20), "b.loss": ([6.0, 7.0], 20), "b.new": ([8.0, NAN], 20)}
+    )
     assert merge_recorded(layout) == []
-    merged = {"b.step('plain')": 5.0, "b.step('highway')": 2.0, "b.loss('plain')": 3.0, "b.loss('highway')": 7.0,
-              "b.deep('plain')": 4.0, "b.deep('highway')": 4.0, "b.new('plain')": 8.0}
+    merged = {
+        "b.step('plain')": 5.0,
+        "b.step('highway')": 2.0,
+        "b.loss('plain')": 3.0,
+        "b.loss('highway')": 7.0,
+        "b.deep('plain')": 4.0,
+        "b.deep('highway')": 4.0,
+        "b.new('plain')": 8.0,
+    }
     assert values(there) == merged
     before = there.read_bytes()
     merge_recorded(layout)
@@ -62,8 +71,9 @@ def test_a_newer_version_of_a_benchmark_takes_no_value_of_an_older(write_point, 
 
 
 def test_a_block_that_one_file_alone_knows_is_kept(write_point, layout: Layout, head: str) -> None:
-    there = write_point(layout.results / BOX, head, {},
-                        results={"b.step": [[1.0, 2.0], [["'new'", "'plain'"]], "1", 9]})
+    there = write_point(
+        layout.results / BOX, head, {}, results={"b.step": [[1.0, 2.0], [["'new'", "'plain'"]], "1", 9]}
+    )
     write_point(layout.recorded / BOX, head, {"b.step": ([5.0, 6.0], 1)})
     merge_recorded(layout)
     assert values(there) == {"b.step('new')": 1.0, "b.step('plain')": 2.0, "b.step('highway')": 6.0}
@@ -91,12 +101,17 @@ def test_a_point_taken_back_does_not_return(write_point, layout: Layout, head: s
     assert values(there) == values(kept) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0}
 
 
-def test_what_is_imported_counts_over_what_was_measured_here(write_point, layout: Layout, head: str,
-                                                             tmp_path: Path) -> None:
+def test_what_is_imported_counts_over_what_was_measured_here(
+    write_point, layout: Layout, head: str, tmp_path: Path
+) -> None:
     there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20), "b.loss": ([3.0, 3.0], 20)})
     import_results(layout, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
-    assert values(there) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0, "b.loss('plain')": 3.0,
-                             "b.loss('highway')": 3.0}
+    assert values(there) == {
+        "b.step('plain')": 2.0,
+        "b.step('highway')": 2.0,
+        "b.loss('plain')": 3.0,
+        "b.loss('highway')": 3.0,
+    }
 
 
 @pytest.mark.parametrize("twin", [True, False])
@@ -134,8 +149,9 @@ def test_a_machine_to_record_is_no_path(write_point, layout: Layout, head: str) 
         record(layout, f"../uncommitted/{BOX}")
 
 
-def test_a_point_that_says_other_hardware_would_split_its_line(write_point, layout: Layout, head: str,
-                                                               tmp_path: Path) -> None:
+def test_a_point_that_says_other_hardware_would_split_its_line(
+    write_point, layout: Layout, head: str, tmp_path: Path
+) -> None:
     for folder in (layout.results / BOX, tmp_path / BOX):
         path = write_point(folder, head, {"b.step": ([1.0, 1.0], 20)})
         data = json.loads(path.read_text())
@@ -146,11 +162,18 @@ def test_a_point_that_says_other_hardware_would_split_its_line(write_point, layo
         import_results(layout, tmp_path / BOX)
 
 
-@pytest.mark.parametrize(("commit", "given", "message"), [
-    (None, "HEAD~1", "is of commit .* leave --commit away"), ("main", None, "'main', which is no hash"),
-    ("HEAD~1", "HEAD~1", "'HEAD~1', which is no hash"), ("f" * 40, None, "no commit 'ffff")])
-def test_an_import_knows_its_commit(write_point, throwaway, tmp_path: Path, commit: str | None, given: str | None,
-                                    message: str) -> None:
+@pytest.mark.parametrize(
+    ("commit", "given", "message"),
+    [
+        (None, "HEAD~1", "is of commit .* leave --commit away"),
+        ("main", None, "'main', which is no hash"),
+        ("HEAD~1", "HEAD~1", "'HEAD~1', which is no hash"),
+        ("f" * 40, None, "no commit 'ffff"),
+    ],
+)
+def test_an_import_knows_its_commit(
+    write_point, throwaway, tmp_path: Path, commit: str | None, given: str | None, message: str
+) -> None:
     for _ in range(2):
         throwaway.commit("one more")
     write_point(tmp_path / BOX, commit or throwaway.commits[-1], {"b.step": ([1.0, 1.0], 20)})

@@ -17,7 +17,8 @@ def test_a_series_has_its_own_noise_and_no_less_than_its_benchmarks(throwaway) -
     write_json(throwaway.layout.noise / "m.json", {"schema": noises.SCHEMA, "spreads": spreads})
     together = math.sqrt((2 * 0.1**2 + 4 * 0.01**2) / 6)
     assert known_noise(throwaway.layout, "m") == pytest.approx(
-        {"b.time_step('x')": 0.1, "b.time_step('y')": together, "b.track_slowdown('x')": 0.02})
+        {"b.time_step('x')": 0.1, "b.time_step('y')": together, "b.track_slowdown('x')": 0.02}
+    )
     assert known_noise(throwaway.layout, "never measured") == {}
 
 

@@ -97,8 +97,11 @@ def reports(planted, tmp_path_factory: pytest.TempPathFactory):
     page.write_text("")
     done = publish(layout)
     links = history_links(page.parent)
-    page.write_text(REPORT.format(links="".join(f'<a href="{html.escape(link)}">{name or "History"}</a> '
-                                                for name, link in links.items())))
+    page.write_text(
+        REPORT.format(
+            links="".join(f'<a href="{html.escape(link)}">{name or "History"}</a> ' for name, link in links.items())
+        )
+    )
     return root / "reports", done
 
 
@@ -122,10 +125,27 @@ def offline(done) -> None:
 def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
     """A page's document after its scripts have run, and what the browser's console said."""
     done = subprocess.run(
-        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-         f"--user-data-dir={tmp_path / 'profile'}", f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
-         "--enable-logging=stderr", "--window-size=1300,900", "--virtual-time-budget=60000", *more, address],
-        capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "HOME": str(tmp_path)})
+        [
+            BROWSER,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
+            "--enable-logging=stderr",
+            "--window-size=1300,900",
+            "--virtual-time-budget=60000",
+            *more,
+            address,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
     said = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
     return done.stdout, said
 
@@ -180,14 +200,19 @@ def test_no_page_asks_another_host(reports) -> None:
 
 def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
     assert serving.server_address[0] == "127.0.0.1"
-    for path in ("asv/.working/asv-run.conf.json", "results.sqlite", "asv/html/../.working/asv-run.conf.json",
-                 "page/%2e%2e/asv/.working/asv-run.conf.json"):
+    for path in (
+        "asv/.working/asv-run.conf.json",
+        "results.sqlite",
+        "asv/html/../.working/asv-run.conf.json",
+        "page/%2e%2e/asv/.working/asv-run.conf.json",
+    ):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(address(serving) + path)
 
 
-@pytest.mark.parametrize(("error", "heard"), [(BrokenPipeError, False), (ConnectionResetError, False),
-                                              (ValueError, True)])
+@pytest.mark.parametrize(
+    ("error", "heard"), [(BrokenPipeError, False), (ConnectionResetError, False), (ValueError, True)]
+)
 def test_a_reader_who_leaves_is_no_error(tmp_path: Path, capsys, error, heard) -> None:
     (tmp_path / "page").mkdir()
     (tmp_path / "page/index.html").touch()
@@ -223,8 +248,16 @@ def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> No
         assert page.read_text().count("../../page/index.html") == 1
 
 
-@pytest.mark.parametrize("index", ["[]", '{"benchmarks": []}', '{"benchmarks": {"blocks.Depths.time_step": 1}}', "{",
-                                   '{"benchmarks": {"blocks.Depths.time_step": {"params": [[1]]}}}'])
+@pytest.mark.parametrize(
+    "index",
+    [
+        "[]",
+        '{"benchmarks": []}',
+        '{"benchmarks": {"blocks.Depths.time_step": 1}}',
+        "{",
+        '{"benchmarks": {"blocks.Depths.time_step": {"params": [[1]]}}}',
+    ],
+)
 def test_a_report_needs_no_history(tmp_path: Path, index: str) -> None:
     (tmp_path / "asv/html").mkdir(parents=True)
     (tmp_path / "asv/html/index.json").write_text(index)

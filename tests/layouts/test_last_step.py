@@ -40,8 +40,17 @@ def test_parameters_and_several_outputs() -> None:
 
 
 def test_a_cell_names_it() -> None:
-    cell = Cell(task="trainability", block="plain", family="bilstm", depth=1, width=8, nominal_width=8,
-                dataset="adding", seq_len=6, recipe={"layout": "last-step"})
+    cell = Cell(
+        task="trainability",
+        block="plain",
+        family="bilstm",
+        depth=1,
+        width=8,
+        nominal_width=8,
+        dataset="adding",
+        seq_len=6,
+        recipe={"layout": "last-step"},
+    )
     assert cell_network(cell)(torch.randn(2, 6, 2)).shape == (2,)
     assert "highway_bench.layouts.last_step" in modules_of(cell)[0]
 

@@ -55,16 +55,23 @@ def test_parameters_and_multiply_adds(net: str) -> None:
             assert count_flops(lambda: network(x)) == 2 * multiply_adds
 
 
-SMALL = {"conv-highway": (5, (1, 28, 28)), "cifar-resnet": (3, (3, 16, 16)), "cifar-resnet-b": (3, (3, 16, 16)),
-         "imagenet-resnet": (8, (1, 28, 28)), "imagenet-resnet-b": (8, (1, 28, 28)), "vgg": (9, (1, 32, 32))}
+SMALL = {
+    "conv-highway": (5, (1, 28, 28)),
+    "cifar-resnet": (3, (3, 16, 16)),
+    "cifar-resnet-b": (3, (3, 16, 16)),
+    "imagenet-resnet": (8, (1, 28, 28)),
+    "imagenet-resnet-b": (8, (1, 28, 28)),
+    "vgg": (9, (1, 32, 32)),
+}
 
 
 @pytest.mark.parametrize("block", blocks.names())
 @pytest.mark.parametrize("name", SMALL)
 def test_every_block_fills_every_layout(name: str, block: str) -> None:
     depth, inputs = SMALL[name]
-    network = layouts.get(name).build(block, family_of(name, {}), width=2, depth=depth, inputs=inputs, outputs=7,
-                                      seed=3)
+    network = layouts.get(name).build(
+        block, family_of(name, {}), width=2, depth=depth, inputs=inputs, outputs=7, seed=3
+    )
     stacks = [part for part in network.modules() if isinstance(part, Stack)]
     assert sum(len(stack.joins) for stack in stacks) == depth
     y = network(torch.randn(3, *inputs))
@@ -88,10 +95,15 @@ def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
     return seen
 
 
-@pytest.mark.parametrize(("depth", "expected"), [
-    (8, [(2, 24), (3, 12), (3, 6)]), (18, [(6, 24), (6, 12), (6, 6)]), (28, [(9, 24), (9, 12), (10, 6)]),
-    (3, [(1, 24), (1, 12), (1, 6)]),
-])
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        (8, [(2, 24), (3, 12), (3, 6)]),
+        (18, [(6, 24), (6, 12), (6, 6)]),
+        (28, [(9, 24), (9, 12), (10, 6)]),
+        (3, [(1, 24), (1, 12), (1, 6)]),
+    ],
+)
 def test_where_the_pools_of_the_highway_network_stand(depth: int, expected: list[tuple[int, int]]) -> None:
     network = layouts.get("conv-highway").build("highway", make_family("conv"), width=2, depth=depth)
     assert sides(network, (1, 28, 28)) == expected
@@ -108,15 +120,18 @@ def test_where_the_stages_stand() -> None:
     assert sides(wide, (3, 64, 64)) == [(3, 16), (4, 8), (6, 4), (3, 2)]
 
 
-@pytest.mark.parametrize(("name", "words", "says"), [
-    ("conv-highway", {"depth": 2}, "has 3 stretches of joined layers, which 2 cannot fill"),
-    ("conv-highway", {"inputs": (1, 8, 8)}, r"takes images of 12 × 12 pixels or more, not inputs of \(1, 8, 8\)"),
-    ("cifar-resnet", {"depth": 10}, "has 3 stages of one depth, which 10 layers cannot fill"),
-    ("imagenet-resnet", {"depth": 9}, "has 8 or 16 joined layers, not 9"),
-    ("vgg", {"depth": 16}, "has 9 or 12 joined layers, not 16"),
-    ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes images of 32 × 32 pixels or more"),
-    ("vgg", {"family": "dense", "depth": 9}, "takes families of images, not 'dense'"),
-])
+@pytest.mark.parametrize(
+    ("name", "words", "says"),
+    [
+        ("conv-highway", {"depth": 2}, "has 3 stretches of joined layers, which 2 cannot fill"),
+        ("conv-highway", {"inputs": (1, 8, 8)}, r"takes images of 12 × 12 pixels or more, not inputs of \(1, 8, 8\)"),
+        ("cifar-resnet", {"depth": 10}, "has 3 stages of one depth, which 10 layers cannot fill"),
+        ("imagenet-resnet", {"depth": 9}, "has 8 or 16 joined layers, not 9"),
+        ("vgg", {"depth": 16}, "has 9 or 12 joined layers, not 16"),
+        ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes images of 32 × 32 pixels or more"),
+        ("vgg", {"family": "dense", "depth": 9}, "takes families of images, not 'dense'"),
+    ],
+)
 def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
     family = make_family(words.pop("family", "conv"))
     with pytest.raises(BadInput, match=f"^the {name} layout {says}"):

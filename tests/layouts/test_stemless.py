@@ -38,8 +38,16 @@ def test_only_as_wide_as_its_inputs_and_only_vectors() -> None:
 
 
 def test_a_cell_names_its_layout() -> None:
-    cell = Cell(task="trainability", block="highway", family="dense", depth=1, width=784, nominal_width=784,
-                dataset="mnist", recipe={"layout": "stemless"})
+    cell = Cell(
+        task="trainability",
+        block="highway",
+        family="dense",
+        depth=1,
+        width=784,
+        nominal_width=784,
+        dataset="mnist",
+        recipe={"layout": "stemless"},
+    )
     assert type(cell_network(cell)[0]) is torch.nn.Flatten
     assert "highway_bench.layouts.stemless" in modules_of(cell)[0]
     with pytest.raises(UnknownName, match="layout"):

@@ -20,12 +20,15 @@ def test_an_exponential_gives_its_scale(scale: float, start: float, rest: float)
     assert depth_scale(list(noisy)) == pytest.approx(scale, rel=0.3)
 
 
-@pytest.mark.parametrize("curve", [
-    [0.5] * 30,
-    list(0.5 + 0.2 * np.random.default_rng(1).standard_normal(40)),
-    list(np.linspace(0, 1, 30)),  # a straight line: no scale within its depth
-    [0.0, 0.5, 0.75, 1.0],
-    [0.0, 0.5, math.nan, 0.8, 0.9, 1.0, 1.0],
-])
+@pytest.mark.parametrize(
+    "curve",
+    [
+        [0.5] * 30,
+        list(0.5 + 0.2 * np.random.default_rng(1).standard_normal(40)),
+        list(np.linspace(0, 1, 30)),  # a straight line: no scale within its depth
+        [0.0, 0.5, 0.75, 1.0],
+        [0.0, 0.5, math.nan, 0.8, 0.9, 1.0, 1.0],
+    ],
+)
 def test_none_where_nothing_decays(curve: list[float]) -> None:
     assert depth_scale(curve) is None

@@ -83,6 +83,7 @@ def test_counting_a_compiled_function_leaves_it_compiled() -> None:
             nonlocal ran
             ran += 1
             return graph(*args)
+
         return call
 
     torch._dynamo.reset()

@@ -165,6 +165,7 @@ def test_compiled_code_is_measured_by_the_profiler_and_really_runs() -> None:
             nonlocal ran
             ran += 1
             return graph(*args)
+
         return call
 
     torch._dynamo.reset()
@@ -182,6 +183,7 @@ def test_the_tracker_leaves_compiled_code_compiled() -> None:
             nonlocal ran
             ran += 1
             return graph(*args)
+
         return call
 
     torch._dynamo.reset()
@@ -213,9 +215,16 @@ def test_the_peak_on_cuda_is_of_requested_bytes(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: peak.update(now))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: now["block"])
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: peak["block"])
-    monkeypatch.setattr(torch.cuda, "memory_stats", lambda _: {
-        "requested_bytes.all.current": now["requested"], "requested_bytes.all.peak": peak["requested"],
-        "allocated_bytes.all.current": now["block"], "allocated_bytes.all.peak": peak["block"]})
+    monkeypatch.setattr(
+        torch.cuda,
+        "memory_stats",
+        lambda _: {
+            "requested_bytes.all.current": now["requested"],
+            "requested_bytes.all.peak": peak["requested"],
+            "allocated_bytes.all.current": now["block"],
+            "allocated_bytes.all.peak": peak["block"],
+        },
+    )
     held = torch.zeros(25)
     assert allocator_peak(step, torch.device("cuda"), held=[held]) == 25 * FLOAT + 1000
 

@@ -26,6 +26,13 @@ STARTS = {
 def test_float32_is_ieee_where_something_is_measured(start: str, override: str) -> None:
     """In a process of its own: torch reads the variable once, at its import."""
     environment = os.environ | {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": override, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", STARTS[start] + READ], cwd=ROOT, env=environment, capture_output=True,
-                          text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS[start] + READ],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "False False highest\n"), done.stderr

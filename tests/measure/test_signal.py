@@ -60,8 +60,10 @@ def test_steps_of_padding_do_not_count(streams: tuple[int, ...]) -> None:
     own = torch.cat([x[..., item, :length, :].flatten() for item, length in enumerate(lengths)])
     assert found.activation[0] == pytest.approx(float(own.square().mean().sqrt()))
     assert found.gradient[1] == pytest.approx(found.activation[1])
-    cosine = [float(cosines(x[..., a, :n, :].flatten(), x[..., b, :n, :].flatten()))
-              for a, b, n in ((0, 1, 1), (1, 2, 1), (2, 0, 2))]
+    cosine = [
+        float(cosines(x[..., a, :n, :].flatten(), x[..., b, :n, :].flatten()))
+        for a, b, n in ((0, 1, 1), (1, 2, 1), (2, 0, 2))
+    ]
     assert found.correlation[0] == pytest.approx(sum(cosine) / 3)
 
 
@@ -114,6 +116,7 @@ def test_what_a_layer_changes_in_place_is_seen_as_it_was() -> None:
 
 def test_states_of_several_tensors() -> None:
     """Streams side by side, and the batch on their second axis."""
+
     class Twice(nn.Module):
         def forward(self, streams: Tensor) -> Tensor:
             return 2 * streams
@@ -144,15 +147,18 @@ def test_likeness_by_hand() -> None:
     assert math.isnan(likenesses([[x]], 7)[0])
 
 
-@pytest.mark.parametrize(("values", "found"), [
-    ([1.0, 2.0, 99.0, 50.0], Departure()),
-    ([1.0, 2.0, 101.0, 1e-9], Departure(explodes=2)),
-    ([1.0, 0.02, 0.009, 1e9], Departure(vanishes=2)),
-    ([3.0, math.nan], Departure(explodes=1)),
-    ([3.0, math.inf], Departure(explodes=1)),
-    ([0.0, 1.0], Departure(vanishes=0)),
-    ([math.nan, 1.0], Departure(explodes=0)),
-])
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([1.0, 2.0, 99.0, 50.0], Departure()),
+        ([1.0, 2.0, 101.0, 1e-9], Departure(explodes=2)),
+        ([1.0, 0.02, 0.009, 1e9], Departure(vanishes=2)),
+        ([3.0, math.nan], Departure(explodes=1)),
+        ([3.0, math.inf], Departure(explodes=1)),
+        ([0.0, 1.0], Departure(vanishes=0)),
+        ([math.nan, 1.0], Departure(explodes=0)),
+    ],
+)
 def test_departures(values: list[float], found: Departure) -> None:
     assert departure(values) == found
 

@@ -34,9 +34,19 @@ LADDERS = st.dictionaries(st.integers(1, 500), COUNTS, min_size=1, max_size=5)
 
 # ------------------------------------------------------------------------------------------------------ intervals
 
-@pytest.mark.parametrize(("k", "n", "low", "high"), [
-    (0, 5, 0, .434), (3, 5, .231, .882), (4, 5, .376, .964), (5, 5, .566, 1), (8, 10, .490, .943), (9, 10, .596, .982),
-    (10, 10, .722, 1)])
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [
+        (0, 5, 0, 0.434),
+        (3, 5, 0.231, 0.882),
+        (4, 5, 0.376, 0.964),
+        (5, 5, 0.566, 1),
+        (8, 10, 0.490, 0.943),
+        (9, 10, 0.596, 0.982),
+        (10, 10, 0.722, 1),
+    ],
+)
 def test_wilson_gives_the_published_values(k: int, n: int, low: float, high: float) -> None:
     assert wilson(k, n) == pytest.approx((low, high), abs=5e-4)
 
@@ -51,7 +61,7 @@ def test_wilson_solves_its_own_equation(counts: tuple[int, int]) -> None:
     assert wilson(n - k, n) == pytest.approx((1 - high, 1 - low))
 
 
-@pytest.mark.parametrize(("n", "multiplier"), [(3, 2.48), (5, 1.24), (8, .84), (10, .72), (20, .47)])
+@pytest.mark.parametrize(("n", "multiplier"), [(3, 2.48), (5, 1.24), (8, 0.84), (10, 0.72), (20, 0.47)])
 def test_t_interval_has_the_published_multipliers_of_s(n: int, multiplier: float) -> None:
     values = np.random.default_rng(n).normal(size=n)
     got = t_interval(values)
@@ -147,6 +157,7 @@ def test_a_noise_floor_is_not_negative_and_has_no_unit(samples: list[float]) -> 
 
 # ------------------------------------------------------------------------------------------- trials and comparisons
 
+
 def test_best_of_two_of_one_to_five() -> None:
     assert best_of_k([3, 1, 5, 2, 4], 2, minimise=False) == pytest.approx(4.0)
     assert best_of_k([3, 1, 5, 2, 4], 2) == pytest.approx(2.0)
@@ -167,7 +178,7 @@ def test_a_diverged_trial_ranks_last() -> None:
 
 
 def test_smallest_p_of_sign_flip_tests() -> None:
-    assert [sign_flip_minimum_p(n) for n in (5, 6, 8)] == [.0625, .03125, .0078125]
+    assert [sign_flip_minimum_p(n) for n in (5, 6, 8)] == [0.0625, 0.03125, 0.0078125]
 
 
 def test_pairs_needed_for_holm_corrected_families() -> None:
@@ -175,7 +186,7 @@ def test_pairs_needed_for_holm_corrected_families() -> None:
 
 
 def test_holm_by_hand() -> None:
-    assert holm([.01, .04, .03, .005]) == pytest.approx([.03, .06, .06, .02])
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
 
 
@@ -190,14 +201,18 @@ def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[flo
 
 # ----------------------------------------------------------------------------------------- the frontier of depth
 
-@pytest.mark.parametrize(("success", "printed"), [
-    ({10: (10, 10), 20: (9, 10), 50: (8, 10), 100: (0, 10)}, "20"),
-    ({10: (10, 10), 20: (8, 10), 50: (10, 10)}, "10"),  # a deeper success does not mend a failing rung
-    ({10: (10, 10), 20: (10, 10)}, "≥ 20"),
-    ({10: (8, 10), 20: (10, 10)}, "< 10"),
-    ({20: (0, 5), 10: (5, 5)}, "10 (provisional)"),
-    ({10: (4, 5)}, "< 10 (provisional)"),
-])
+
+@pytest.mark.parametrize(
+    ("success", "printed"),
+    [
+        ({10: (10, 10), 20: (9, 10), 50: (8, 10), 100: (0, 10)}, "20"),
+        ({10: (10, 10), 20: (8, 10), 50: (10, 10)}, "10"),  # a deeper success does not mend a failing rung
+        ({10: (10, 10), 20: (10, 10)}, "≥ 20"),
+        ({10: (8, 10), 20: (10, 10)}, "< 10"),
+        ({20: (0, 5), 10: (5, 5)}, "10 (provisional)"),
+        ({10: (4, 5)}, "< 10 (provisional)"),
+    ],
+)
 def test_l_max_reads_the_rule(success: dict[int, tuple[int, int]], printed: str) -> None:
     assert str(l_max(success)) == printed
 
@@ -239,8 +254,9 @@ def test_l50_lies_in_its_interval_and_on_the_ladder(success: dict[int, tuple[int
 
 @settings(max_examples=30)
 @given(LADDERS, st.data())
-def test_one_more_success_never_lowers_l50_l_max_or_the_area(success: dict[int, tuple[int, int]],
-                                                             data: st.DataObject) -> None:
+def test_one_more_success_never_lowers_l50_l_max_or_the_area(
+    success: dict[int, tuple[int, int]], data: st.DataObject
+) -> None:
     depth = data.draw(st.sampled_from(sorted(success)))
     k, n = success[depth]
     assume(k < n)
@@ -268,14 +284,31 @@ def test_area_under_success_by_hand() -> None:
 
 # ------------------------------------------------------------------------------------------------------ bad input
 
-@pytest.mark.parametrize("call", [
-    lambda: wilson(6, 5), lambda: wilson(0, 0), lambda: wilson(1, 2, confidence=95),
-    lambda: t_interval([]), lambda: t_interval([1.0, math.nan]), lambda: median_interval([math.inf, 1.0]),
-    lambda: log10_interval([0.0, 1.0]), lambda: paired_ratio([1.0], [1.0, 2.0]), lambda: paired_ratio([0.0], [1.0]),
-    lambda: noise_floor([]), lambda: best_of_k([1.0], 2), lambda: best_of_k([1.0], 0),
-    lambda: best_of_k([math.nan], 1), lambda: sign_flip_minimum_p(0),
-    lambda: pairs_needed(0), lambda: holm([1.5]), lambda: l50({}), lambda: l_max({0: (1, 1)}),
-    lambda: area_under_success({10: (3, 2)})])
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: wilson(6, 5),
+        lambda: wilson(0, 0),
+        lambda: wilson(1, 2, confidence=95),
+        lambda: t_interval([]),
+        lambda: t_interval([1.0, math.nan]),
+        lambda: median_interval([math.inf, 1.0]),
+        lambda: log10_interval([0.0, 1.0]),
+        lambda: paired_ratio([1.0], [1.0, 2.0]),
+        lambda: paired_ratio([0.0], [1.0]),
+        lambda: noise_floor([]),
+        lambda: best_of_k([1.0], 2),
+        lambda: best_of_k([1.0], 0),
+        lambda: best_of_k([math.nan], 1),
+        lambda: sign_flip_minimum_p(0),
+        lambda: pairs_needed(0),
+        lambda: holm([1.5]),
+        lambda: l50({}),
+        lambda: l_max({0: (1, 1)}),
+        lambda: area_under_success({10: (3, 2)}),
+    ],
+)
 def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(BadInput) as caught:
         call()

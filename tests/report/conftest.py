@@ -177,9 +177,17 @@ def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]
     ends = {f"{size}_{word}_at": None for size in ("signal", "gradient") for word in ("vanishes", "explodes")}
     if out is not None:
         ends |= {f"signal_{way}_at": out, f"gradient_{way}_at": depth - out}
-    told = {"activation_ratio": change**depth, "gradient_ratio": change**depth, "jacobian_gain": change ** (2 * depth),
-            "jacobian_spread": 1.5, "jacobian_rank": 71, "depth_scale": 4.0, "gradient_correlation": 0.9,
-            "budget_mismatch": 0.002, **ends}
+    told = {
+        "activation_ratio": change**depth,
+        "gradient_ratio": change**depth,
+        "jacobian_gain": change ** (2 * depth),
+        "jacobian_spread": 1.5,
+        "jacobian_rank": 71,
+        "depth_scale": 4.0,
+        "gradient_correlation": 0.9,
+        "budget_mismatch": 0.002,
+        **ends,
+    }
     told |= {"gate_mean": mean_t, "gate_saturation": 0.2} if mean_t is not None else {}
     rows = [metric(base, name, value, "1", "") for name, value in told.items()]
     for layer in range(depth + 1):
@@ -197,11 +205,22 @@ def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
     by_layer = {"stream_change": 0.5, "lesion_loss": loss + 0.3, "lesion_error": loss / 10 + 0.1}
     if gated:
         rows += [metric(base, "sparsity_one", 0.4, "1", ""), metric(base, "sparsity_average", 0.1, "1", "")]
-        by_layer |= {"gate_bias_start": -2.0, "gate_bias_end": -2.3, "gate_activity": 0.15, "gates_shut": 0.2,
-                     "gates_full": 0.01, "gates_open_one": 0.12, "gates_open_average": 0.05, "gates_open_some": 0.3,
-                     "gate_class_spread": 0.06}
-    return rows + [metric(base, name, value * (1 + layer / depth), "1", "", axis="layer", index=float(layer))
-                   for name, value in by_layer.items() for layer in range(1, depth + 1)]
+        by_layer |= {
+            "gate_bias_start": -2.0,
+            "gate_bias_end": -2.3,
+            "gate_activity": 0.15,
+            "gates_shut": 0.2,
+            "gates_full": 0.01,
+            "gates_open_one": 0.12,
+            "gates_open_average": 0.05,
+            "gates_open_some": 0.3,
+            "gate_class_spread": 0.06,
+        }
+    return rows + [
+        metric(base, name, value * (1 + layer / depth), "1", "", axis="layer", index=float(layer))
+        for name, value in by_layer.items()
+        for layer in range(1, depth + 1)
+    ]
 
 
 def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str, ...] = FAMILIES) -> list[Row]:

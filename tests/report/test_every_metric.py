@@ -55,8 +55,13 @@ def measured(task: Task[Any], group: list[Cell]) -> Iterator[Row]:
     for outcome in task.measure_group(group):
         assert outcome.error is None, outcome.error
         values = tuple(stored(one, task) for one in outcome.measurements)
-        result = CellResult(place=0, status=worst(values).status, params=outcome.params, values=values,
-                            flops_per_item=outcome.flops_per_item)
+        result = CellResult(
+            place=0,
+            status=worst(values).status,
+            params=outcome.params,
+            values=values,
+            flops_per_item=outcome.flops_per_item,
+        )
         yield from rows_of(result, outcome.cell, task, digest=outcome.cell.key, origin=origin)
 
 
@@ -114,7 +119,7 @@ def test_the_rows_have_all_other_metrics(real: pd.DataFrame) -> None:
 def test_gates_and_counts_are_folded_away_below_the_answer(real: pd.DataFrame, tmp_path: Path) -> None:
     page = write_page(real, tmp_path).read_text(encoding="utf-8")
     for name in ("inside", "cost"):
-        section = page[page.index(f'<section id="{name}">'):].partition("</section>")[0]
+        section = page[page.index(f'<section id="{name}">') :].partition("</section>")[0]
         assert "<table" in section.partition("<details>")[2]
         assert "<table" not in section.partition("<details>")[0]
         assert f'href="#{name}"' in page

@@ -122,8 +122,9 @@ def test_a_place_s_name_is_written_in_full(make: Make) -> None:
     rows = []
     for batch, width in itertools.product((16, 64), (64, 128)):
         for block in ("plain", "highway"):
-            base = make["cell"]("throughput", block, "attention", 4, phase="forward", batch_size=batch,
-                                nominal_width=width, seq_len=8)
+            base = make["cell"](
+                "throughput", block, "attention", 4, phase="forward", batch_size=batch, nominal_width=width, seq_len=8
+            )
             rows += make["timing"](base, [1.0, 1.1, 1.0] * 4)
     (picture,) = step_time_ratio(make["frame"](rows))
     label = picture.figure.axes[0].get_yticklabels()[0].get_text()

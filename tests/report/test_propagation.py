@@ -22,14 +22,22 @@ Make = dict[str, Callable[..., Any]]
 STEPS = {"gain": 1.0, "steps": 5, "rate": 0.01, "optimiser": "sgd"}
 
 
-def starts(make: Make, changes: dict[str, list[float]], *, gain: float = 1.0, depth: int = 10,
-           family: str = "dense", **values: Any) -> list[Any]:
+def starts(
+    make: Make,
+    changes: dict[str, list[float]],
+    *,
+    gain: float = 1.0,
+    depth: int = 10,
+    family: str = "dense",
+    **values: Any,
+) -> list[Any]:
     """A block's changes a layer, one a seed."""
     rows = []
     for block, found in changes.items():
         for seed, change in enumerate(found):
-            base = make["cell"]("propagation", block, family, depth, recipe={"gain": gain}, seed=seed,
-                                dtype="float64", **values)
+            base = make["cell"](
+                "propagation", block, family, depth, recipe={"gain": gain}, seed=seed, dtype="float64", **values
+            )
             rows += make["start"](base, change, mean_t=0.1 if block == "highway" else None)
     return rows
 
@@ -40,8 +48,9 @@ def printed(shown: Shown) -> list[dict[str, str]]:
 
 
 def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
-    frame = make["frame"](starts(make, {"plain": [0.5, 0.5, 0.6, 0.9, 0.9], "highway": [1.0] * 5,
-                                        "residual": [1.7, 1.8, 2.0]}))
+    frame = make["frame"](
+        starts(make, {"plain": [0.5, 0.5, 0.6, 0.9, 0.9], "highway": [1.0] * 5, "residual": [1.7, 1.8, 2.0]})
+    )
     table = propagation_table(frame).set_index("block")
     plain, residual = table.loc["plain"], table.loc["residual"]
     assert list(table.index) == ["plain", "highway", "residual"]
@@ -60,9 +69,18 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert told["residual"]["backward"] == "explodes at 2 (1–3)"
     assert told["residual"]["gradient ÷"] == "357 [202, 1,020]"
     assert told["highway"]["gradient ÷"] == "1.00"
-    assert told["highway"] == {"depth": "10", "block": "highway", "forward": "healthy", "backward": "healthy",
-                               "gradient ÷": "1.00", "mean T": "0.100", "ξ": "4.00", "log₁₀ s": "1.50",
-                               "shattering": "0.900", "seeds": "5"}
+    assert told["highway"] == {
+        "depth": "10",
+        "block": "highway",
+        "forward": "healthy",
+        "backward": "healthy",
+        "gradient ÷": "1.00",
+        "mean T": "0.100",
+        "ξ": "4.00",
+        "log₁₀ s": "1.50",
+        "shattering": "0.900",
+        "seeds": "5",
+    }
     assert "a hundredth of its start" in shown.note
     assert shown.note.startswith("Equal params, plain's width 71, float64; medians. A size")
     assert told["residual"]["seeds"] == "3"
@@ -88,10 +106,22 @@ def test_gains_stand_side_by_side(make: Make) -> None:
     own, gains = start_tables(make["frame"](rows))
     assert len(own.entries) == 2
     assert printed(gains) == [
-        {"family": "dense", "depth": "10", "block": "plain", "gain 0.5": "both vanish", "gain 1": "healthy",
-         "gain 2": "both explode"},
-        {"family": "dense", "depth": "10", "block": "highway", "gain 0.5": "healthy", "gain 1": "healthy",
-         "gain 2": ""},
+        {
+            "family": "dense",
+            "depth": "10",
+            "block": "plain",
+            "gain 0.5": "both vanish",
+            "gain 1": "healthy",
+            "gain 2": "both explode",
+        },
+        {
+            "family": "dense",
+            "depth": "10",
+            "block": "highway",
+            "gain 0.5": "healthy",
+            "gain 1": "healthy",
+            "gain 2": "",
+        },
     ]
     assert {"2.00", "0.500"} <= {row["gain"] for row in printed(whole(make["frame"](rows)))}
 
@@ -101,16 +131,27 @@ def whole(frame: pd.DataFrame) -> Shown:
     return table
 
 
-def first_steps(make: Make, block: str, moved: list[float], still: tuple[int, int | None, int | None], *,
-                status: str = "ok", seed: int = 0) -> list[Any]:
+def first_steps(
+    make: Make,
+    block: str,
+    moved: list[float],
+    still: tuple[int, int | None, int | None],
+    *,
+    status: str = "ok",
+    seed: int = 0,
+) -> list[Any]:
     base = make["cell"]("propagation", block, "dense", len(moved), dataset="digits", recipe=STEPS, seed=seed)
     rows = make["start"](base, 1.0)
     base = base | {"status": status}
     values = still if status == "ok" else (None, None, None)
-    rows += [make["metric"](base, f"still_{name}", value, "layer", "")
-             for name, value in zip(("layers", "first", "last"), values, strict=True)]
-    return rows + [make["metric"](base, "update", value if status == "ok" else None, "1", "", axis="layer",
-                                  index=float(layer)) for layer, value in enumerate(moved, start=1)]
+    rows += [
+        make["metric"](base, f"still_{name}", value, "layer", "")
+        for name, value in zip(("layers", "first", "last"), values, strict=True)
+    ]
+    return rows + [
+        make["metric"](base, "update", value if status == "ok" else None, "1", "", axis="layer", index=float(layer))
+        for layer, value in enumerate(moved, start=1)
+    ]
 
 
 def test_which_layers_stand_still(make: Make) -> None:

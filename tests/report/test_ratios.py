@@ -33,8 +33,7 @@ def samples(scale: float, spread: float, seed: int, n: int = 25) -> list[float]:
     return [scale * draw.lognormvariate(0, spread) for _ in range(n)]
 
 
-def timed(make: Make, spread: float, *, families: tuple[str, ...] = ("dense",), n: int = 25,
-          **apart: Any) -> list[Row]:
+def timed(make: Make, spread: float, *, families: tuple[str, ...] = ("dense",), n: int = 25, **apart: Any) -> list[Row]:
     """Plain and highway in each family, whose pairs' ratios scatter by ``spread``; ``apart`` sets them apart."""
     rows = []
     for family in families:
@@ -75,16 +74,17 @@ CASES = {
 
 @pytest.mark.parametrize("also_trained", [False, True], ids=["timed", "trained"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, also_trained: bool, make: Make,
-                                                        tmp_path: Path) -> None:
+def test_a_ratio_stands_with_its_interval_or_not_at_all(
+    case: str, also_trained: bool, make: Make, tmp_path: Path
+) -> None:
     words, decided, says = CASES[case]
     rows = timed(make, **words) + (trained(make) if also_trained else [])
     for block, kept in (("plain", 100.0), ("highway", 150.0)):
         rows += make["memory"](make["cell"]("memory", block, "dense", 10), kept)
     for where, text in rendered(make["frame"](rows), tmp_path).items():
-        assert not NAKED.search(text), f"{where}: {text[max(0, NAKED.search(text).start() - 80):][:160]}"
+        assert not NAKED.search(text), f"{where}: {text[max(0, NAKED.search(text).start() - 80) :][:160]}"
         for found in NUMBER.finditer(text):
-            assert text[found.end():].startswith((" [", ", 1.", "]")), f"{where}: {text[found.start() - 80:][:160]}"
+            assert text[found.end() :].startswith((" [", ", 1.", "]")), f"{where}: {text[found.start() - 80 :][:160]}"
         assert bool(NUMBER.search(text)) == decided, where
         assert re.search(says, text), where
 
@@ -104,8 +104,10 @@ def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
     (sentence,) = answer(frame)
     assert "highway undecided [" in sentence.rest
     (picture,) = quality_against_cost(make["frame"](trained(make)))
-    assert picture.title == ("dense: at depth 10 highway has the lowest loss, 0.0500, after 2.04 s of training; "
-                             "plain trains shortest, 1.15 s")
+    assert picture.title == (
+        "dense: at depth 10 highway has the lowest loss, 0.0500, after 2.04 s of training; "
+        "plain trains shortest, 1.15 s"
+    )
 
 
 def test_the_margin_of_a_loss_is_both_losses_with_their_intervals(make: Make) -> None:
@@ -113,13 +115,16 @@ def test_the_margin_of_a_loss_is_both_losses_with_their_intervals(make: Make) ->
     assert "highway has the lowest final loss, 0.0500 [0.0500, 0.0500] against plain's 0.200 [0.200, 0.200]" in rest
 
 
-@pytest.mark.parametrize(("low", "high", "text"), [
-    (1.50, 1.58, "1.54 [1.50, 1.58]"),
-    (1.41, 1.69, "1.54 [1.41, 1.69]"),  # within 10 % of the value both ways
-    (1.39, 1.58, "undecided [1.39, 1.58]"),
-    (1.50, 1.70, "undecided [1.50, 1.70]"),
-    (math.nan, math.nan, "too few samples"),
-])
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.50, 1.58, "1.54 [1.50, 1.58]"),
+        (1.41, 1.69, "1.54 [1.41, 1.69]"),  # within 10 % of the value both ways
+        (1.39, 1.58, "undecided [1.39, 1.58]"),
+        (1.50, 1.70, "undecided [1.50, 1.70]"),
+        (math.nan, math.nan, "too few samples"),
+    ],
+)
 def test_one_rule_decides(low: float, high: float, text: str) -> None:
     assert quoted(1.54, low, high, TOO_FEW) == text
     assert quoted(1 / 1.54, 1 / high, 1 / low, TOO_FEW).startswith("undecided") == text.startswith("undecided")
@@ -142,9 +147,15 @@ def test_a_mean_over_places_has_the_mean_of_their_ends() -> None:
     assert geometric_mean([(1.0, 0.5, 2.0), (4.0, 2.0, 8.0)]) == pytest.approx((2.0, 1.0, 4.0))
 
 
-@pytest.mark.parametrize(("apart", "gap"), [
-    ({"message": "unpaired: the group's worker died"}, NOT_PAIRED), ({"run_id": "run-2"}, NOT_PAIRED),
-    ({"n": 1}, TOO_FEW), ({"threads": 2}, "plain not timed")])
+@pytest.mark.parametrize(
+    ("apart", "gap"),
+    [
+        ({"message": "unpaired: the group's worker died"}, NOT_PAIRED),
+        ({"run_id": "run-2"}, NOT_PAIRED),
+        ({"n": 1}, TOO_FEW),
+        ({"threads": 2}, "plain not timed"),
+    ],
+)
 def test_why_there_is_no_ratio_stands_beside_it(apart: dict[str, Any], gap: str, make: Make) -> None:
     table = throughput_table(make["frame"](timed(make, 0.005, **apart)))
     (highway,) = table[table["block"] == "highway"].to_dict("records")

@@ -39,8 +39,9 @@ Make = dict[str, Callable[..., Any]]
 PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1, 1.2, 1.0]
 
 
-def ladder(make: Make, losses: dict[tuple[str, int], list[float | None]], *, together: int = 1,
-           **values: Any) -> pd.DataFrame:
+def ladder(
+    make: Make, losses: dict[tuple[str, int], list[float | None]], *, together: int = 1, **values: Any
+) -> pd.DataFrame:
     """Runs with these final losses, one a seed, this many of them trained as one."""
     recipe = make["ladder"] | values.pop("recipe", {})
     rows = []
@@ -49,8 +50,7 @@ def ladder(make: Make, losses: dict[tuple[str, int], list[float | None]], *, tog
             base = make["cell"](
                 "trainability", block, "dense", depth, dataset="digits", recipe=recipe, seed=seed, **values
             )
-            rows += make["training"](base, loss, rate=0.1, steps=100 + 10 * seed, step_seconds=0.002,
-                                     together=together)
+            rows += make["training"](base, loss, rate=0.1, steps=100 + 10 * seed, step_seconds=0.002, together=together)
     return make["frame"](rows)
 
 
@@ -143,8 +143,14 @@ def test_what_a_machine_was_measured_to_do_is_said_once_a_precision(make: Make) 
         for block in ("plain", "highway"):
             where = {"run_id": f"run-{run}", "dtype": dtype, "digest": f"{run}{dtype}{block}", "seed": run}
             base = make["cell"]("throughput", block, "conv", 4, **where)
-            rows += [make["metric"](base, name, value, unit, "higher") for name, value, unit in (
-                ("step_time", 1.0, "s"), ("matmul_rate", rate, "FLOP/s"), ("copy_rate", rate / 10, "B/s"))]
+            rows += [
+                make["metric"](base, name, value, unit, "higher")
+                for name, value, unit in (
+                    ("step_time", 1.0, "s"),
+                    ("matmul_rate", rate, "FLOP/s"),
+                    ("copy_rate", rate / 10, "B/s"),
+                )
+            ]
     table = rates_table(make["frame"](rows))
     assert list(zip(table["dtype"], table["matmul_rate"], table["n"], strict=True)) == [
         ("bfloat16", 30e9, 1), ("float32", 75e9, 2)]  # fmt: skip
@@ -309,11 +315,23 @@ def test_the_answer_owns_up_to_what_cannot_be_told(make: Make) -> None:
 
 def test_a_verdict_that_flips_with_the_start_or_the_branch_is_printed_as_flipping(make: Make) -> None:
     rows = []
-    for family, options, losses in (("dense", "{}", [None] * 5), ("dense", '{"init":"scaled-branch"}', [0.1] * 5),
-                                    ("dense-pair", "{}", [0.1] * 5)):
+    for family, options, losses in (
+        ("dense", "{}", [None] * 5),
+        ("dense", '{"init":"scaled-branch"}', [0.1] * 5),
+        ("dense-pair", "{}", [0.1] * 5),
+    ):
         for seed, loss in enumerate(losses):
-            base = make["cell"]("trainability", "residual", family, 10, dataset="mnist-5k", recipe=make["ladder"],
-                                seed=seed, family_options=options, digest=f"{family}{options}{seed}")
+            base = make["cell"](
+                "trainability",
+                "residual",
+                family,
+                10,
+                dataset="mnist-5k",
+                recipe=make["ladder"],
+                seed=seed,
+                family_options=options,
+                digest=f"{family}{options}{seed}",
+            )
             rows += make["training"](base, loss, rate=0.1)
     frame = make["frame"](rows)
     found = {(flip.trains, flip.stalls): flip.depths for flip in flips(trainability_table(prepared(frame)))}
@@ -351,15 +369,22 @@ def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> Non
 
 def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, tmp_path: Path) -> None:
     """A pair that was timed again: plain crashed, so its old times are used, and pair with nothing of the new run."""
-    plain, other = (make["cell"]("throughput", block, "dense", 4, phase="train-step", digest=block)
-                    for block in ("plain", "highway"))
+    plain, other = (
+        make["cell"]("throughput", block, "dense", 4, phase="train-step", digest=block)
+        for block in ("plain", "highway")
+    )
     again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
     with Store(tmp_path / "store.sqlite") as store:
         store.put("plain", make["timing"](plain, PLAIN))
         store.put("highway", make["timing"](other, [2 * x for x in PLAIN]))
         assert of(throughput_table(store.frame()), block="highway")["ratio"] == pytest.approx(2.0)
-        store.put("plain", [make["metric"](plain | again, name, None, "s", status="crashed", message="left with 3")
-                            for name in ("step_time", "throughput")])
+        store.put(
+            "plain",
+            [
+                make["metric"](plain | again, name, None, "s", status="crashed", message="left with 3")
+                for name in ("step_time", "throughput")
+            ],
+        )
         store.put("highway", make["timing"](other | again, [8 * x for x in PLAIN]))
         frame = store.frame()
     table = throughput_table(frame)
@@ -367,7 +392,8 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, t
     assert math.isnan(of(table, block="highway")["ratio"])
     listed = failures(frame)
     assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
-        ["plain", "crashed", 1, "left with 3 (measured again; the earlier result is shown)"]]
+        ["plain", "crashed", 1, "left with 3 (measured again; the earlier result is shown)"]
+    ]
     assert not any("crashed" in line for line in not_measured(frame))
 
 
@@ -402,10 +428,12 @@ def test_counts_have_exact_ratios_to_plain(make: Make) -> None:
 
 def test_a_long_axis_is_thinned_from_its_first_to_its_last_point(make: Make) -> None:
     base = make["cell"]("gates", "plain", "dense", 100, dataset="digits", recipe=make["ladder"])
-    rows = [make["metric"](base, "stream_change", float(layer), "1", "", axis="layer", index=float(layer))
-            for layer in range(1, 101)]
+    rows = [
+        make["metric"](base, "stream_change", float(layer), "1", "", axis="layer", index=float(layer))
+        for layer in range(1, 101)
+    ]
     table = along(make["frame"](rows), "gates")["layer"]
-    assert list(table["index"])[0::POINTS - 1] == [1, 100]
+    assert list(table["index"])[0 :: POINTS - 1] == [1, 100]
     assert (table["stream_change"] == table["index"]).all()
 
 

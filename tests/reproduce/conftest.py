@@ -20,8 +20,17 @@ def rows_of(values: Mapping[Cell, Mapping[str, float]]) -> pd.DataFrame:
     for place, (cell, metrics) in enumerate(values.items()):
         for metric, value in metrics.items():
             fine = math.isfinite(value)
-            rows.append(row(**cell.columns(), metric=metric, value=value if fine else None, machine="m",
-                            status="ok" if fine else "diverged", time_utc="2026-01-01", digest=f"d{place}"))
+            rows.append(
+                row(
+                    **cell.columns(),
+                    metric=metric,
+                    value=value if fine else None,
+                    machine="m",
+                    status="ok" if fine else "diverged",
+                    time_utc="2026-01-01",
+                    digest=f"d{place}",
+                )
+            )
     return prepared(pd.DataFrame(rows))
 
 

@@ -31,14 +31,21 @@ def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool 
     by seed."""
     rows = []
     for number, cell in enumerate(with_needs(BILSTM.cells(Asked(seeds=seeds)))):
-        own = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number), "params": 1_000,
-                                "status": "diverged" if diverged else "ok"}
+        own = cell.columns() | {
+            "time_utc": "2026-01-01",
+            "machine": "m",
+            "digest": str(number),
+            "params": 1_000,
+            "status": "diverged" if diverged else "ok",
+        }
         value = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[cell.seed % 3]
         scalars = {"rate": 0.003, "step_seconds": 0.1}
         scalars |= {} if diverged else {"test_accuracy": value, "train_accuracy": 0.9}
         rows += [row(**own, metric=metric, value=one) for metric, one in scalars.items()]
-        rows += [row(**own, metric="epoch_test_accuracy", axis="epoch", value=value - 0.01 * (3 - epoch))
-                 | {"index": epoch} for epoch in (1, 2, 3)]
+        rows += [
+            row(**own, metric="epoch_test_accuracy", axis="epoch", value=value - 0.01 * (3 - epoch)) | {"index": epoch}
+            for epoch in (1, 2, 3)
+        ]
     return prepared(pd.DataFrame(rows))
 
 
@@ -54,8 +61,11 @@ def verdicts(found: Outcome) -> list[Verdict]:
     return [one.verdict for one in first]
 
 
-LIKE_THE_BLOG = {"plain": [0.76, 0.76, 0.74, 0.50], "highway": [0.76, 0.76, 0.75, 0.72],
-                 "residual": [0.76, 0.76, 0.76, 0.75]}
+LIKE_THE_BLOG = {
+    "plain": [0.76, 0.76, 0.74, 0.50],
+    "highway": [0.76, 0.76, 0.75, 0.72],
+    "residual": [0.76, 0.76, 0.76, 0.75],
+}
 FLAT = {block: [0.76] * 4 for block in bilstm.BLOCKS}
 
 
@@ -95,8 +105,12 @@ def test_a_single_seed_gives_no_interval_and_no_verdict() -> None:
 
 
 def test_depth_that_costs_nothing_contradicts() -> None:
-    assert verdicts(outcome(FLAT)) == [Verdict.REPRODUCED, Verdict.CONTRADICTED, Verdict.CONTRADICTED,
-                                       Verdict.NOT_TESTABLE]
+    assert verdicts(outcome(FLAT)) == [
+        Verdict.REPRODUCED,
+        Verdict.CONTRADICTED,
+        Verdict.CONTRADICTED,
+        Verdict.NOT_TESTABLE,
+    ]
 
 
 def test_depth_that_helps_contradicts() -> None:

@@ -17,10 +17,22 @@ ASKED = {"thousand": Asked(), "gates": Asked(), "gate-bias": Asked(), "shortcuts
 
 def failed(cells: Any) -> pd.DataFrame:
     """As a run writes cells without values: a row for every metric of the task."""
-    return prepared(pd.DataFrame([
-        row(**cell.columns(), metric=metric.name, status="failed", time_utc="2026-01-01", machine="m",
-            digest=f"d{place}")
-        for place, cell in enumerate(cells) for metric in tasks.get(cell.task).metrics]))
+    return prepared(
+        pd.DataFrame(
+            [
+                row(
+                    **cell.columns(),
+                    metric=metric.name,
+                    status="failed",
+                    time_utc="2026-01-01",
+                    machine="m",
+                    digest=f"d{place}",
+                )
+                for place, cell in enumerate(cells)
+                for metric in tasks.get(cell.task).metrics
+            ]
+        )
+    )
 
 
 @pytest.mark.parametrize("name", ASKED)

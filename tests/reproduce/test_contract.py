@@ -16,8 +16,15 @@ from highway_bench.results.schema import row
 
 def failed(cell: Cell, number: int) -> dict[str, Any]:
     """The row of a cell whose worker died."""
-    return row(**cell.columns(), metric="final_loss", status="crashed", message="its worker died", machine="m",
-               time_utc="2026-01-01", digest=str(number))
+    return row(
+        **cell.columns(),
+        metric="final_loss",
+        status="crashed",
+        message="its worker died",
+        machine="m",
+        time_utc="2026-01-01",
+        digest=str(number),
+    )
 
 
 def of_failures(name: str) -> Outcome:
@@ -46,8 +53,10 @@ def test_every_cell_is_known_again_by_its_row(name: str) -> None:
 def test_fewer_seeds_than_a_verdict_takes() -> None:
     one = reproductions.get("inits")
     asked = Asked(seeds=1)
-    rows = [failed(cell, number) | {"status": "ok", "metric": "success", "value": 1.0}
-            for number, cell in enumerate(with_needs(one.cells(asked)))]
+    rows = [
+        failed(cell, number) | {"status": "ok", "metric": "success", "value": 1.0}
+        for number, cell in enumerate(with_needs(one.cells(asked)))
+    ]
     found = one.conclude(prepared(pd.DataFrame(rows)), asked)
     assert {finding.verdict for finding in found.findings} == {Verdict.NOT_TESTABLE}
     assert all("1 of at least 3 seeds" in finding.measured for finding in found.findings)
@@ -59,9 +68,11 @@ def test_a_shorter_budget_contradicts_nothing() -> None:
     found = {}
     for steps in (None, 5):
         asked = Asked(steps=steps)
-        ended = [failed(cell, number) | {"status": "stalled", "metric": metric, "value": value}
-                 for number, cell in enumerate(with_needs(one.cells(asked)))
-                 for metric, value in (("success", 0.0), ("final_loss", 2.3))]
+        ended = [
+            failed(cell, number) | {"status": "stalled", "metric": metric, "value": value}
+            for number, cell in enumerate(with_needs(one.cells(asked)))
+            for metric, value in (("success", 0.0), ("final_loss", 2.3))
+        ]
         found[steps] = one.conclude(prepared(pd.DataFrame(ended)), asked).findings
     assert Verdict.CONTRADICTED in {finding.verdict for finding in found[None]}
     assert {finding.verdict for finding in found[5]} == {Verdict.NOT_TESTABLE}

@@ -48,8 +48,13 @@ def spread(around: float, n: int = 20) -> list[float]:
 
 
 LIKE_THE_PAPER = {
-    ("plain", 10): spread(5e-5), ("plain", 20): spread(8e-5), ("plain", 50): spread(1e-2), ("plain", 100): spread(1e-1),
-    ("highway", 10): spread(1e-4), ("highway", 20): spread(5e-5), ("highway", 50): spread(4e-5),
+    ("plain", 10): spread(5e-5),
+    ("plain", 20): spread(8e-5),
+    ("plain", 50): spread(1e-2),
+    ("plain", 100): spread(1e-1),
+    ("highway", 10): spread(1e-4),
+    ("highway", 20): spread(5e-5),
+    ("highway", 50): spread(4e-5),
     ("highway", 100): spread(3e-5),
 }
 
@@ -103,11 +108,14 @@ def test_two_arms_that_always_diverged_say_nothing() -> None:
     assert verdicts(found)["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
 
 
-@pytest.mark.parametrize(("plain", "highway", "verdict"), [
-    (math.inf, 90.0, Verdict.REPRODUCED),
-    (math.inf, math.inf, Verdict.NOT_TESTABLE),
-    (90.0, 200.0, Verdict.CONTRADICTED),
-])
+@pytest.mark.parametrize(
+    ("plain", "highway", "verdict"),
+    [
+        (math.inf, 90.0, Verdict.REPRODUCED),
+        (math.inf, math.inf, Verdict.NOT_TESTABLE),
+        (90.0, 200.0, Verdict.CONTRADICTED),
+    ],
+)
 def test_convergence_is_judged_by_who_gets_there_first(plain: float, highway: float, verdict: Verdict) -> None:
     steps = {arm: None if math.isinf(value) else value for arm, value in (("plain", plain), ("highway", highway))}
     assert verdicts(outcome(LIKE_THE_PAPER, steps=steps))["highway nets converge faster than plain ones"] == verdict

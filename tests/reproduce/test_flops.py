@@ -10,8 +10,11 @@ FLOPS = reproductions.get("flops")
 
 
 def counts(**changes: Any) -> dict[Any, dict[str, float]]:
-    return {net.cell(): {"parameters": float(net.parameters), "multiply_adds": float(net.multiply_adds or 1)}
-            | changes.get(net.name, {}) for net in NETS}
+    return {
+        net.cell(): {"parameters": float(net.parameters), "multiply_adds": float(net.multiply_adds or 1)}
+        | changes.get(net.name, {})
+        for net in NETS
+    }
 
 
 def test_right_counts_reproduce(rows_of: Any) -> None:

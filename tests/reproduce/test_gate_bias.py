@@ -18,9 +18,16 @@ GATE_BIAS = reproductions.get("gate-bias")
 
 
 def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99) -> dict[Any, dict[str, float]]:
-    found = {cell: {"final_loss": losses.get((layers, bias), 1.0) * (1 + 0.02 * ((cell.seed + int(bias)) % 2)),
-                    "rate": 0.1, "test_accuracy": 0.9}
-             for layers in GUIDELINE for bias in BIASES for cell in crossed_cells(layers, bias, Asked())}
+    found = {
+        cell: {
+            "final_loss": losses.get((layers, bias), 1.0) * (1 + 0.02 * ((cell.seed + int(bias)) % 2)),
+            "rate": 0.1,
+            "test_accuracy": 0.9,
+        }
+        for layers in GUIDELINE
+        for bias in BIASES
+        for cell in crossed_cells(layers, bias, Asked())
+    }
     return found | {sized_cell(width, Asked()): {"final_loss": 0.01, "test_accuracy": accuracy} for width in PUBLISHED}
 
 

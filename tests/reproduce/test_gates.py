@@ -28,30 +28,49 @@ def as_published(cell: Cell, layer: int) -> Numbers:
     error = 0.01 + (0.02 if layer < 14 else 0.0011 if layer > 44 else 0.0) + 1e-2 * wiggle
     values = {"stream_change": (1.0 if early else 0.1) + wiggle, "lesion_loss": 0.1 + error, "lesion_error": error}
     if cell.block == "highway":
-        values |= {"gate_bias_start": -2.0, "gate_bias_end": -2.5 - wiggle, "gate_activity": 0.1, "gates_shut": 0.5,
-                   "gates_full": 0.01 + wiggle, "gates_open_one": 0.05, "gates_open_average": 0.02,
-                   "gates_open_some": 0.5, "gate_class_spread": (0.2 if early else 0.05) + wiggle}
+        values |= {
+            "gate_bias_start": -2.0,
+            "gate_bias_end": -2.5 - wiggle,
+            "gate_activity": 0.1,
+            "gates_shut": 0.5,
+            "gates_full": 0.01 + wiggle,
+            "gates_open_one": 0.05,
+            "gates_open_average": 0.02,
+            "gates_open_some": 0.5,
+            "gate_class_spread": (0.2 if early else 0.05) + wiggle,
+        }
     return values
 
 
 def whole(cell: Cell) -> Numbers:
     """What holds for the network as a whole."""
     values = {"final_loss": 0.01, "success": 1.0, "rate": 0.3, "intact_loss": 0.1, "intact_error": 0.01}
-    return values | ({"sparsity_one": 0.8 + 1e-3 * cell.seed, "sparsity_average": 0.3} if cell.block == "highway"
-                     else {})
+    return values | (
+        {"sparsity_one": 0.8 + 1e-3 * cell.seed, "sparsity_average": 0.3} if cell.block == "highway" else {}
+    )
 
 
-def rows_of(inside: Callable[[Cell, int], Numbers] = as_published, *, seeds: int = 5,
-            trains: Callable[[Cell], bool] = lambda cell: True) -> pd.DataFrame:
+def rows_of(
+    inside: Callable[[Cell, int], Numbers] = as_published,
+    *,
+    seeds: int = 5,
+    trains: Callable[[Cell], bool] = lambda cell: True,
+) -> pd.DataFrame:
     rows = []
     for number, cell in enumerate(STUDY.cells(Asked(seeds=seeds))):
-        common: dict[str, Any] = cell.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m",
-                                                   "digest": str(number)}
+        common: dict[str, Any] = cell.columns() | {
+            "status": "ok",
+            "time_utc": "2026-01-01",
+            "machine": "m",
+            "digest": str(number),
+        }
         found = whole(cell) if trains(cell) else {"final_loss": None, "success": 0.0, "rate": 0.3}
         rows += [row(**common, metric=metric, value=value) for metric, value in found.items()]
         for layer in range(1, DEPTH + 1) if trains(cell) else ():
-            rows += [row(**common, metric=metric, value=value, axis="layer") | {"index": float(layer)}
-                     for metric, value in inside(cell, layer).items()]
+            rows += [
+                row(**common, metric=metric, value=value, axis="layer") | {"index": float(layer)}
+                for metric, value in inside(cell, layer).items()
+            ]
     return prepared(pd.DataFrame(rows))
 
 
@@ -62,7 +81,8 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
 def test_the_protocol() -> None:
     cells = STUDY.cells(Asked())
     assert {(cell.depth, cell.width, cell.batch_size, cell.dataset) for cell in cells if cell.block == "highway"} == {
-        (49, 50, 100, "mnist-5k")}
+        (49, 50, 100, "mnist-5k")
+    }
     assert {cell.recipe["steps"] for cell in cells} == {1_500}
     kinds = {(cell.block, cell.block_options.get("gate_bias")) for cell in cells}
     assert kinds == {("highway", -2), ("highway", None), ("pre-norm", None)}
@@ -140,7 +160,8 @@ def test_layers_by_network_and_over_seeds() -> None:
     table = layers(rows_of(seeds=3))
     assert len(table) == 3 * 3 * DEPTH
     assert table.groupby("label")["lesion_error_change"].max().to_dict() == pytest.approx(
-        dict.fromkeys((PUBLISHED, CARRYING, "pre-norm"), 0.02 + 2e-5))
+        dict.fromkeys((PUBLISHED, CARRYING, "pre-norm"), 0.02 + 2e-5)
+    )
     mean = over_seeds(table, ["label", "layer"], ["gate_bias_end"]).set_index(["label", "layer"])
     found = mean.loc[(CARRYING, 7)]
     assert (found["n"], found["gate_bias_end"]) == (3, pytest.approx(-2.501))

@@ -36,12 +36,15 @@ def test_every_pair_in_both_blocks() -> None:
 EVERY = {("small", "gelu", seed) for seed in range(3)}
 
 
-@pytest.mark.parametrize(("fails", "loss", "verdict"), [
-    (set(), 2.3, Verdict.REPRODUCED),
-    ({("small", "gelu", 1)}, 2.3, Verdict.NOT_TESTABLE),
-    (EVERY, 0.4, Verdict.NOT_TESTABLE),  # it learns, and 300 steps are few
-    (EVERY, 2.3, Verdict.CONTRADICTED),
-])
+@pytest.mark.parametrize(
+    ("fails", "loss", "verdict"),
+    [
+        (set(), 2.3, Verdict.REPRODUCED),
+        ({("small", "gelu", 1)}, 2.3, Verdict.NOT_TESTABLE),
+        (EVERY, 0.4, Verdict.NOT_TESTABLE),  # it learns, and 300 steps are few
+        (EVERY, 2.3, Verdict.CONTRADICTED),
+    ],
+)
 def test_the_verdict(fails: set[tuple[str, str, int]], loss: float, verdict: Verdict) -> None:
     found = outcome(fails, loss)
     assert [one.verdict for one in found.findings] == [verdict]

@@ -31,10 +31,20 @@ def rows_of(steps: Steps, seeds: int | None = None) -> pd.DataFrame:
     rows = []
     for number, cell in enumerate(with_needs(LONG_RANGE.cells(Asked(seeds=seeds)))):
         hit = steps[str(cell.dataset), cell.family][int(cell.seq_len or 0)] + 3 * cell.seed
-        own = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number), "params": 1_000,
-                                "status": "ok" if hit < MISS else "stalled"}
-        values: dict[str, Any] = {"steps_to_threshold": hit if hit < MISS else None, "success": float(hit < MISS),
-                                  "final_loss": 0.001 if hit < MISS else 0.16, "rate": 0.003, "step_seconds": 0.02}
+        own = cell.columns() | {
+            "time_utc": "2026-01-01",
+            "machine": "m",
+            "digest": str(number),
+            "params": 1_000,
+            "status": "ok" if hit < MISS else "stalled",
+        }
+        values: dict[str, Any] = {
+            "steps_to_threshold": hit if hit < MISS else None,
+            "success": float(hit < MISS),
+            "final_loss": 0.001 if hit < MISS else 0.16,
+            "rate": 0.003,
+            "step_seconds": 0.02,
+        }
         rows += [row(**own, metric=metric, value=value) for metric, value in values.items()]
     return prepared(pd.DataFrame(rows))
 
@@ -55,7 +65,11 @@ def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
     assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
     assert {cell.recipe.get("layout") for cell in cells if cell.dataset == "adding"} == {"last-step"}
     assert {(cell.family, cell.block, cell.width) for cell in cells} == {
-        ("attention", "pre-norm", 32), ("attention", "highway", 28), ("bilstm", "plain", 32), ("bilstm", "highway", 30)}
+        ("attention", "pre-norm", 32),
+        ("attention", "highway", 28),
+        ("bilstm", "plain", 32),
+        ("bilstm", "highway", 30),
+    }
     assert {cell.recipe["steps"] for cell in LONG_RANGE.cells(Asked(steps=7, seeds=1))} == {7}
 
 

@@ -23,20 +23,35 @@ def test_the_ratio_is_paired_by_seed() -> None:
     assert log_ratio({0: 1.0, 9: 1.0}, BASE, 0.95) is None
 
 
-@pytest.mark.parametrize(("a", "b", "verdict"), [
-    (times(2.0), BASE, Verdict.REPRODUCED), (times(0.5), BASE, Verdict.CONTRADICTED),
-    (times(1.0), BASE, Verdict.NOT_TESTABLE), ({0: 1.0}, BASE, Verdict.NOT_TESTABLE), ({}, {}, Verdict.NOT_TESTABLE),
-    (GONE, BASE, Verdict.REPRODUCED), (BASE, GONE, Verdict.NOT_TESTABLE), (GONE, GONE, Verdict.NOT_TESTABLE),
-    (BASE | {0: math.inf}, BASE, Verdict.NOT_TESTABLE), (GONE, {}, Verdict.NOT_TESTABLE),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        (times(2.0), BASE, Verdict.REPRODUCED),
+        (times(0.5), BASE, Verdict.CONTRADICTED),
+        (times(1.0), BASE, Verdict.NOT_TESTABLE),
+        ({0: 1.0}, BASE, Verdict.NOT_TESTABLE),
+        ({}, {}, Verdict.NOT_TESTABLE),
+        (GONE, BASE, Verdict.REPRODUCED),
+        (BASE, GONE, Verdict.NOT_TESTABLE),
+        (GONE, GONE, Verdict.NOT_TESTABLE),
+        (BASE | {0: math.inf}, BASE, Verdict.NOT_TESTABLE),
+        (GONE, {}, Verdict.NOT_TESTABLE),
+    ],
+)
 def test_worse(a: dict[int, float], b: dict[int, float], verdict: Verdict) -> None:
     assert worse(a, b, 0.95)[1] == verdict
 
 
-@pytest.mark.parametrize(("a", "verdict"), [
-    (times(1.0), Verdict.REPRODUCED), (times(0.2), Verdict.REPRODUCED), (times(2.0), Verdict.CONTRADICTED),
-    (times(1.5), Verdict.NOT_TESTABLE), (GONE, Verdict.CONTRADICTED),
-])
+@pytest.mark.parametrize(
+    ("a", "verdict"),
+    [
+        (times(1.0), Verdict.REPRODUCED),
+        (times(0.2), Verdict.REPRODUCED),
+        (times(2.0), Verdict.CONTRADICTED),
+        (times(1.5), Verdict.NOT_TESTABLE),
+        (GONE, Verdict.CONTRADICTED),
+    ],
+)
 def test_level(a: dict[int, float], verdict: Verdict) -> None:
     assert level(a, BASE, 0.95, factor=1.5)[1] == verdict
 
@@ -48,8 +63,10 @@ def test_what_is_said_has_an_interval_and_a_count() -> None:
 
 
 def test_a_record_of_losses() -> None:
-    found = loss_record({0: 0.1, 1: 0.4, 2: math.inf}, [{"test_accuracy": 0.8, "params": 7.0}, {"test_accuracy": 0.9},
-                                                        {"test_accuracy": math.nan}])
+    found = loss_record(
+        {0: 0.1, 1: 0.4, 2: math.inf},
+        [{"test_accuracy": 0.8, "params": 7.0}, {"test_accuracy": 0.9}, {"test_accuracy": math.nan}],
+    )
     assert (found["n"], found["diverged"], found["params"]) == (3, 1, 7.0)
     assert (found["loss"], found["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
     assert math.isnan(found["rate"])

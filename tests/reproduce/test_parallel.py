@@ -27,8 +27,9 @@ def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.0
         samples = law(cell.seq_len or 0) * rng.lognormal(0, noise, 15)
         own = cell.columns() | {"time_utc": "2026-01-01", "machine": "a CPU", "digest": str(number), "status": "ok"}
         low, middle, high = np.percentile(samples, [10, 50, 90])
-        rows.append(row(**own, metric="step_time", value=middle, low=low, high=high, n=15,
-                        samples=json.dumps(list(samples))))
+        rows.append(
+            row(**own, metric="step_time", value=middle, low=low, high=high, n=15, samples=json.dumps(list(samples)))
+        )
         rows.append(row(**own, metric="roofline_share", value=0.2))
     return prepared(pd.DataFrame(rows))
 
@@ -90,8 +91,9 @@ def test_a_disturbed_machine_is_told() -> None:
     assert "--fresh" in told
 
 
-@pytest.mark.parametrize(("attention", "verdict"), [
-    (lambda n: 1e-4 + 1e-9 * n * n, Verdict.REPRODUCED), (work, Verdict.CONTRADICTED)])
+@pytest.mark.parametrize(
+    ("attention", "verdict"), [(lambda n: 1e-4 + 1e-9 * n * n, Verdict.REPRODUCED), (work, Verdict.CONTRADICTED)]
+)
 def test_on_a_gpu_a_flat_step_is_the_claim(attention: Law, verdict: Verdict) -> None:
     assert verdicts(outcome(attention, linear, device="cuda"))[3] == verdict
 

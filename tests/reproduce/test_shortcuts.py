@@ -17,8 +17,11 @@ PUBLISHED = {IDENTITY.name: 0.1, NORMED_GATE.name: 0.1, SHORTCUT_ONLY[-6.0].name
 
 
 def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[str, float]]:
-    return {cell: {"final_loss": losses.get(case.name, 1.0) * (1 + spread * (cell.seed % 2)), "test_accuracy": 0.9}
-            for case in CASES for cell in cells_of(case, Asked())}
+    return {
+        cell: {"final_loss": losses.get(case.name, 1.0) * (1 + spread * (cell.seed % 2)), "test_accuracy": 0.9}
+        for case in CASES
+        for cell in cells_of(case, Asked())
+    }
 
 
 def verdicts(frame: Any) -> list[Verdict]:
@@ -79,5 +82,8 @@ def test_the_cases() -> None:
     plain, identity = (count_parameters(cell_network(cells[place])) for place in (1, 0))
     assert plain == identity
     family = make_family("conv-pair", **NORMED_GATE.family_options)
-    assert blocks.get("highway").layer_parameters(family, 14) / blocks.get("residual").layer_parameters(
-        make_family("conv-pair", branch_norm=True), 16) > 1.5  # as published: 1.53 times the parameters
+    assert (
+        blocks.get("highway").layer_parameters(family, 14)
+        / blocks.get("residual").layer_parameters(make_family("conv-pair", branch_norm=True), 16)
+        > 1.5
+    )  # as published: 1.53 times the parameters

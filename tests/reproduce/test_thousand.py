@@ -56,18 +56,29 @@ def test_the_cells() -> None:
         STUDY.cells(Asked(depths=(1,)))
 
 
-@pytest.mark.parametrize(("highway", "verdict"), [
-    (FALLS, Verdict.REPRODUCED), (SLOWLY, Verdict.REPRODUCED), (HALTS, Verdict.NOT_TESTABLE),
-    (STAYS, Verdict.CONTRADICTED), (None, Verdict.CONTRADICTED),
-])
+@pytest.mark.parametrize(
+    ("highway", "verdict"),
+    [
+        (FALLS, Verdict.REPRODUCED),
+        (SLOWLY, Verdict.REPRODUCED),
+        (HALTS, Verdict.NOT_TESTABLE),
+        (STAYS, Verdict.CONTRADICTED),
+        (None, Verdict.CONTRADICTED),
+    ],
+)
 def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
     assert verdicts(highway, STAYS)[0] == verdict
 
 
-@pytest.mark.parametrize(("plain", "told"), [
-    (STAYS, "3 of 3 seeds stall"), (None, "3 of 3 seeds diverge"), (SLOWLY, "3 of 3 seeds are under way"),
-    (FALLS, "3 of 3 seeds train"),
-])
+@pytest.mark.parametrize(
+    ("plain", "told"),
+    [
+        (STAYS, "3 of 3 seeds stall"),
+        (None, "3 of 3 seeds diverge"),
+        (SLOWLY, "3 of 3 seeds are under way"),
+        (FALLS, "3 of 3 seeds train"),
+    ],
+)
 def test_the_control_is_told_and_not_judged(plain: Any, told: str) -> None:
     (found,) = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
     assert f"plain: {told}" in found.measured
@@ -105,11 +116,17 @@ def test_the_title_says_what_diverged() -> None:
     rows = []
     for number, cell in enumerate(STUDY.cells(DESK)):
         lost = cell.block == "plain" and cell.seed > 0
-        common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number),
-                                                   "status": "diverged" if lost else "ok"}
+        common: dict[str, Any] = cell.columns() | {
+            "time_utc": "2026-01-01",
+            "machine": "m",
+            "digest": str(number),
+            "status": "diverged" if lost else "ok",
+        }
         rows.append(row(**common, metric="final_loss", value=None if lost else 0.5))
-        rows += [row(**common, metric="loss", value=None if lost and step else 2.0, axis="step") | {"index": step}
-                 for step in (0.0, 4.0)]
+        rows += [
+            row(**common, metric="loss", value=None if lost and step else 2.0, axis="step") | {"index": step}
+            for step in (0.0, 4.0)
+        ]
     frame = pd.DataFrame(rows)
     (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
     assert picture.title.endswith("highway at a loss of 0.500, plain at a loss of 0.500 (2 of 3 seeds diverged)")

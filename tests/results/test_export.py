@@ -15,8 +15,19 @@ EARLY, LATE = "2026-01-01T00:00:00.000000+00:00", "2026-01-02T00:00:00.000000+00
 
 
 def one(digest: str, value: float, time: str = EARLY, run: str = "r") -> list[Row]:
-    return [row(digest=digest, metric="time", value=value, time_utc=time, run_id=run, status="ok",
-                recipe='{"rate":0.1}', samples="[1.0,2.0]", message="a, b\n“c”")]
+    return [
+        row(
+            digest=digest,
+            metric="time",
+            value=value,
+            time_utc=time,
+            run_id=run,
+            status="ok",
+            recipe='{"rate":0.1}',
+            samples="[1.0,2.0]",
+            message="a, b\n“c”",
+        )
+    ]
 
 
 def fill(path: Path, *cells: list[Row], run: str = "r") -> Path:
@@ -31,10 +42,14 @@ def test_csv(tmp_path: Path) -> None:
     with Store(fill(tmp_path / "s", one("a", 0.1 + 0.2))) as store:
         assert export(store, tmp_path / "new" / "out.csv") == 1
     with (tmp_path / "new" / "out.csv").open(encoding="utf-8", newline="") as lines:
-        read, = csv.DictReader(lines)
+        (read,) = csv.DictReader(lines)
     assert list(read) == list(COLUMNS)
     assert (float(read["value"]), read["low"], read["message"], read["recipe"]) == (
-        0.1 + 0.2, "", "a, b\n“c”", '{"rate":0.1}')
+        0.1 + 0.2,
+        "",
+        "a, b\n“c”",
+        '{"rate":0.1}',
+    )
 
 
 def test_jsonl(tmp_path: Path) -> None:
@@ -76,8 +91,12 @@ def test_merge_checks_all_before_it_writes(tmp_path: Path) -> None:
     good = fill(tmp_path / "good", one("a", 1.0))
     bad = tmp_path / "bad"
     bad.write_text("nothing of the kind, but long enough for a header to be read from it ........................... ")
-    for others, message in [((good, bad), "not a database"), ((good, tmp_path / "absent"), "no store at"),
-                            ((), "nothing to merge"), ((tmp_path / "into",), "into itself")]:
+    for others, message in [
+        ((good, bad), "not a database"),
+        ((good, tmp_path / "absent"), "no store at"),
+        ((), "nothing to merge"),
+        ((tmp_path / "into",), "into itself"),
+    ]:
         with pytest.raises(BadInput, match=message):
             merge(tmp_path / "into", *others)
         assert not (tmp_path / "into").exists()

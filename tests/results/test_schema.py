@@ -11,8 +11,8 @@ from highway_bench.results.schema import COLUMNS, FAILURES, OUTCOMES, SCHEMA, UN
 
 FROZEN = {
     1: "schema run_id time_utc commit machine gpu device torch threads task task_version block block_options family "
-       "family_options match width nominal_width depth batch_size seq_len phase dtype mode dataset recipe trial seed "
-       "metric axis index unit better status message value low high n samples params flops_per_item digest",
+    "family_options match width nominal_width depth batch_size seq_len phase dtype mode dataset recipe trial seed "
+    "metric axis index unit better status message value low high n samples params flops_per_item digest",
 }
 
 

@@ -17,9 +17,23 @@ from highway_bench.results import COLUMNS, LATER_ATTEMPT, Row, Store, row
 
 
 def some(digest: str, *values: float | None, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
-    return [row(**{"digest": digest, "metric": "time", "axis": "step", "index": float(index), "value": value,
-                   "time_utc": time, "status": "ok", "run_id": "r", "samples": json.dumps([value]), **columns})
-            for index, value in enumerate(values)]
+    return [
+        row(
+            **{
+                "digest": digest,
+                "metric": "time",
+                "axis": "step",
+                "index": float(index),
+                "value": value,
+                "time_utc": time,
+                "status": "ok",
+                "run_id": "r",
+                "samples": json.dumps([value]),
+                **columns,
+            }
+        )
+        for index, value in enumerate(values)
+    ]
 
 
 def test_rows_come_back_as_they_were_put(tmp_path: Path) -> None:
@@ -47,15 +61,19 @@ def attempt(status: str, time: str = "2026-01-01T00:00:00", **columns: object) -
     """Rows of one attempt at cell ``a``: two metrics and a curve where it has a result, two reasons where not."""
     value = None if status in {"crashed", "failed", "oom", "skipped"} else 1.0
     shared = {"digest": "a", "time_utc": time, "status": status, "run_id": f"run {status}", **columns}
-    rows = [row(**shared, metric=metric, value=value, message=None if value else f"why {status}")
-            for metric in ("time", "loss")]
+    rows = [
+        row(**shared, metric=metric, value=value, message=None if value else f"why {status}")
+        for metric in ("time", "loss")
+    ]
     return rows if value is None else [*rows, row(**shared, metric="loss", axis="step", index=1.0, value=value)]
 
 
 def told(rows: list[Row]) -> list[tuple[str, str, str | None]]:
     """The attempts that ``rows`` speak of: run, status and axis, each once."""
-    return sorted({(row["run_id"], row["status"], row["axis"]) for row in rows} - {
-        (row["run_id"], row["status"], "step") for row in rows})
+    return sorted(
+        {(row["run_id"], row["status"], row["axis"]) for row in rows}
+        - {(row["run_id"], row["status"], "step") for row in rows}
+    )
 
 
 @pytest.mark.parametrize("later", ["crashed", "failed", "oom", "skipped"])
@@ -68,7 +86,8 @@ def test_a_failure_is_put_next_to_a_result(tmp_path: Path, result: str, later: s
         rows = store.rows()
         assert rows[:3] == attempt(result)
         assert [(r["status"], r["message"], r["run_id"], r["axis"], r["value"]) for r in rows[3:]] == [
-            (later, f"why {later}", f"run {later}", LATER_ATTEMPT, None)]  # one, the last
+            (later, f"why {later}", f"run {later}", LATER_ATTEMPT, None)
+        ]  # one, the last
         assert store.digests() == {"a": result}
         assert store.scalars("a") == {"time": 1.0, "loss": 1.0}
         again = attempt("ok", run_id="again")
@@ -99,16 +118,32 @@ MERGES = {
     "an earlier result": ([("crashed", LATE)], [("ok", EARLY)], CRASHED_LATER, 1),
     "an earlier failure": ([("ok", LATE)], [("crashed", EARLY)], [("run ok", "ok", "")], 0),
     "a later result": ([("crashed", EARLY)], [("ok", LATE)], [("run ok", "ok", "")], 1),
-    "a later skip": ([("ok", EARLY)], [("skipped", LATE)], [("run ok", "ok", ""),
-                                                            ("run skipped", "skipped", LATER_ATTEMPT)], 1),
+    "a later skip": (
+        [("ok", EARLY)],
+        [("skipped", LATE)],
+        [("run ok", "ok", ""), ("run skipped", "skipped", LATER_ATTEMPT)],
+        1,
+    ),
     "two failures": ([("crashed", EARLY)], [("oom", LATE)], [("run oom", "oom", "")], 1),
     "two results": ([("ok", EARLY)], [("stalled", LATE)], [("run stalled", "stalled", "")], 1),
-    "a result before a failure": ([("ok", EARLY), ("crashed", LATE)], [("stalled", MIDDLE)], [
-        ("run crashed", "crashed", LATER_ATTEMPT), ("run stalled", "stalled", "")], 1),
-    "a result after a failure": ([("ok", EARLY), ("crashed", MIDDLE)], [("stalled", LATE)], [
-        ("run stalled", "stalled", "")], 1),
-    "a failure that has a result": ([("stalled", LATE)], [("ok", EARLY), ("crashed", MIDDLE)], [
-        ("run stalled", "stalled", "")], 0),
+    "a result before a failure": (
+        [("ok", EARLY), ("crashed", LATE)],
+        [("stalled", MIDDLE)],
+        [("run crashed", "crashed", LATER_ATTEMPT), ("run stalled", "stalled", "")],
+        1,
+    ),
+    "a result after a failure": (
+        [("ok", EARLY), ("crashed", MIDDLE)],
+        [("stalled", LATE)],
+        [("run stalled", "stalled", "")],
+        1,
+    ),
+    "a failure that has a result": (
+        [("stalled", LATE)],
+        [("ok", EARLY), ("crashed", MIDDLE)],
+        [("run stalled", "stalled", "")],
+        0,
+    ),
     "a cell with both": ([], [("ok", EARLY), ("crashed", LATE)], CRASHED_LATER, 1),
     "the same": ([("ok", EARLY), ("crashed", LATE)], [("ok", EARLY), ("crashed", LATE)], CRASHED_LATER, 0),
 }
@@ -144,8 +179,12 @@ def test_filters(tmp_path: Path) -> None:
 
 def test_status_of_a_cell(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store:
-        for digest, statuses in {"a": ["ok", "skipped"], "b": ["ok", "diverged"], "c": ["ok", "failed", "stalled"],
-                                 "d": ["skipped"]}.items():
+        for digest, statuses in {
+            "a": ["ok", "skipped"],
+            "b": ["ok", "diverged"],
+            "c": ["ok", "failed", "stalled"],
+            "d": ["skipped"],
+        }.items():
             store.put(digest, [some(digest, 1.0, status=status, metric=status)[0] for status in statuses])
         assert store.digests() == {"a": "ok", "b": "diverged", "c": "failed", "d": "skipped"}
 
@@ -196,8 +235,13 @@ def test_one_writer_and_many_readers(tmp_path: Path) -> None:
 def test_writer_in_another_process(tmp_path: Path) -> None:
     with Store(tmp_path / "s"):
         code = f"from highway_bench.results import Store; Store({str(tmp_path / 's')!r})"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
-                              env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
     assert done.returncode == 1
     assert "is being written by another run" in done.stderr
 
@@ -260,15 +304,18 @@ def test_a_file_without_tables_is_a_store_to_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-@pytest.mark.parametrize(("spoil", "message"), [
-    (garbage, "file is not a database"),
-    (foreign, "is a database, but no highway_bench store"),
-    (truncated, "malformed"),
-    (newer, r"has schema 2, this version reads up to 1: update highway_bench"),
-    (older_than_any, "has schema 0, which there never was; it is damaged"),
-    (of_no_number, "does not say which schema it has"),
-    (other_columns, "columns of its rows are not those of schema 1"),
-])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (garbage, "file is not a database"),
+        (foreign, "is a database, but no highway_bench store"),
+        (truncated, "malformed"),
+        (newer, r"has schema 2, this version reads up to 1: update highway_bench"),
+        (older_than_any, "has schema 0, which there never was; it is damaged"),
+        (of_no_number, "does not say which schema it has"),
+        (other_columns, "columns of its rows are not those of schema 1"),
+    ],
+)
 def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], message: str, read_only: bool) -> None:
     path = tmp_path / "s.sqlite"
     spoil(path)

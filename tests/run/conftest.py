@@ -46,9 +46,18 @@ def log(tmp_path: Path) -> Path:
 def cell(log: Path) -> Callable[..., Cell]:
     """Makes a cell of a fake task; what is no field of a cell goes into the recipe."""
 
-    def make(do: str = "measure", *, task: str = "fake", block: str = "plain", depth: int = 1, seed: int = 0,
-             **recipe: Any) -> Cell:
-        return Cell(task=task, block=block, family="dense", depth=depth, width=8, nominal_width=8, seed=seed,
-                    recipe={"do": do, "log": str(log), **recipe})
+    def make(
+        do: str = "measure", *, task: str = "fake", block: str = "plain", depth: int = 1, seed: int = 0, **recipe: Any
+    ) -> Cell:
+        return Cell(
+            task=task,
+            block=block,
+            family="dense",
+            depth=depth,
+            width=8,
+            nominal_width=8,
+            seed=seed,
+            recipe={"do": do, "log": str(log), **recipe},
+        )
 
     return make

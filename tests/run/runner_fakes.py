@@ -88,8 +88,10 @@ class FakeSearch(Fake):
         if cell.trial is not None:
             return ()
         losses = cell.recipe["losses"]
-        return tuple(cell.but(trial=trial, recipe={"rate": rate, "loss": loss, "log": cell.recipe["log"]})
-                     for trial, (rate, loss) in enumerate(losses))
+        return tuple(
+            cell.but(trial=trial, recipe={"rate": rate, "loss": loss, "log": cell.recipe["log"]})
+            for trial, (rate, loss) in enumerate(losses)
+        )
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         losses = [(values["loss"], trial.recipe["rate"]) for trial, values in found.items()]

@@ -42,12 +42,17 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile
 
 
 def test_same_meaning_same_digest(write: WriteFile) -> None:
-    write("layers.py", '''
+    write(
+        "layers.py",
+        """
         def double(x):
             return 2 * x
-    ''')
+    """,
+    )
     before = SourceTree().digest(["layers"])
-    write("layers.py", '''
+    write(
+        "layers.py",
+        '''
         """Layers."""
         # what it does
 
@@ -57,18 +62,24 @@ def test_same_meaning_same_digest(write: WriteFile) -> None:
         ):
             """Twice x."""
             return (2 * x)  # exactly
-    ''')
+    ''',
+    )
     assert SourceTree().digest(["layers"]) == before
-    write("layers.py", '''
+    write(
+        "layers.py",
+        """
         def double(x):
             return 3 * x
-    ''')
+    """,
+    )
     assert SourceTree().digest(["layers"]) != before
 
 
 def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
     write("gates/__init__.py", "from gates import other")
-    write("gates/first.py", """
+    write(
+        "gates/first.py",
+        """
         from __future__ import annotations
         import json
         from typing import TYPE_CHECKING
@@ -83,7 +94,8 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
             from gates import types_only
         def late():
             from gates.later import thing
-    """)
+    """,
+    )
     for name in ("shared", "deep", "other", "later", "types_only", "unused"):
         write(f"gates/{name}.py", "name = 1")
     write("beside.py", "import unrelated_and_absent")
@@ -97,16 +109,27 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
 
 
 def test_own_package() -> None:
-    cell = Cell(task="trainability", block="highway", family="dense", depth=1, width=8, nominal_width=8,
-                dataset="digits")
+    cell = Cell(
+        task="trainability", block="highway", family="dense", depth=1, width=8, nominal_width=8, dataset="digits"
+    )
     modules, variant = modules_of(cell)
-    assert modules == ["highway_bench.tasks.trainability", "highway_bench.blocks.highway",
-                       "highway_bench.families.dense", "highway_bench.data.digits"]
+    assert modules == [
+        "highway_bench.tasks.trainability",
+        "highway_bench.blocks.highway",
+        "highway_bench.families.dense",
+        "highway_bench.data.digits",
+    ]
     assert variant == "{}"
     found = SourceTree().closure(modules)
     assert {"highway_bench.network", "highway_bench.blocks._base", "highway_bench.families._base"} <= found
-    assert not found & {"highway_bench.blocks.residual", "highway_bench.families.conv", "highway_bench.data.mnist_5k",
-                        "highway_bench.tasks.throughput", "highway_bench.cell", "highway_bench.registry"}
+    assert not found & {
+        "highway_bench.blocks.residual",
+        "highway_bench.families.conv",
+        "highway_bench.data.mnist_5k",
+        "highway_bench.tasks.throughput",
+        "highway_bench.cell",
+        "highway_bench.registry",
+    }
     assert not any(name.split(".")[1] in {"run", "report", "results", "cli"} for name in found)
 
 
@@ -155,8 +178,9 @@ BLOCK = """
 """
 
 
-def test_a_changed_block_is_measured_again_and_no_other(write: WriteFile, fakes: str, store: Store, log: Path,
-                                                        cell: Callable[..., Cell]) -> None:
+def test_a_changed_block_is_measured_again_and_no_other(
+    write: WriteFile, fakes: str, store: Store, log: Path, cell: Callable[..., Cell]
+) -> None:
     def block(name: str, factor: int, remark: str = "") -> None:
         write(f"gates/{name}.py", BLOCK.format(name=f"test-{name}", factor=factor, remark=remark))
 
@@ -179,8 +203,9 @@ def test_a_changed_block_is_measured_again_and_no_other(write: WriteFile, fakes:
         blocks.unregister("test-two")
 
 
-def test_losses_do_not_outlive_torchs_minor_version(fakes: str, store: Store, cell: Callable[..., Cell],
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_do_not_outlive_torchs_minor_version(
+    fakes: str, store: Store, cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
     measured = []
     for version in ("2.13.0+cpu", "2.13.1+cu130", "2.14.0+cpu"):
         monkeypatch.setattr(backlog, "torch_version", lambda version=version: version)

@@ -12,8 +12,16 @@ from highway_bench.run.progress import TimeLeft
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import positions_of
 
-CELL = Cell(task="memory", block="highway", family="dense", depth=6, width=32, nominal_width=32, batch_size=16,
-            phase="train-step")
+CELL = Cell(
+    task="memory",
+    block="highway",
+    family="dense",
+    depth=6,
+    width=32,
+    nominal_width=32,
+    batch_size=16,
+    phase="train-step",
+)
 
 
 @pytest.mark.parametrize("family", ["dense", "dense-pair", "conv", "bilstm", "attention", "transformer"])
@@ -39,9 +47,14 @@ def test_networks_that_train_as_one_count_as_many_times() -> None:
     assert cell_bytes(conv.but(recipe={"together": 4})) == cell_bytes(conv)
 
 
-@pytest.mark.parametrize(("task", "device", "lanes"), [
-    ("trainability", "cpu", 4), ("trainability", "cuda", 1), ("throughput", "cpu", 1),
-])
+@pytest.mark.parametrize(
+    ("task", "device", "lanes"),
+    [
+        ("trainability", "cpu", 4),
+        ("trainability", "cuda", 1),
+        ("throughput", "cpu", 1),
+    ],
+)
 def test_a_gpu_is_shared(task: str, device: str, lanes: int) -> None:
     cell = CELL.but(task=task, device=device, recipe={"steps": 10})
     one = tasks.get(task)

@@ -57,16 +57,21 @@ def cells(cell: Callable[..., Cell], hold: Path) -> list[Cell]:
     return [*quick, *(cell(depth=depth, hold=str(hold)) for depth in range(QUICK + 1, CELLS + 1))]
 
 
-def interrupted(tmp_path: Path, log: Path, cells: list[Cell],
-                send: Callable[[subprocess.Popen[str]], None]) -> subprocess.Popen[str]:
+def interrupted(
+    tmp_path: Path, log: Path, cells: list[Cell], send: Callable[[subprocess.Popen[str]], None]
+) -> subprocess.Popen[str]:
     """A runner in a process of its own that got ``send`` when the quick cells had ended and others had begun."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     keys = [json.dumps(asdict(cell)) for cell in cells]
-    process = subprocess.Popen([sys.executable, str(script), str(tmp_path / "store.sqlite"), *keys],
-                               stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               env=os.environ | {"PYTHONPATH": os.pathsep.join([FOLDER, *sys.path])},
-                               preexec_fn=heed_interrupts)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "store.sqlite"), *keys],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([FOLDER, *sys.path])},
+        preexec_fn=heed_interrupts,
+    )
     deadline = time.monotonic() + 60
     while len(log.read_text().splitlines()) < QUICK + HELD or stored(tmp_path) < QUICK:
         assert process.poll() is None, process.communicate()[1]
@@ -124,7 +129,8 @@ def test_ctrl_c(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes:
 def test_workers_that_cannot_start(tmp_path: Path) -> None:
     """A script that runs on import, which every worker does: an end with its reason, no endless starting of workers."""
     script = tmp_path / "unguarded.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import sys
         from highway_bench.cell import Cell
         from highway_bench.errors import HighwayBenchError
@@ -139,11 +145,18 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
                     print(event)
             except HighwayBenchError as error:
                 print(error)
-    """), encoding="utf-8")
+    """),
+        encoding="utf-8",
+    )
     # A worker is the one that prints the reason, and may be stopped before it has flushed what it printed.
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                                            "PYTHONUNBUFFERED": "1"})
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
+    )
     # A worker may live just long enough to be given the job: then the cell crashed.
     reasons = ("worker processes die before they can take a job; in a script, call", "crashed")
     assert any(reason in done.stdout for reason in reasons)

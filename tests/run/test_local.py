@@ -10,8 +10,16 @@ from highway_bench.run.local import LocalEngine
 
 
 def job_of(*cells: Cell, plugin: str) -> Job:
-    return Job(task="fake-trials", keys=tuple(str(place) for place in range(len(cells))), cells=cells, mode="eager",
-               threads=1, alone=False, timeouts=(20.0,) * len(cells), plugins=(plugin,))
+    return Job(
+        task="fake-trials",
+        keys=tuple(str(place) for place in range(len(cells))),
+        cells=cells,
+        mode="eager",
+        threads=1,
+        alone=False,
+        timeouts=(20.0,) * len(cells),
+        plugins=(plugin,),
+    )
 
 
 def test_drain_gives_again_what_was_not_taken(fakes: str, cell: Callable[..., Cell]) -> None:

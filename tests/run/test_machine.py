@@ -12,12 +12,15 @@ from highway_bench.errors import BadInput
 from highway_bench.run import machine
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", "intel-xeon-e5-2680-v4"),
-    ("AMD EPYC 7763 64-Core Processor", "amd-epyc-7763-64-core"),
-    ("NVIDIA H100 80GB HBM3", "nvidia-h100-80gb-hbm3"),
-    ("", "unknown"),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", "intel-xeon-e5-2680-v4"),
+        ("AMD EPYC 7763 64-Core Processor", "amd-epyc-7763-64-core"),
+        ("NVIDIA H100 80GB HBM3", "nvidia-h100-80gb-hbm3"),
+        ("", "unknown"),
+    ],
+)
 def test_slug(text: str, expected: str) -> None:
     assert machine.slug(text) == expected
 
@@ -46,15 +49,19 @@ def test_gpu_identity() -> None:
 
 def test_a_gpus_name_is_read_in_another_process_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In this one it would initialise CUDA, which takes memory, or the whole GPU where that serves one process."""
+
     def refuse(*_: object) -> str:
         raise AssertionError("CUDA is initialised in the process that starts the workers")
 
     log = tmp_path / "log"
-    (tmp_path / "torch.py").write_text(f"""
+    (tmp_path / "torch.py").write_text(
+        f"""
 open({str(log)!r}, "a").write("read ")
 class cuda:
     get_device_name = staticmethod("NVIDIA H200 {{}}".format)
-""", encoding="utf-8")
+""",
+        encoding="utf-8",
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(torch.cuda, "get_device_name", refuse)
     machine.machine_identity.cache_clear()
@@ -69,8 +76,9 @@ class cuda:
 def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*words: str) -> str:
         who = ["-c", "user.name=x", "-c", "user.email=x@x"]
-        return subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True,
-                              text=True).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     package = tmp_path / "package"
     package.mkdir()

@@ -22,11 +22,15 @@ from highway_bench.tasks._search import SEARCH_SEED
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
 RECIPE = {"rate": 0.1, "steps": 3}
 UNASKED = {name for name in blocks if not blocks.get(name).control}  # what a profile takes where no block is named
-TINY = Profile("tiny", "one grid a task", (
-    Grid(task="throughput", on_cpu=SIZES, phases=("forward",), depths=(2, 3), recipe={"samples": 3}),
-    Grid(task="memory", on_cpu=SIZES, phases=("train-step",), families=("dense*", "attention")),
-    Grid(task="trainability", on_cpu=SIZES, families=("dense",), dataset="digits", recipe=RECIPE, seeds=(0, 1)),
-))
+TINY = Profile(
+    "tiny",
+    "one grid a task",
+    (
+        Grid(task="throughput", on_cpu=SIZES, phases=("forward",), depths=(2, 3), recipe={"samples": 3}),
+        Grid(task="memory", on_cpu=SIZES, phases=("train-step",), families=("dense*", "attention")),
+        Grid(task="trainability", on_cpu=SIZES, families=("dense",), dataset="digits", recipe=RECIPE, seeds=(0, 1)),
+    ),
+)
 
 
 def cells(profile: str | Profile = TINY, **selection: Any) -> list[Cell]:
@@ -66,7 +70,9 @@ def test_the_yardstick_comes_first() -> None:
     found = cells(tasks=["memory"], families=["dense"])
     assert found[0].block == "plain"
     assert [cell.block for cell in cells(tasks=["memory"], families=["dense"], blocks=["residual", "plain"])] == [
-        "plain", "residual"]
+        "plain",
+        "residual",
+    ]
 
 
 def test_widths_are_matched_to_plains() -> None:
@@ -81,8 +87,16 @@ def test_widths_are_matched_to_plains() -> None:
 
 
 def test_values_that_replace_the_grids() -> None:
-    found = cells(tasks=["throughput"], depths=[1, 4], phases=["train-step"], modes=["compile"], dtypes=["float64"],
-                  batch_size=7, families=["dense"], threads=2)
+    found = cells(
+        tasks=["throughput"],
+        depths=[1, 4],
+        phases=["train-step"],
+        modes=["compile"],
+        dtypes=["float64"],
+        batch_size=7,
+        families=["dense"],
+        threads=2,
+    )
     assert values(found, "depth") == {1, 4}
     assert values(found, "phase") == {"train-step"}
     assert values(found, "mode") == {"compile"}
@@ -109,11 +123,20 @@ def test_seeds_and_data_are_of_training_only() -> None:
 
 def test_every_task_says_which_words_its_cells_have() -> None:
     """A word that a cell has is never ignored, and one that it has no use for is never put into it."""
-    asked = {"phase": ("phases", ["train-step"], "train-step"), "mode": ("modes", ["compile"], "compile"),
-             "seed": ("seeds", [5], 5), "dataset": ("dataset", "mnist-5k", "mnist-5k")}
+    asked = {
+        "phase": ("phases", ["train-step"], "train-step"),
+        "mode": ("modes", ["compile"], "compile"),
+        "seed": ("seeds", [5], 5),
+        "dataset": ("dataset", "mnist-5k", "mnist-5k"),
+    }
     assert {name: set(tasks.get(name).coordinates) for name in tasks.names()} == {
-        "throughput": {"phase", "mode"}, "memory": {"phase", "mode"}, "trainability": {"seed", "dataset"},
-        "gates": {"seed", "dataset"}, "propagation": {"seed", "dataset"}, "cost": set()}
+        "throughput": {"phase", "mode"},
+        "memory": {"phase", "mode"},
+        "trainability": {"seed", "dataset"},
+        "gates": {"seed", "dataset"},
+        "propagation": {"seed", "dataset"},
+        "cost": set(),
+    }
     for name in tasks.names():
         profile = Profile("one", "", (Grid(task=name, on_cpu=SIZES, families=("dense",), blocks=("plain",)),))
         for field, (word, value, held) in asked.items():
@@ -144,9 +167,12 @@ def test_a_recipe_is_changed_item_by_item() -> None:
 def test_a_word_of_the_recipe_reaches_the_cells_that_have_it() -> None:
     """A longer sampling is a matter of throughput alone, more steps one of what trains."""
     as_they_are = cells("smoke")
-    for word, value, having in (("seconds", 7.0, {"throughput"}), ("gain", 0.7, {"propagation"}),
-                                ("steps", 7, {"trainability", "gates", "propagation"}),
-                                ("rates", [0.7], {"trainability", "gates"})):
+    for word, value, having in (
+        ("seconds", 7.0, {"throughput"}),
+        ("gain", 0.7, {"propagation"}),
+        ("steps", 7, {"trainability", "gates", "propagation"}),
+        ("rates", [0.7], {"trainability", "gates"}),
+    ):
         changed = cells("smoke", recipe={word: value})
         reached = {one for one in changed if one.recipe.get(word) == value}
         assert values(list(reached), "task") == having
@@ -172,13 +198,16 @@ def test_profiles_use_words_that_their_tasks_declare(profile: str) -> None:
             words[name].check(name, value)
 
 
-@pytest.mark.parametrize(("task", "recipe", "says"), [
-    ("memory", {"steps": 3}, "'steps'; known: none"),
-    ("throughput", {"second": 3}, "'second'; did you mean seconds"),
-    ("trainability", {"seconds": 3}, "'seconds'; known: clip, "),
-    ("propagation", {"stepz": 3}, "'stepz'; did you mean steps"),
-    ("*", {"stepz": 3}, "'stepz'; did you mean steps"),
-])
+@pytest.mark.parametrize(
+    ("task", "recipe", "says"),
+    [
+        ("memory", {"steps": 3}, "'steps'; known: none"),
+        ("throughput", {"second": 3}, "'second'; did you mean seconds"),
+        ("trainability", {"seconds": 3}, "'seconds'; known: clip, "),
+        ("propagation", {"stepz": 3}, "'stepz'; did you mean steps"),
+        ("*", {"stepz": 3}, "'stepz'; did you mean steps"),
+    ],
+)
 def test_a_word_that_no_chosen_task_has(task: str, recipe: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=f"^no chosen task has the recipe word {says}"):
         cells("smoke", tasks=[task], recipe=recipe)
@@ -197,8 +226,13 @@ def test_threads_are_for_what_runs_alone() -> None:
 
 
 def test_options_reach_the_cells() -> None:
-    found = cells(tasks=["memory"], blocks=["highway"], families=["attention"], block_options={"gate_bias": -3.0},
-                  family_options={"heads": 2})
+    found = cells(
+        tasks=["memory"],
+        blocks=["highway"],
+        families=["attention"],
+        block_options={"gate_bias": -3.0},
+        family_options={"heads": 2},
+    )
     assert [(cell.block_options, cell.family_options) for cell in found] == [({"gate_bias": -3.0}, {"heads": 2})]
 
 
@@ -244,15 +278,17 @@ OF_ALL_FAMILIES = ("smoke", "standard", "full")
 
 @pytest.mark.parametrize("kind", ["vector", "image", "sequence"])
 @pytest.mark.parametrize("profile", OF_ALL_FAMILIES)
-def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(profile: str, kind: str, tmp_path: Path,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
+    profile: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A profile's controls are of named families, and a layer gets no ladder that is made for another kind."""
     module = f"layers_of_{profile}_{kind}"
     (tmp_path / f"{module}.py").write_text(LAYER + KINDS)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = cells(profile, families=[f"{module}:{kind}"])
     assert values(found, "task") == {"throughput", "memory", "trainability", "propagation", "cost"} | (
-        {"gates"} if kind == "vector" else set())
+        {"gates"} if kind == "vector" else set()
+    )
     assert values(found, "family") == {f"{module}:{kind}"}
     trained = [cell for cell in found if cell.task == "trainability"]
     assert {cell.block for cell in trained} == UNASKED
@@ -270,14 +306,26 @@ WORDS = {
     "bfloat16": ({"dtypes": ["bfloat16"]}, "dtype", {"bfloat16"}),
     "float64": ({"dtypes": ["float64"]}, "dtype", {"float64"}),
     "a gate's bias": ({"block_options": {"gate_bias": -2}}, "block_options", [{}, {"gate_bias": -2}]),
-    "a carry's bias": ({"block_options": {"gate_bias": -2, "carry_bias": 1}, "blocks": ["highway*", "plain"]},
-                       "block_options", [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}]),
-    "heads": ({"family_options": {"heads": 2}, "families": ["attention", "bilstm", "transformer"]}, "family_options",
-              [{}, {"heads": 2}]),
-    "a kernel": ({"family_options": {"kernel": 5, "norm_kind": "batch"}, "families": ["conv*", "mlp"]},
-                 "family_options", [{}, {"kernel": 5, "norm_kind": "batch"}]),
-    "an init": ({"family_options": {"init": "scaled-branch"}, "families": ["mlp", "bilstm"]}, "family_options",
-                [{}, {"init": "scaled-branch"}]),
+    "a carry's bias": (
+        {"block_options": {"gate_bias": -2, "carry_bias": 1}, "blocks": ["highway*", "plain"]},
+        "block_options",
+        [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}],
+    ),
+    "heads": (
+        {"family_options": {"heads": 2}, "families": ["attention", "bilstm", "transformer"]},
+        "family_options",
+        [{}, {"heads": 2}],
+    ),
+    "a kernel": (
+        {"family_options": {"kernel": 5, "norm_kind": "batch"}, "families": ["conv*", "mlp"]},
+        "family_options",
+        [{}, {"kernel": 5, "norm_kind": "batch"}],
+    ),
+    "an init": (
+        {"family_options": {"init": "scaled-branch"}, "families": ["mlp", "bilstm"]},
+        "family_options",
+        [{}, {"init": "scaled-branch"}],
+    ),
 }
 
 
@@ -315,43 +363,58 @@ def test_a_family_object_that_cannot_travel() -> None:
         cells(families=[made])
 
 
-@pytest.mark.parametrize(("selection", "says"), [
-    ({"blocks": ["highwy"]}, "unknown block 'highwy'; did you mean highway"),
-    ({"families": ["dens"]}, "unknown family 'dens'; did you mean dense"),
-    ({"tasks": ["memry"]}, "unknown task 'memry'; did you mean memory"),
-    ({"dataset": "digit"}, "unknown data set 'digit'; did you mean digits"),
-    ({"phases": ["backward"]}, "unknown phase 'backward'; did you mean forward"),
-    ({"modes": ["compiled"]}, "unknown mode 'compiled'; did you mean compile"),
-    ({"match": "param"}, "unknown match 'param'; did you mean params"),
-    ({"blocks": ["zzz*"]}, r"unknown block 'zzz\*'; known: "),
-])
+@pytest.mark.parametrize(
+    ("selection", "says"),
+    [
+        ({"blocks": ["highwy"]}, "unknown block 'highwy'; did you mean highway"),
+        ({"families": ["dens"]}, "unknown family 'dens'; did you mean dense"),
+        ({"tasks": ["memry"]}, "unknown task 'memry'; did you mean memory"),
+        ({"dataset": "digit"}, "unknown data set 'digit'; did you mean digits"),
+        ({"phases": ["backward"]}, "unknown phase 'backward'; did you mean forward"),
+        ({"modes": ["compiled"]}, "unknown mode 'compiled'; did you mean compile"),
+        ({"match": "param"}, "unknown match 'param'; did you mean params"),
+        ({"blocks": ["zzz*"]}, r"unknown block 'zzz\*'; known: "),
+    ],
+)
 def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> None:
     with pytest.raises(UnknownName, match=f"^{says}") as caught:
         cells(**selection)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("selection", "says"), [
-    ({"depths": [0]}, "depth must be at least 1, not 0"),
-    ({"depths": [4, -1]}, "depth must be at least 1, not -1"),
-    ({"widths": [0]}, "width must be at least 1, not 0"),
-    ({"batch_size": 0}, "batch size must be at least 1, not 0"),
-    ({"threads": 0}, "threads must be at least 1, not 0"),
-    ({"seq_lens": [0]}, "a sequence's length must be at least 1"),
-    ({"families": ["bilstm"], "widths": [7]}, "family 'bilstm' needs a width that 2 divides, not 7"),
-    ({"families": ["attention"], "widths": [18]}, "family 'attention' needs a width that 4 divides, not 18"),
-    ({"families": ["attention"], "family_options": {"heads": 3}}, "family 'attention' needs a width that 3 divides"),
-    ({"dtypes": ["float8"]}, "unknown dtype 'float8'; known: float32, float64, bfloat16, float16"),
-    ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
-    ({"families": ["no_such_module:make"]}, "cannot import 'no_such_module' for family 'no_such_module:make'"),
-    ({"families": ["dense", "conv"], "seq_lens": [16]}, "no cell of this selection has sequences whose length can be"),
-    ({"block_options": {"gate": 1.0}}, "no chosen block has the option gate; they have carry_bias, gate_bias"),
-    ({"block_options": {"gate_bias": "x"}}, "a gate's bias is a number or auto, not 'x'"),
-    ({"family_options": {"head": 2}}, "no chosen family has the option head"),
-    ({"family_options": {"heads": 0}}, "heads must be a whole number, 1 or more, not 0"),
-    ({"block_options": {"gate_bias": 1.0}, "blocks": ["plain"]}, "block 'plain' has no option gate_bias; it has none"),
-    ({"family_options": {"kernel": 5}, "families": ["dense"]}, "family 'dense' has no option kernel; it has"),
-])
+@pytest.mark.parametrize(
+    ("selection", "says"),
+    [
+        ({"depths": [0]}, "depth must be at least 1, not 0"),
+        ({"depths": [4, -1]}, "depth must be at least 1, not -1"),
+        ({"widths": [0]}, "width must be at least 1, not 0"),
+        ({"batch_size": 0}, "batch size must be at least 1, not 0"),
+        ({"threads": 0}, "threads must be at least 1, not 0"),
+        ({"seq_lens": [0]}, "a sequence's length must be at least 1"),
+        ({"families": ["bilstm"], "widths": [7]}, "family 'bilstm' needs a width that 2 divides, not 7"),
+        ({"families": ["attention"], "widths": [18]}, "family 'attention' needs a width that 4 divides, not 18"),
+        (
+            {"families": ["attention"], "family_options": {"heads": 3}},
+            "family 'attention' needs a width that 3 divides",
+        ),
+        ({"dtypes": ["float8"]}, "unknown dtype 'float8'; known: float32, float64, bfloat16, float16"),
+        ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
+        ({"families": ["no_such_module:make"]}, "cannot import 'no_such_module' for family 'no_such_module:make'"),
+        (
+            {"families": ["dense", "conv"], "seq_lens": [16]},
+            "no cell of this selection has sequences whose length can be",
+        ),
+        ({"block_options": {"gate": 1.0}}, "no chosen block has the option gate; they have carry_bias, gate_bias"),
+        ({"block_options": {"gate_bias": "x"}}, "a gate's bias is a number or auto, not 'x'"),
+        ({"family_options": {"head": 2}}, "no chosen family has the option head"),
+        ({"family_options": {"heads": 0}}, "heads must be a whole number, 1 or more, not 0"),
+        (
+            {"block_options": {"gate_bias": 1.0}, "blocks": ["plain"]},
+            "block 'plain' has no option gate_bias; it has none",
+        ),
+        ({"family_options": {"kernel": 5}, "families": ["dense"]}, "family 'dense' has no option kernel; it has"),
+    ],
+)
 def test_what_cannot_be(selection: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
         cells(**selection)

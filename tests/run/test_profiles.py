@@ -55,7 +55,8 @@ def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_training_of_every_combination(name: str) -> None:
     assert combinations(plan(name, CPU), "trainability") == COMBINATIONS - (
-        {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set())
+        {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set()
+    )
 
 
 def test_smoke_touches_everything_and_is_small() -> None:
@@ -64,14 +65,20 @@ def test_smoke_touches_everything_and_is_small() -> None:
         assert combinations(planned, task) == COMBINATIONS
     assert {item.cell.task for item in planned} == set(tasks.names())
     assert {item.cell.phase for item in planned if item.cell.task == "throughput"} == {
-        "forward", "forward-backward", "train-step"}
+        "forward",
+        "forward-backward",
+        "train-step",
+    }
     assert max(item.cell.depth for item in planned) == 2
     assert sum(tasks.get(item.cell.task).estimate(item.cell) for item in planned) < 600
 
 
 def test_the_standard_ladder() -> None:
-    ladder = [item for item in plan("standard", CPU)
-              if item.cell.task == "trainability" and item.cell.family == "dense" and not item.cell.family_options]
+    ladder = [
+        item
+        for item in plan("standard", CPU)
+        if item.cell.task == "trainability" and item.cell.family == "dense" and not item.cell.family_options
+    ]
     assert {item.cell.depth for item in ladder} == {10, 20, 50, 100}
     assert {item.cell.seed for item in ladder} == set(range(5))
     assert {item.cell.dataset for item in ladder} == {"mnist-5k"}
@@ -88,7 +95,10 @@ def test_the_frontier_climbs_from_rung_to_rung() -> None:
     assert max(item.cell.depth for item in planned) == 1000
     assert {item.cell.recipe["steps"] for item in planned} == {300, 1_200}
     assert {item.cell.family_options.get("init", "default") for item in planned} == {
-        "default", "scaled-branch", "orthogonal"}
+        "default",
+        "scaled-branch",
+        "orthogonal",
+    }
     for item in planned:
         ladder = item.cell.recipe["ladder"]
         assert item.cell.depth in ladder["depths"]
@@ -101,17 +111,20 @@ def test_the_frontier_climbs_from_rung_to_rung() -> None:
 
 def test_residual_stands_beside_itself_with_a_start_that_bounds_its_stream() -> None:
     """x + relu(Wx + b) multiplies its stream every layer under the default init: a verdict may be the init's."""
-    control = [item.cell for item in plan("standard", CPU)
-               if item.cell.family_options and item.cell.task == "trainability"]
+    control = [
+        item.cell for item in plan("standard", CPU) if item.cell.family_options and item.cell.task == "trainability"
+    ]
     assert {(cell.task, cell.block, cell.family, cell.family_options["init"]) for cell in control} == {
-        ("trainability", "residual", "dense", "scaled-branch")}
+        ("trainability", "residual", "dense", "scaled-branch")
+    }
     assert {cell.depth for cell in control} == {10, 20, 50, 100}
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ["standard", "full"])
-def test_timed_widths_keep_budgets_equal_within_five_percent(name: str, device: str,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timed_widths_keep_budgets_equal_within_five_percent(
+    name: str, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
     cells = [item.cell for item in plan(name, Selection(device=device)) if item.cell.task in ("throughput", "memory")]
     assert cells
@@ -120,8 +133,11 @@ def test_timed_widths_keep_budgets_equal_within_five_percent(name: str, device: 
 
 
 def test_short_curves_claim_no_verdict() -> None:
-    curves = [item.cell for item in plan("standard", CPU)
-              if item.cell.task == "trainability" and not item.cell.family.startswith("dense")]
+    curves = [
+        item.cell
+        for item in plan("standard", CPU)
+        if item.cell.task == "trainability" and not item.cell.family.startswith("dense")
+    ]
     assert curves
     assert {cell.recipe["verdict"] for cell in curves} == {False}
 

@@ -65,14 +65,16 @@ def test_a_worker_that_cannot_write_costs_its_cells_alone(fakes: str, store: Sto
     assert (summary.measured, summary.exit_status) == (4, 1)
 
 
-def test_a_plug_in_that_leaves_in_the_worker(fakes: str, store: Store, cell: MakeCell, tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_that_leaves_in_the_worker(
+    fakes: str, store: Store, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = "import multiprocessing, sys\nif multiprocessing.parent_process() is not None: sys.exit(7)\n"
     (tmp_path / "leaves_in_workers.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     run_cells([cell()], store, workers=1, plugins=[fakes, "leaves_in_workers"])
     assert {(row["status"], row["message"]) for row in store.rows()} == {
-        ("failed", "plug-in 'leaves_in_workers' failed to import: SystemExit: 7")}
+        ("failed", "plug-in 'leaves_in_workers' failed to import: SystemExit: 7")
+    }
 
 
 def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> None:
@@ -97,7 +99,9 @@ def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> Non
 def test_failure_has_a_row_for_every_metric(fakes: str, store: Store, cell: MakeCell) -> None:
     run_cells([cell("raise")], store, plugins=[fakes])
     assert [(row["metric"], row["value"], row["status"]) for row in store.rows()] == [
-        ("time", None, "failed"), ("loss", None, "failed")]
+        ("time", None, "failed"),
+        ("loss", None, "failed"),
+    ]
 
 
 def test_numbers_that_are_not_finite_are_null_and_told(fakes: str, store: Store, cell: MakeCell) -> None:
@@ -146,20 +150,28 @@ def test_no_result_is_no_success(fakes: str, store: Store, cell: MakeCell) -> No
     assert run_cells([cell("skip"), cell("diverge")], store, plugins=[fakes]).exit_status == 0
 
 
-def test_cells_that_ended_survive_a_later_one_of_their_group(fakes: str, store: Store, cell: MakeCell,
-                                                             log: Path) -> None:
+def test_cells_that_ended_survive_a_later_one_of_their_group(
+    fakes: str, store: Store, cell: MakeCell, log: Path
+) -> None:
     group = [cell(task="fake-trials", seed=seed) for seed in range(3)]
     group.insert(2, cell("kill", task="fake-trials", seed=9))
     run_cells(group, store, workers=1, plugins=[fakes])
     assert [row["status"] for row in sorted(store.rows(metric="loss"), key=lambda row: row["seed"])] == [
-        "ok", "ok", "ok", "crashed"]
+        "ok",
+        "ok",
+        "ok",
+        "crashed",
+    ]
     assert all(row["message"] is None for row in store.rows(status="ok"))
     assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
 
 
 def test_timing_group_whose_worker_dies_is_run_singly_and_says_so(fakes: str, store: Store, cell: MakeCell) -> None:
-    group = [cell("exit", task="fake-timing", block="plain"), cell(task="fake-timing", block="highway"),
-             cell(task="fake-timing", block="residual")]
+    group = [
+        cell("exit", task="fake-timing", block="plain"),
+        cell(task="fake-timing", block="highway"),
+        cell(task="fake-timing", block="residual"),
+    ]
     run_cells(group, store, plugins=[fakes])
     rows = {row["block"]: row for row in store.rows(metric="time")}
     assert rows["plain"]["status"] == "crashed"
@@ -168,8 +180,9 @@ def test_timing_group_whose_worker_dies_is_run_singly_and_says_so(fakes: str, st
         assert rows[block]["message"] == "unpaired: the worker process left with exit code 3"
 
 
-def test_one_missing_cell_of_a_timing_group_measures_all_again(fakes: str, store: Store, cell: MakeCell,
-                                                               log: Path) -> None:
+def test_one_missing_cell_of_a_timing_group_measures_all_again(
+    fakes: str, store: Store, cell: MakeCell, log: Path
+) -> None:
     pair = [cell(task="fake-timing", block="plain"), cell(task="fake-timing", block="highway")]
     other = cell(task="fake-timing", depth=2)
     run_cells([pair[0], other], store, plugins=[fakes])
@@ -197,8 +210,9 @@ def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_p
     assert {row["status"] for row in store.rows()} == {"ok"}
 
 
-def test_a_crash_while_a_group_is_timed_again_costs_no_result(fakes: str, store: Store, cell: MakeCell,
-                                                              tmp_path: Path) -> None:
+def test_a_crash_while_a_group_is_timed_again_costs_no_result(
+    fakes: str, store: Store, cell: MakeCell, tmp_path: Path
+) -> None:
     flag = tmp_path / "flag"
     group = [cell("crash-later", task="fake-timing", file=str(flag)), cell(task="fake-timing", block="highway")]
     first = run_cells(group, store, plugins=[fakes])
@@ -207,8 +221,11 @@ def test_a_crash_while_a_group_is_timed_again_costs_no_result(fakes: str, store:
     assert (second.counts, second.exit_status) == ({"crashed": 1, "ok": 2}, 1)
     rows = {row["block"]: row for row in store.rows(metric="time", axis="")}
     assert {block: (row["run_id"], row["value"]) for block, row in rows.items()} == {
-        "plain": (first.run_id, 2.0), "highway": (second.run_id, 2.0), "residual": (second.run_id, 2.0)}
-    later, = store.rows(axis=LATER_ATTEMPT)
+        "plain": (first.run_id, 2.0),
+        "highway": (second.run_id, 2.0),
+        "residual": (second.run_id, 2.0),
+    }
+    (later,) = store.rows(axis=LATER_ATTEMPT)
     assert (later["block"], later["run_id"], later["status"]) == ("plain", second.run_id, "crashed")
 
 
@@ -228,7 +245,7 @@ def test_needed_cells_run_first_and_decide(fakes: str, store: Store, cell: MakeC
     summary = run_cells([final], store, workers=2, plugins=[fakes])
     assert summary.measured == 4
     assert lines(log)[-1].split()[3:5] == ["None", "0.01"]
-    row, = store.rows(trial=None, metric="loss")
+    (row,) = store.rows(trial=None, metric="loss")
     assert json.loads(row["recipe"]) == dict(final.recipe)  # the identity that was asked for
     again = run_cells([final], store, plugins=[fakes])
     assert (again.measured, again.stored) == (0, 4)
@@ -237,7 +254,7 @@ def test_needed_cells_run_first_and_decide(fakes: str, store: Store, cell: MakeC
 def test_another_winner_is_another_measurement(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
     final = cell(task="fake-search", losses=LOSSES)
     run_cells([final], store, plugins=[fakes])
-    winner, = store.rows(trial=1, metric="loss")
+    (winner,) = store.rows(trial=1, metric="loss")
     store.put(winner["digest"], [winner | {"value": 5.0}])
     assert run_cells([final], store, plugins=[fakes]).measured == 1
     assert lines(log)[-1].split()[4] == "0.001"

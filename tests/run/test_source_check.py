@@ -56,8 +56,7 @@ RIGHT = (2.353, "ok", None)
 
 
 @pytest.mark.parametrize("edit", ["VALUE = 9213\n", BROKEN])
-def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: Store, layers: Path,
-                                            edit: str) -> None:
+def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: Store, layers: Path, edit: str) -> None:
     summary = run(edit=edit)
     assert losses(store) == {"fake": RIGHT, "fake-trials": CHANGED}
     assert summary.exit_status == 1
@@ -73,11 +72,14 @@ def test_a_remark_is_no_change(run: Callable[..., Summary], store: Store) -> Non
 
 
 @pytest.mark.parametrize("edit", ["VALUE = 9213\n", None])
-def test_a_source_changed_while_a_cell_is_measured(fakes: str, store: Store, cell: MakeCell, layers: Path,
-                                                   edit: str | None) -> None:
+def test_a_source_changed_while_a_cell_is_measured(
+    fakes: str, store: Store, cell: MakeCell, layers: Path, edit: str | None
+) -> None:
     """What its worker imported may be either source; what ended before is right, and what comes after is not begun."""
-    cells = [cell(do, task="fake-trials", seed=seed, edit=edit, file=str(layers)).but(family="own_layers:make")
-             for seed, do in enumerate(("value", "edit", "value"))]
+    cells = [
+        cell(do, task="fake-trials", seed=seed, edit=edit, file=str(layers)).but(family="own_layers:make")
+        for seed, do in enumerate(("value", "edit", "value"))
+    ]
     run_cells(cells, store, workers=1, plugins=[fakes])
     rows = sorted(store.rows(metric="loss"), key=lambda row: row["seed"])
     assert [(row["value"], row["status"], row["message"]) for row in rows] == [RIGHT, CHANGED, CHANGED]

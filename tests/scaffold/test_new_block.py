@@ -86,6 +86,12 @@ def test_lint() -> None:
     ruff = shutil.which("ruff")
     if ruff is None:
         pytest.skip("ruff is not installed")
-    done = subprocess.run([ruff, "check", "--stdin-filename", "highway_bench/blocks/a_gate.py", "-"], cwd=ROOT,
-                          input=scaffold.block_text("a-gate"), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [ruff, "check", "--stdin-filename", "highway_bench/blocks/a_gate.py", "-"],
+        cwd=ROOT,
+        input=scaffold.block_text("a-gate"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout

@@ -20,16 +20,43 @@ MakeTraining = Callable[..., Training]
 def training() -> MakeTraining:
     """Makes a training of a small network on digits; what is no argument of its network goes into the recipe."""
 
-    def make(block: str = "highway", family: str = "dense", *, seed: int = 0, dataset: str = "digits", depth: int = 3,
-             width: int = 8, batch_size: int = 50, watched: bool = False, dtype: torch.dtype = torch.float64,
-             device: str = "cpu", family_options: dict[str, Any] | None = None,
-             block_options: dict[str, Any] | None = None, data: dict[str, Any] | None = None,
-             **recipe: Any) -> Training:
+    def make(
+        block: str = "highway",
+        family: str = "dense",
+        *,
+        seed: int = 0,
+        dataset: str = "digits",
+        depth: int = 3,
+        width: int = 8,
+        batch_size: int = 50,
+        watched: bool = False,
+        dtype: torch.dtype = torch.float64,
+        device: str = "cpu",
+        family_options: dict[str, Any] | None = None,
+        block_options: dict[str, Any] | None = None,
+        data: dict[str, Any] | None = None,
+        **recipe: Any,
+    ) -> Training:
         source = make_dataset(dataset, **(data or {}))
-        network = build(block, family, width=width, depth=depth, dataset=source, seed=seed,
-                        family_options=family_options, block_options=block_options).to(device, dtype)
+        network = build(
+            block,
+            family,
+            width=width,
+            depth=depth,
+            dataset=source,
+            seed=seed,
+            family_options=family_options,
+            block_options=block_options,
+        ).to(device, dtype)
         loaded = source.load(seed=seed)
-        return Training(network, loaded.train, source.target_kind, Recipe(**{"steps": 40, **recipe}), batch_size, seed,
-                        loaded.test if watched else None)
+        return Training(
+            network,
+            loaded.train,
+            source.target_kind,
+            Recipe(**{"steps": 40, **recipe}),
+            batch_size,
+            seed,
+            loaded.test if watched else None,
+        )
 
     return make

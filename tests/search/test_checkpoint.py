@@ -47,12 +47,16 @@ def until(steps: int, kept: Checkpoint, members: list[Training]) -> Callable[[],
     return look
 
 
-@pytest.mark.parametrize("options", [
-    {"optimiser": "sgd"}, {"optimiser": "adam", "rate": 0.01},
-    {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
-    {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
-    {"watched": True, "batch_size": 400, "last_batch": "keep"},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimiser": "sgd"},
+        {"optimiser": "adam", "rate": 0.01},
+        {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
+        {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
+        {"watched": True, "batch_size": 400, "last_batch": "keep"},
+    ],
+)
 def test_a_training_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, options: dict[str, Any]) -> None:
     whole, first, second = (training(**options, steps=40) for _ in range(3))
     whole.run()
@@ -71,9 +75,9 @@ def test_a_training_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("steps", [0, 1, 24, 25, 36, 40])
-def test_a_training_that_is_told_to_stop_goes_on_with_the_next_step(training: MakeTraining, tmp_path: Path,
-                                                                    monkeypatch: pytest.MonkeyPatch,
-                                                                    steps: int) -> None:
+def test_a_training_that_is_told_to_stop_goes_on_with_the_next_step(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
     """Layers that draw go on drawing, and an epoch (10 steps here) is evaluated once."""
 
     def dropping() -> Training:
@@ -95,9 +99,9 @@ def test_a_training_that_is_told_to_stop_goes_on_with_the_next_step(training: Ma
 
 
 @pytest.mark.parametrize("steps", [1, 24, 25, 36, 40])
-def test_a_population_that_is_told_to_stop_goes_on_with_the_next_step(training: MakeTraining, tmp_path: Path,
-                                                                      monkeypatch: pytest.MonkeyPatch,
-                                                                      steps: int) -> None:
+def test_a_population_that_is_told_to_stop_goes_on_with_the_next_step(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
     def members() -> list[Training]:
         return [training(optimiser="adam", seed=seed, rate=0.01, batch_size=400, watched=True) for seed in range(3)]
 
@@ -133,8 +137,10 @@ def test_a_population_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path
     """One of its members has diverged by then."""
 
     def members() -> list[Training]:
-        return [training("residual", optimiser=optimiser, seed=seed, rate=rate, steps=70)
-                for seed, rate in enumerate((0.01, 1e200, 0.03))]
+        return [
+            training("residual", optimiser=optimiser, seed=seed, rate=rate, steps=70)
+            for seed, rate in enumerate((0.01, 1e200, 0.03))
+        ]
 
     whole, first, second = members(), members(), members()
     Population(whole).run()
@@ -169,10 +175,17 @@ def test_anothers_state_is_not_used(training: MakeTraining, tmp_path: Path) -> N
     assert not Checkpoint(tmp_path / "none", ["a"]).restore([training()])
 
 
-@pytest.mark.parametrize("damage", [
-    lambda content: content[:-100], lambda content: content[:10], lambda content: b"",
-    lambda content: content[:-100] + bytes(100), lambda content: b"[]\n", lambda content: b"\xff\n" + content,
-])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-100],
+        lambda content: content[:10],
+        lambda content: b"",
+        lambda content: content[:-100] + bytes(100),
+        lambda content: b"[]\n",
+        lambda content: b"\xff\n" + content,
+    ],
+)
 def test_a_broken_state_is_not_used(training: MakeTraining, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     kept = Checkpoint(tmp_path, ["a"])
     kept.keep([training()])
@@ -183,8 +196,9 @@ def test_a_broken_state_is_not_used(training: MakeTraining, tmp_path: Path, dama
     assert not kept.restore([training()])  # without a warning
 
 
-def test_a_kill_amid_writing_leaves_the_state_before(training: MakeTraining, tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_amid_writing_leaves_the_state_before(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
     with pytest.raises(Killed):
         one.run(until(25, kept, [one]))
@@ -212,8 +226,9 @@ def test_a_state_is_kept_once_a_minute(training: MakeTraining, tmp_path: Path, m
 
 
 @pytest.mark.parametrize(("seconds", "written"), [(9.0, False), (11.0, True)])
-def test_what_took_long_to_train_is_kept_at_its_end(training: MakeTraining, tmp_path: Path, seconds: float,
-                                                    written: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_took_long_to_train_is_kept_at_its_end(
+    training: MakeTraining, tmp_path: Path, seconds: float, written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is measured of it may take long as well."""
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
@@ -223,8 +238,9 @@ def test_what_took_long_to_train_is_kept_at_its_end(training: MakeTraining, tmp_
     assert kept.restore([training(steps=2)]) == written
 
 
-def test_a_state_that_took_long_to_write_is_kept_less_often(training: MakeTraining, tmp_path: Path,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_took_long_to_write_is_kept_less_often(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, written = [0.0], []
 
     def slow(_: object) -> None:
@@ -239,8 +255,9 @@ def test_a_state_that_took_long_to_write_is_kept_less_often(training: MakeTraini
     assert written == [60.0, 270.0]  # 20 times 10 s after the first had been written
 
 
-def test_a_full_disk_costs_the_state_and_not_the_run(training: MakeTraining, tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_the_state_and_not_the_run(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -282,8 +299,17 @@ def test_cells_are_parted_by_their_file(training: MakeTraining, tmp_path: Path) 
 def trial(**changes: Any) -> Cell:
     recipe = {"optimiser": "sgd", "rate": 0.05, "steps": 80, "together": 4}
     fields: dict[str, Any] = {"block": "residual", "depth": 3, "seed": 0, "recipe": recipe, **changes}
-    return Cell(task="trainability", family="dense", width=8, nominal_width=8, match="width", batch_size=50,
-                dataset="digits", dtype="float64", **fields)
+    return Cell(
+        task="trainability",
+        family="dense",
+        width=8,
+        nominal_width=8,
+        match="width",
+        batch_size=50,
+        dataset="digits",
+        dtype="float64",
+        **fields,
+    )
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -323,21 +349,31 @@ def heed_interrupts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50),
-                                                          (signal.SIGINT, 130, 60)])
-def test_a_stopped_population_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals,
-                                      status: int, from_step: int) -> None:
+@pytest.mark.parametrize(
+    ("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50), (signal.SIGINT, 130, 60)]
+)
+def test_a_stopped_population_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals, status: int, from_step: int
+) -> None:
     """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged: the others go on from the last
     look, or from that very step."""
     recipe = trial().recipe
     cells = [trial(seed=0), trial(seed=1, recipe={**recipe, "rate": 1e200}), trial(seed=2)]
     log, script = tmp_path / "log.txt", tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
-    killed = subprocess.run([sys.executable, str(script), str(tmp_path / "store.sqlite"),
-                             *(json.dumps(asdict(cell)) for cell in cells)], timeout=180, check=False,
-                            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-                                              "STRETCHES": str(log), "STOP_AT": "60", "STOP_WITH": way.name},
-                            preexec_fn=heed_interrupts)
+    killed = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "store.sqlite"), *(json.dumps(asdict(cell)) for cell in cells)],
+        timeout=180,
+        check=False,
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
+            "STRETCHES": str(log),
+            "STOP_AT": "60",
+            "STOP_WITH": way.name,
+        },
+        preexec_fn=heed_interrupts,
+    )
     assert killed.returncode == status
     folder = tmp_path / "store.sqlite.checkpoints"
     assert [len(keys) for _, keys in headers_in(folder)] == [3]

@@ -18,8 +18,10 @@ STEPS = 7
 def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[torch.Tensor]]) -> list[torch.Tensor]:
     """Where torch's own optimiser takes ``start``: the plain one, of which the fused one is a faster form."""
     network = torch.nn.ParameterList([torch.nn.Parameter(tensor.clone()) for tensor in start])
-    groups = [{"params": [p for p in network if p.ndim > 1], "weight_decay": recipe.weight_decay},
-              {"params": [p for p in network if p.ndim <= 1], "weight_decay": 0.0}]
+    groups = [
+        {"params": [p for p in network if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in network if p.ndim <= 1], "weight_decay": 0.0},
+    ]
     optimiser: torch.optim.Optimizer
     if recipe.optimiser == "sgd":
         optimiser = torch.optim.SGD(groups, lr=recipe.rate, momentum=recipe.momentum)
@@ -41,9 +43,20 @@ def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[
 @pytest.mark.parametrize("clip", [None, 0.5])
 @pytest.mark.parametrize(("optimiser", "place"), [("sgd", "inside"), ("adam", "inside"), ("adam", "outside")])
 def test_every_member_moves_as_torch_moves_it(optimiser: Any, place: Any, clip: float | None) -> None:
-    recipes = [Recipe(optimiser=optimiser, rate=rate, momentum=momentum, decay=decay, weight_decay=weight, clip=clip,
-                      epsilon=0.01, epsilon_place=place, steps=STEPS)
-               for rate, momentum, decay, weight in ((0.1, 0.9, 0.1, 0), (0.01, 0, 1, 0.2), (1, 0.5, 0.5, 0.01))]
+    recipes = [
+        Recipe(
+            optimiser=optimiser,
+            rate=rate,
+            momentum=momentum,
+            decay=decay,
+            weight_decay=weight,
+            clip=clip,
+            epsilon=0.01,
+            epsilon_place=place,
+            steps=STEPS,
+        )
+        for rate, momentum, decay, weight in ((0.1, 0.9, 0.1, 0), (0.01, 0, 1, 0.2), (1, 0.5, 0.5, 0.01))
+    ]
     source = torch.Generator().manual_seed(0)
 
     def drawn() -> list[list[torch.Tensor]]:

@@ -34,7 +34,8 @@ def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
     if math.isfinite(one.losses[-1]):
         torch.testing.assert_close(one.network.state_dict(), other.network.state_dict(), rtol=1e-6, atol=1e-9)
     assert [tuple(answers) for answers in one.epochs] == [
-        (pytest.approx(answers.loss, rel=1e-7), answers.accuracy) for answers in other.epochs]
+        (pytest.approx(answers.loss, rel=1e-7), answers.accuracy) for answers in other.epochs
+    ]
 
 
 def trained(members: Sequence[Training], together: bool) -> list[Training]:
@@ -50,8 +51,10 @@ def trained(members: Sequence[Training], together: bool) -> list[Training]:
 @pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm"])
 def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, optimiser: str) -> None:
     shrink = 0.1 if optimiser == "adam" else 1.0
-    made = [[training(block, optimiser=optimiser, **{**trial, "rate": shrink * trial["rate"]}) for trial in TRIALS]
-            for _ in range(2)]
+    made = [
+        [training(block, optimiser=optimiser, **{**trial, "rate": shrink * trial["rate"]}) for trial in TRIALS]
+        for _ in range(2)
+    ]
     for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
         assert len(one.losses) == 40
         assert one.losses[-1] < one.losses[0]
@@ -60,8 +63,10 @@ def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, op
 
 def test_adams_epsilon_may_stand_outside_of_the_bias_correction(training: MakeTraining) -> None:
     words = {"optimiser": "adam", "epsilon": 1e-2}
-    made = [[training(**words, epsilon_place=place, seed=seed, rate=0.01) for seed in range(2)]
-            for place in ("outside", "outside", "inside")]
+    made = [
+        [training(**words, epsilon_place=place, seed=seed, rate=0.01) for seed in range(2)]
+        for place in ("outside", "outside", "inside")
+    ]
     together, alone, other = (trained(members, together=place == 0) for place, members in enumerate(made))
     for one, same, another in zip(together, alone, other, strict=True):
         assert_same(one, same)
@@ -91,8 +96,10 @@ def test_all_may_diverge(training: MakeTraining) -> None:
 
 
 def test_gate_biases_are_each_members_own(training: MakeTraining) -> None:
-    made = [[training(seed=seed, block_options={"gate_bias": bias}) for seed, bias in enumerate((-1.0, -4.0, "auto"))]
-            for _ in range(2)]
+    made = [
+        [training(seed=seed, block_options={"gate_bias": bias}) for seed, bias in enumerate((-1.0, -4.0, "auto"))]
+        for _ in range(2)
+    ]
     for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
         assert_same(one, other)
 
@@ -105,8 +112,10 @@ def test_clipping_is_by_member(training: MakeTraining) -> None:
 
 
 def test_epochs_are_watched_and_last_batches_kept(training: MakeTraining) -> None:
-    made = [[training(batch_size=400, last_batch="keep", watched=True, steps=11, **trial) for trial in TRIALS]
-            for _ in range(2)]
+    made = [
+        [training(batch_size=400, last_batch="keep", watched=True, steps=11, **trial) for trial in TRIALS]
+        for _ in range(2)
+    ]
     for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
         assert len(one.epochs) == 11 // one.steps_per_epoch > 1
         assert_same(one, other)
@@ -115,14 +124,36 @@ def test_epochs_are_watched_and_last_batches_kept(training: MakeTraining) -> Non
 
 # A CPU's attention kernel has no batching rule: vmap runs it member by member, and says so.
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-@pytest.mark.parametrize(("family", "dataset", "data"), [
-    ("dense-pair", "digits", {}), ("conv", "digits", {}), ("mlp", "digits", {}), ("attention", "adding", {"length": 6}),
-    ("transformer", "copy", {"length": 4}),
-])
+@pytest.mark.parametrize(
+    ("family", "dataset", "data"),
+    [
+        ("dense-pair", "digits", {}),
+        ("conv", "digits", {}),
+        ("mlp", "digits", {}),
+        ("attention", "adding", {"length": 6}),
+        ("transformer", "copy", {"length": 4}),
+    ],
+)
 def test_other_families_and_data(training: MakeTraining, family: str, dataset: str, data: dict[str, Any]) -> None:
     """Made data differ from member to member, for they come from the seed."""
-    made = [[training("pre-norm", family, dataset=dataset, data=data, depth=2, batch_size=4, optimiser="adam",
-                      seed=seed, rate=0.003, steps=6) for seed in range(2)] for _ in range(2)]
+    made = [
+        [
+            training(
+                "pre-norm",
+                family,
+                dataset=dataset,
+                data=data,
+                depth=2,
+                batch_size=4,
+                optimiser="adam",
+                seed=seed,
+                rate=0.003,
+                steps=6,
+            )
+            for seed in range(2)
+        ]
+        for _ in range(2)
+    ]
     for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
         assert_same(one, other)
 
@@ -179,20 +210,23 @@ class Kept(nn.Module):
         return y if self.beside == "unused" else self.other(y) + self.seen
 
 
-@pytest.mark.parametrize(("network", "says"), [
-    (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1)), "draws random numbers"),
-    (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), "holds batch statistics"),
-    (nn.LSTM(3, 3), r"no batching rule for nn\.LSTM"),
-    (nn.Linear(3, 3).to(torch.bfloat16), "half precision"),
-    (Kept("draw"), "random"),
-    (Kept("write"), "^the network changes its buffers$"),
-    (Kept("exchange"), "^the network changes its buffers$"),
-    (Kept("count"), "^the network's modules change their numbers$"),
-    (Kept("tie"), "^parameters are shared$"),
-    (Kept("tied buffer"), "^buffers are shared$"),
-    (Kept("mask"), r"^the tensor Kept\.mask is not registered$"),
-    (Kept("unused"), r"^no gradient reaches other\.weight$"),
-])
+@pytest.mark.parametrize(
+    ("network", "says"),
+    [
+        (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1)), "draws random numbers"),
+        (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), "holds batch statistics"),
+        (nn.LSTM(3, 3), r"no batching rule for nn\.LSTM"),
+        (nn.Linear(3, 3).to(torch.bfloat16), "half precision"),
+        (Kept("draw"), "random"),
+        (Kept("write"), "^the network changes its buffers$"),
+        (Kept("exchange"), "^the network changes its buffers$"),
+        (Kept("count"), "^the network's modules change their numbers$"),
+        (Kept("tie"), "^parameters are shared$"),
+        (Kept("tied buffer"), "^buffers are shared$"),
+        (Kept("mask"), r"^the tensor Kept\.mask is not registered$"),
+        (Kept("unused"), r"^no gradient reaches other\.weight$"),
+    ],
+)
 def test_what_is_not_stacked(network: nn.Module, says: str) -> None:
     before = {name: value.clone() for name, value in network.state_dict().items()}
     with pytest.raises(NotStackable, match=says):
@@ -220,8 +254,17 @@ def test_an_embedding_that_leaves_padding_out_is_not_stacked(padding: int | None
 
     def members() -> list[Training]:
         torch.manual_seed(1)
-        return [Training(nn.Sequential(nn.Embedding(5, 4, padding_idx=padding), nn.Flatten(), nn.Linear(8, 2)).double(),
-                         tokens, "class", Recipe(steps=4), 4, 0) for _ in range(2)]
+        return [
+            Training(
+                nn.Sequential(nn.Embedding(5, 4, padding_idx=padding), nn.Flatten(), nn.Linear(8, 2)).double(),
+                tokens,
+                "class",
+                Recipe(steps=4),
+                4,
+                0,
+            )
+            for _ in range(2)
+        ]
 
     if padding is None:
         for one, other in zip(trained(members(), together=True), trained(members(), together=False), strict=True):
@@ -247,7 +290,8 @@ def plainly(network: nn.Module) -> Training:
 
 
 def test_members_that_cannot_be_stacked_have_nothing_in_common_afterwards(
-        training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
 
     def refuses(*_: object) -> None:
@@ -276,7 +320,14 @@ def test_a_device_that_is_full_says_nothing_of_vmap(training: MakeTraining, monk
 def test_a_recorded_step_is_the_eager_one(training: MakeTraining, optimiser: str) -> None:
     """On a CUDA device the step is recorded; a member that diverges makes it be recorded again."""
     trials = [*({**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS), {"seed": 5, "rate": 1e200}]
-    made = [[training("residual", optimiser=optimiser, steps=70, batch_size=400, last_batch="keep", device=device,
-                      **trial) for trial in trials] for device in ("cuda", "cpu")]
+    made = [
+        [
+            training(
+                "residual", optimiser=optimiser, steps=70, batch_size=400, last_batch="keep", device=device, **trial
+            )
+            for trial in trials
+        ]
+        for device in ("cuda", "cpu")
+    ]
     for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
         assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)

@@ -92,32 +92,41 @@ def test_a_renewed_search_draws_the_same_and_knows_nothing(tmp_path: Path) -> No
     assert search.told() == Search(FIGURE_1, FIGURE_1_GATES, folder=tmp_path).told() == {0: 0.4}
 
 
-@pytest.mark.parametrize("other", [
-    lambda folder: Search(Space({"rate": LogUniform(1e-4, 1.0)}), folder=folder),
-    lambda folder: Search(Space({"rate": Uniform(1e-3, 1.0)}), folder=folder),
-    lambda folder: Search(ROWS, seed=1, folder=folder),
-])
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda folder: Search(Space({"rate": LogUniform(1e-4, 1.0)}), folder=folder),
+        lambda folder: Search(Space({"rate": Uniform(1e-3, 1.0)}), folder=folder),
+        lambda folder: Search(ROWS, seed=1, folder=folder),
+    ],
+)
 def test_other_priors_need_another_store(tmp_path: Path, other: Callable[[Path], Search]) -> None:
     Search(ROWS, folder=tmp_path).ask(1)
-    with pytest.raises(BadInput, match=r"^search 'search, shared' was made with other priors or another seed: name "
-                                       r"another store$"):
+    with pytest.raises(
+        BadInput,
+        match=r"^search 'search, shared' was made with other priors or another seed: name "
+        r"another store$",
+    ):
         other(tmp_path)
 
 
-@pytest.mark.parametrize(("make", "says"), [
-    (lambda: Uniform(1.0, 0.5), "^the range from 1 to 0.5 is inverted$"),
-    (lambda: LogUniform(0.1, 0.1), "^the range from 0.1 to 0.1 is empty$"),
-    (lambda: LogUniform(0.0, 1.0), "^a log-uniform prior needs bounds above 0, not 0$"),
-    (lambda: Uniform(0.0, math.inf), "^a prior needs finite bounds, not 0 and inf$"),
-    (lambda: Uniform(math.nan, 1.0), "^a prior needs finite bounds"),
-    (lambda: Choice(()), "^a choice needs at least one option$"),
-    (lambda: Choice(("relu", "relu")), "^a choice lists an option twice: relu, relu$"),
-    (lambda: Space({}), "^a search space needs at least one hyper-parameter$"),
-    (lambda: Search(ROWS, ROWS), "^both streams of the search draw rate$"),
-    (lambda: Search(ROWS, seed=-1), "^a search's seed must be a whole number, 0 or more, not -1$"),
-    (lambda: Search(ROWS).ask(0), "^a search's trials must be a whole number, 1 or more, not 0$"),
-    (lambda: Search(ROWS).tell(0, 1.0), "^trial 0 was not asked for$"),
-])
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Uniform(1.0, 0.5), "^the range from 1 to 0.5 is inverted$"),
+        (lambda: LogUniform(0.1, 0.1), "^the range from 0.1 to 0.1 is empty$"),
+        (lambda: LogUniform(0.0, 1.0), "^a log-uniform prior needs bounds above 0, not 0$"),
+        (lambda: Uniform(0.0, math.inf), "^a prior needs finite bounds, not 0 and inf$"),
+        (lambda: Uniform(math.nan, 1.0), "^a prior needs finite bounds"),
+        (lambda: Choice(()), "^a choice needs at least one option$"),
+        (lambda: Choice(("relu", "relu")), "^a choice lists an option twice: relu, relu$"),
+        (lambda: Space({}), "^a search space needs at least one hyper-parameter$"),
+        (lambda: Search(ROWS, ROWS), "^both streams of the search draw rate$"),
+        (lambda: Search(ROWS, seed=-1), "^a search's seed must be a whole number, 0 or more, not -1$"),
+        (lambda: Search(ROWS).ask(0), "^a search's trials must be a whole number, 1 or more, not 0$"),
+        (lambda: Search(ROWS).tell(0, 1.0), "^trial 0 was not asked for$"),
+    ],
+)
 def test_bad_input(make: Callable[[], object], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         make()

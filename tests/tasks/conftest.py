@@ -23,10 +23,20 @@ def cell() -> Callable[..., Cell]:
 
     def make(task: str, block: str = "highway", family: str = "dense", *, width: int = 8, **changes: Any) -> Cell:
         fields = {name: changes.pop(name) for name in list(changes) if name in Cell.__dataclass_fields__}
-        defaults: dict[str, Any] = {"depth": 2, "batch_size": 4, "nominal_width": width, "match": "width",
-                                    "phase": None if task == "trainability" else "forward-backward"}
-        return Cell(task=task, block=block, family=family, width=width,
-                    **{**defaults, **fields, "recipe": {**fields.get("recipe", {}), **changes}})
+        defaults: dict[str, Any] = {
+            "depth": 2,
+            "batch_size": 4,
+            "nominal_width": width,
+            "match": "width",
+            "phase": None if task == "trainability" else "forward-backward",
+        }
+        return Cell(
+            task=task,
+            block=block,
+            family=family,
+            width=width,
+            **{**defaults, **fields, "recipe": {**fields.get("recipe", {}), **changes}},
+        )
 
     return make
 

@@ -48,10 +48,23 @@ def test_a_compiled_cell_after_a_memory_cell_of_the_same_process() -> None:
 @pytest.mark.slow
 def test_memory_then_inductor_through_the_runner(tmp_path: Path) -> None:
     """Inductor on two combinations, after their memory cells; a worker serves one task and one mode."""
-    cells = [Cell(task="memory", block="highway", family=family, depth=1, width=8, nominal_width=8, batch_size=4,
-                  phase="train-step") for family in ("dense", "attention")]
-    cells += [cell.but(task="throughput", phase="forward-backward", mode="compile",
-                       recipe={"seconds": 0.0, "samples": 3}) for cell in cells]
+    cells = [
+        Cell(
+            task="memory",
+            block="highway",
+            family=family,
+            depth=1,
+            width=8,
+            nominal_width=8,
+            batch_size=4,
+            phase="train-step",
+        )
+        for family in ("dense", "attention")
+    ]
+    cells += [
+        cell.but(task="throughput", phase="forward-backward", mode="compile", recipe={"seconds": 0.0, "samples": 3})
+        for cell in cells
+    ]
     with Store(tmp_path / "store.sqlite") as store:
         summary = run_cells(cells, store, workers=1)
         assert summary.counts == {"ok": 4}
@@ -66,6 +79,9 @@ def test_workers_never_mix_tasks_or_modes() -> None:
     from highway_bench.run.job import Job
 
     cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
-    kinds = {Kind.of(Job(task=task, keys=("k",), cells=(cell,), mode=mode, threads=1, alone=False, timeouts=(1.0,)))
-             for task in ("memory", "throughput") for mode in ("eager", "compile", "compile+eager")}
+    kinds = {
+        Kind.of(Job(task=task, keys=("k",), cells=(cell,), mode=mode, threads=1, alone=False, timeouts=(1.0,)))
+        for task in ("memory", "throughput")
+        for mode in ("eager", "compile", "compile+eager")
+    }
     assert len(kinds) == 6

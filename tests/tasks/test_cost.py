@@ -14,8 +14,17 @@ COST = tasks.get("cost")
 
 
 def counted(**cell: object) -> dict[str, float]:
-    one = Cell(**{"task": "cost", "block": "highway", "family": "dense", "depth": 1, "width": 50,  # type: ignore[arg-type]
-                  "nominal_width": 50, **cell})
+    one = Cell(
+        **{
+            "task": "cost",
+            "block": "highway",
+            "family": "dense",
+            "depth": 1,
+            "width": 50,  # type: ignore[arg-type]
+            "nominal_width": 50,
+            **cell,
+        }
+    )
     (outcome,) = COST.measure_group([one])
     assert outcome.error is None
     found = {measurement.metric: measurement.value for measurement in outcome.measurements}
@@ -23,14 +32,20 @@ def counted(**cell: object) -> dict[str, float]:
     return found  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(("cell", "parameters", "multiply_adds"), [
-    ({}, 5_100, 5_000),
-    ({"block": "plain", "width": 71}, 5_112, 5_041),
-    ({"depth": 9, "dataset": "mnist-5k"}, 85_660, 84_700),
-    ({"depth": 20, "width": 784, "dataset": "mnist-5k", "recipe": {"layout": "stemless"}}, 24_625_450, 24_594_080),
-    ({"block": "plain", "family": "conv", "depth": 12, "width": 64, "recipe": {"layout": "vgg"}}, 143_667_240,
-     19_632_062_464),
-])
+@pytest.mark.parametrize(
+    ("cell", "parameters", "multiply_adds"),
+    [
+        ({}, 5_100, 5_000),
+        ({"block": "plain", "width": 71}, 5_112, 5_041),
+        ({"depth": 9, "dataset": "mnist-5k"}, 85_660, 84_700),
+        ({"depth": 20, "width": 784, "dataset": "mnist-5k", "recipe": {"layout": "stemless"}}, 24_625_450, 24_594_080),
+        (
+            {"block": "plain", "family": "conv", "depth": 12, "width": 64, "recipe": {"layout": "vgg"}},
+            143_667_240,
+            19_632_062_464,
+        ),
+    ],
+)
 def test_known_counts(cell: dict[str, object], parameters: int, multiply_adds: int) -> None:
     assert counted(**cell) == {"parameters": parameters, "multiply_adds": multiply_adds}
 
@@ -40,11 +55,13 @@ def test_known_counts(cell: dict[str, object], parameters: int, multiply_adds: i
 def test_the_network_that_is_built_has_as_many(family: str, dataset: str | None) -> None:
     cell = Cell(task="cost", block="highway", family=family, depth=2, width=8, nominal_width=8, dataset=dataset)
     assert counted(family=family, depth=2, width=8, dataset=dataset)["parameters"] == count_parameters(
-        cell_network(cell))
+        cell_network(cell)
+    )
 
 
 def test_what_its_digest_covers() -> None:
-    cell = Cell(task="cost", block="plain", family="conv", depth=9, width=64, nominal_width=64,
-                recipe={"layout": "vgg"})
+    cell = Cell(
+        task="cost", block="plain", family="conv", depth=9, width=64, nominal_width=64, recipe={"layout": "vgg"}
+    )
     assert {"highway_bench.tasks.cost", "highway_bench.layouts.vgg"} <= set(modules_of(cell)[0])
     assert not COST.meter

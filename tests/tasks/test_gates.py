@@ -31,8 +31,17 @@ CARRYING = ("highway", "highway-free", "residual", "pre-norm", "post-norm")
 @pytest.fixture
 def digits(cell: MakeCell) -> Callable[..., Cell]:
     def make(block: str = "highway", **changes: Any) -> Cell:
-        defaults: dict[str, Any] = {"width": 16, "depth": 3, "batch_size": 50, "dataset": "digits", "steps": 20,
-                                    "optimiser": "adam", "rate": 0.01, "decay": 1.0, "phase": None}
+        defaults: dict[str, Any] = {
+            "width": 16,
+            "depth": 3,
+            "batch_size": 50,
+            "dataset": "digits",
+            "steps": 20,
+            "optimiser": "adam",
+            "rate": 0.01,
+            "decay": 1.0,
+            "phase": None,
+        }
         return cell("gates", block, **{**defaults, **changes})
 
     return make
@@ -181,7 +190,9 @@ def test_the_rate_is_tuned_by_trainabilitys_own_trials(digits: MakeCell) -> None
     one = digits(rate="tuned", rates=[0.1, 0.01], seed=4)
     trials = TASK.needs(one)
     assert [(trial.task, trial.recipe["rate"], trial.seed) for trial in trials] == [
-        ("trainability", 0.1, SEARCH_SEED), ("trainability", 0.01, SEARCH_SEED)]
+        ("trainability", 0.1, SEARCH_SEED),
+        ("trainability", 0.01, SEARCH_SEED),
+    ]
     ended = {trial: {"success": 0.0, "final_loss": loss} for trial, loss in zip(trials, (2.0, 1.0), strict=True)}
     ran = TASK.resolve(one, ended)
     assert (ran.task, ran.recipe["rate"], ran.seed) == ("gates", 0.01, 4)
@@ -210,12 +221,14 @@ def test_other_families(digits: MakeCell, family: str, dataset: str) -> None:
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
 def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
+
     def seen(length: int) -> dict[str, Any]:
         one = digits(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
         look = Look.at(work.training.network, work.data.train, "class")
-        return look.whole() | {f"{metric} {layer}": value for metric, values in look.by_layer().items()
-                               for layer, value in values.items()}
+        return look.whole() | {
+            f"{metric} {layer}": value for metric, values in look.by_layer().items() for layer, value in values.items()
+        }
 
     short = seen(6)
     assert {"sparsity_one", "gate_activity 1", "gate_class_spread 1", "stream_change 2"} <= set(short)
@@ -226,6 +239,7 @@ def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> No
 def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:
     options = {"gate": "pair", "branch_norm": True}
     for block, options_ in (("highway", {"gate_bias": -4.0}), ("highway-free", {"gate_bias": -4.0})):
-        network = build(block, "conv-pair", width=4, depth=2, dataset="digits", block_options=options_,
-                        family_options=options)
+        network = build(
+            block, "conv-pair", width=4, depth=2, dataset="digits", block_options=options_, family_options=options
+        )
         assert gate_biases(network) == {1: -4.0, 2: -4.0}

@@ -20,8 +20,10 @@ MakeCell = Callable[..., Cell]
 @pytest.mark.parametrize("family", families.names())
 @pytest.mark.parametrize("block", blocks.names())
 def test_forward_and_backward_are_the_cpus(cell: MakeCell, block: str, family: str) -> None:
-    here, there = (StackStep(cell("throughput", block, family, dtype="float64", seq_len=5, device=device))
-                   for device in ("cpu", "cuda"))
+    here, there = (
+        StackStep(cell("throughput", block, family, dtype="float64", seq_len=5, device=device))
+        for device in ("cpu", "cuda")
+    )
     results = []
     for work in (here, there):
         y = work.network(work.x)
@@ -32,8 +34,9 @@ def test_forward_and_backward_are_the_cpus(cell: MakeCell, block: str, family: s
 
 @pytest.mark.parametrize("phase", ["forward", "forward-backward"])
 @pytest.mark.parametrize("block", blocks.names())
-def test_a_replayed_graph_gives_what_eager_gives(cell: MakeCell, block: str, phase: str,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replayed_graph_gives_what_eager_gives(
+    cell: MakeCell, block: str, phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The recorded phase writes into the same tensors at each replay: note what it gave while it was recorded."""
     given: list[torch.Tensor] = []
     network_of = StackStep._phase
@@ -85,8 +88,9 @@ def test_a_network_starts_the_same_on_every_device(cell: MakeCell) -> None:
 
 
 def test_training_on_a_gpu(cell: MakeCell) -> None:
-    one = cell("trainability", dataset="digits", device="cuda", batch_size=50, width=16, optimiser="adam", rate=0.01,
-               steps=30)
+    one = cell(
+        "trainability", dataset="digits", device="cuda", batch_size=50, width=16, optimiser="adam", rate=0.01, steps=30
+    )
     task = tasks.get("trainability")
     work = task.prepare(one)
     list(task.measure(work, one))

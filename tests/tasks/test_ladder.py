@@ -20,10 +20,26 @@ TASK = tasks.get("trainability")
 
 
 def rung(depth: int, seed: int = 0, *, rates: tuple[float, ...] = (0.01,), steps: int = 60) -> Cell:
-    recipe = {"optimiser": "adam", "steps": steps, "threshold": 0.5, "rate": "tuned", "rates": list(rates),
-              "ladder": {"depths": [1, 2, 4], "seeds": 2, "rates": list(rates)}}
-    return Cell(task="trainability", block="plain", family="dense", depth=depth, width=24, nominal_width=24,
-                batch_size=64, dataset="digits", recipe=recipe, seed=seed)
+    recipe = {
+        "optimiser": "adam",
+        "steps": steps,
+        "threshold": 0.5,
+        "rate": "tuned",
+        "rates": list(rates),
+        "ladder": {"depths": [1, 2, 4], "seeds": 2, "rates": list(rates)},
+    }
+    return Cell(
+        task="trainability",
+        block="plain",
+        family="dense",
+        depth=depth,
+        width=24,
+        nominal_width=24,
+        batch_size=64,
+        dataset="digits",
+        recipe=recipe,
+        seed=seed,
+    )
 
 
 def test_a_rung_waits_for_every_seed_of_the_next_shallower() -> None:
@@ -37,16 +53,27 @@ def test_trials_wait_as_well() -> None:
 
 
 STALLED, TRAINED, SKIPPED = {"success": 0.0}, {"success": 1.0}, {"success": None}
-SAYS = {Skip: "^plain trained at no seed of depth 2, so no deeper was tried$",
-        BadInput: "^depth 2 did not finish, so whether plain trains there is not known$"}
+SAYS = {
+    Skip: "^plain trained at no seed of depth 2, so no deeper was tried$",
+    BadInput: "^depth 2 did not finish, so whether plain trains there is not known$",
+}
 
 
-@pytest.mark.parametrize(("ends", "raises"), [
-    ([STALLED, STALLED], Skip), ([SKIPPED, SKIPPED], Skip), ([{}, {}], Skip), ([STALLED, TRAINED], None),
-    ([None, TRAINED], None), ([None, STALLED], BadInput), ([None, None], BadInput),
-])
-def test_one_seed_that_trained_is_enough(ends: list[dict[str, float | None] | None],
-                                         raises: type[Exception] | None) -> None:
+@pytest.mark.parametrize(
+    ("ends", "raises"),
+    [
+        ([STALLED, STALLED], Skip),
+        ([SKIPPED, SKIPPED], Skip),
+        ([{}, {}], Skip),
+        ([STALLED, TRAINED], None),
+        ([None, TRAINED], None),
+        ([None, STALLED], BadInput),
+        ([None, None], BadInput),
+    ],
+)
+def test_one_seed_that_trained_is_enough(
+    ends: list[dict[str, float | None] | None], raises: type[Exception] | None
+) -> None:
     """A seed that failed to finish (``None``) may have trained, so nothing is said of the rungs above."""
     trial = next(cell for cell in TASK.needs(rung(4)) if cell.trial is not None)
     found = {cell: end for cell, end in zip(rung_below(trial), ends, strict=True) if end is not None}
@@ -68,8 +95,14 @@ def ended(store: Store, cells: list[Cell], statuses: dict[int, Status]) -> dict[
             success = {Status.OK: 1.0, Status.STALLED: 0.0}.get(item.status)
             columns = {"digest": item.digest, "status": item.status, "message": message, "value": success}
             store.put(item.digest, [row(**columns, metric=metric) for metric in ("success", "final_loss")])
-    return {depth: {(item.status, next(one["message"] for one in store.rows(digest=item.digest)))
-                    for item in backlog.items.values() if item.cell.depth == depth} for depth in (1, 2, 4)}
+    return {
+        depth: {
+            (item.status, next(one["message"] for one in store.rows(digest=item.digest)))
+            for item in backlog.items.values()
+            if item.cell.depth == depth
+        }
+        for depth in (1, 2, 4)
+    }
 
 
 def test_a_rung_whose_lower_one_failed_is_tried_again(tmp_path: Path) -> None:

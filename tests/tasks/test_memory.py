@@ -54,14 +54,16 @@ def test_a_residual_dense_stack_by_hand(cell: MakeCell) -> None:
 
 def test_saved_activations_grow_by_the_layer(cell: MakeCell) -> None:
     for block in blocks.names():
-        three, four, five = (float(measured(cell("memory", block, depth=depth))["saved_activations"] or 0)
-                             for depth in (3, 4, 5))
+        three, four, five = (
+            float(measured(cell("memory", block, depth=depth))["saved_activations"] or 0) for depth in (3, 4, 5)
+        )
         assert five - four == four - three > 0
 
 
 def test_phases(cell: MakeCell) -> None:
-    forward, backward, step = (measured(cell("memory", phase=phase))
-                               for phase in ("forward", "forward-backward", "train-step"))
+    forward, backward, step = (
+        measured(cell("memory", phase=phase)) for phase in ("forward", "forward-backward", "train-step")
+    )
     assert (forward["gradients"], forward["optimiser_state"], forward["saved_activations"]) == (0, 0, 0)
     assert backward["optimiser_state"] == 0
     assert forward["parameters"] == backward["parameters"] == step["parameters"] == step["optimiser_state"]

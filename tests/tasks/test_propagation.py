@@ -27,9 +27,15 @@ WIDTH = 32
 @pytest.fixture
 def start(cell: MakeCell) -> MakeCell:
     """A cell of the task: float64, no phase."""
+
     def make(block: str = "plain", family: str = "dense", **changes: Any) -> Cell:
-        return cell("propagation", block, family, **{"width": WIDTH, "phase": None, "dtype": "float64", "batch_size": 8,
-                                                     "match": "width", **changes})
+        return cell(
+            "propagation",
+            block,
+            family,
+            **{"width": WIDTH, "phase": None, "dtype": "float64", "batch_size": 8, "match": "width", **changes},
+        )
+
     return make
 
 
@@ -54,6 +60,7 @@ def verdict(one: Cell, way: str) -> tuple[str, float | None]:
 
 
 # ------------------------------------------------------------------------------------------------------ closed forms
+
 
 @pytest.mark.parametrize("bias", [-1.0, -3.0])
 @pytest.mark.parametrize("depth", [10, 50])
@@ -95,8 +102,14 @@ def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> No
 
 def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> None:
     """E‖x_l‖²/d has slope 1 where the branches are independent, of mean zero and unit variance."""
-    one = start("pre-norm", "dense", depth=40, width=128, batch_size=64, family_options={
-        "activation": "identity", "init": "orthogonal"})
+    one = start(
+        "pre-norm",
+        "dense",
+        depth=40,
+        width=128,
+        batch_size=64,
+        family_options={"activation": "identity", "init": "orthogonal"},
+    )
     found = by_layer(seen(one), "activation")
     squares = {layer: float(size or 0) ** 2 for layer, size in found.items()}
     layers = torch.tensor(list(squares), dtype=torch.float64)
@@ -125,6 +138,7 @@ def test_plain_relu_keeps_its_signal_and_two_inputs_become_one(start: MakeCell) 
 
 
 # ---------------------------------------------------------------------------------------------------------- verdicts
+
 
 def test_sigmoid_layers_lose_their_gradient_and_not_their_signal(start: MakeCell) -> None:
     one = start("plain", depth=50, family_options={"activation": "sigmoid"})
@@ -165,6 +179,7 @@ def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- the whole
+
 
 @pytest.mark.parametrize("family", families.names())
 def test_every_combination(start: MakeCell, family: str) -> None:
@@ -210,7 +225,8 @@ def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it(start: MakeCell)
 
 
 def test_gradients_in_evaluation_mode_leave_recurrent_modules_in_training_mode(
-        start: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    start: MakeCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """cuDNN takes no gradients of a recurrent module in evaluation mode; without dropout both modes give one number."""
     one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
     work = TASK.prepare(one)
@@ -218,8 +234,9 @@ def test_gradients_in_evaluation_mode_leave_recurrent_modules_in_training_mode(
     through = Probe.through
 
     def watched(probe: Probe, x: Tensor) -> Tensor:
-        modes.extend((probe.network.training, part.training) for part in probe.network.modules()
-                     if isinstance(part, nn.LSTM))
+        modes.extend(
+            (probe.network.training, part.training) for part in probe.network.modules() if isinstance(part, nn.LSTM)
+        )
         return through(probe, x)
 
     monkeypatch.setattr(Probe, "through", watched)
@@ -243,13 +260,20 @@ def test_a_recurrent_stack_on_a_gpu(start: MakeCell) -> None:
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
 def test_padding_does_not_count(start: MakeCell, texts: str, family: str, width: int) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
+
     def found(length: int) -> dict[Any, float]:
         one = start("highway", family, dataset=texts, width=width, depth=3, batch_size=5, seq_len=length, steps=2)
         return {(m.metric, m.axis, m.index): math.nan if m.value is None else m.value for m in seen(one)}
 
     short = found(6)
-    assert {("activation", "layer", 3), ("correlation", "layer", 3), ("gate_mean", "", 0.0), ("update", "layer", 1),
-            ("jacobian_gain", "", 0.0), ("gradient_correlation", "", 0.0)} <= set(short)
+    assert {
+        ("activation", "layer", 3),
+        ("correlation", "layer", 3),
+        ("gate_mean", "", 0.0),
+        ("update", "layer", 1),
+        ("jacobian_gain", "", 0.0),
+        ("gradient_correlation", "", 0.0),
+    } <= set(short)
     assert (("jacobian_rank", "", 0.0) in short) == (width == 8)
     for length in (7, 12):
         assert found(length) == pytest.approx(short, rel=1e-6, nan_ok=True)
@@ -318,6 +342,7 @@ def test_a_gain_is_a_positive_number(start: MakeCell, gain: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- first steps
+
 
 def steps(start: MakeCell, block: str, **changes: Any) -> list[Measurement]:
     return seen(start(block, dataset="digits", steps=3, rate=0.01, momentum=0.0, decay=1.0, batch_size=32, **changes))

@@ -61,8 +61,9 @@ def test_every_training_step_starts_alike(cell: MakeCell) -> None:
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_backward_is_twice_forward_less_the_first_layers_input(cell: MakeCell, depth: int) -> None:
     """A product forward, two backward; but nobody asks for the input's gradient, so the first layer has one."""
-    counts = {phase: StackStep(cell("throughput", "plain", depth=depth, phase=phase)).flops_per_item
-              for phase in PHASES}
+    counts = {
+        phase: StackStep(cell("throughput", "plain", depth=depth, phase=phase)).flops_per_item for phase in PHASES
+    }
     layer = 2 * 8 * 8
     assert counts["forward"] == depth * layer
     assert counts["forward-backward"] == (3 * depth - 1) * layer
@@ -115,17 +116,20 @@ def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
     assert StackStep(cell("throughput", "plain", phase="train-step")).least_bytes() == 3 * least + optimiser
 
 
-@pytest.mark.parametrize(("changes", "says"), [
-    ({"phase": None}, r"^unknown phase None; known: forward, forward-backward, train-step$"),
-    ({"mode": "jit"}, r"^unknown mode 'jit'; known: eager, compile, cudagraph$"),
-    ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, float64, bfloat16, float16$"),
-    ({"device": "tpu"}, r"^unknown device 'tpu'; known: cpu, cuda$"),
-    ({"depth": 0}, r"^depth must be at least 1, not 0$"),
-    ({"family": "bilstm", "width": 7}, r"needs a width that 2 divides, not 7$"),
-    ({"block": "no-such"}, r"^unknown block 'no-such'; known: "),
-    ({"block_options": {"bias": 1}}, r"^block 'highway' has no option bias; it has gate_bias$"),
-    ({"family_options": {"heads": 1}}, r"^family 'dense' has no option heads; it has init, activation$"),
-])
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"phase": None}, r"^unknown phase None; known: forward, forward-backward, train-step$"),
+        ({"mode": "jit"}, r"^unknown mode 'jit'; known: eager, compile, cudagraph$"),
+        ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, float64, bfloat16, float16$"),
+        ({"device": "tpu"}, r"^unknown device 'tpu'; known: cpu, cuda$"),
+        ({"depth": 0}, r"^depth must be at least 1, not 0$"),
+        ({"family": "bilstm", "width": 7}, r"needs a width that 2 divides, not 7$"),
+        ({"block": "no-such"}, r"^unknown block 'no-such'; known: "),
+        ({"block_options": {"bias": 1}}, r"^block 'highway' has no option bias; it has gate_bias$"),
+        ({"family_options": {"heads": 1}}, r"^family 'dense' has no option heads; it has init, activation$"),
+    ],
+)
 def test_bad_input(cell: MakeCell, changes: dict[str, object], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         StackStep(cell("throughput", **changes))

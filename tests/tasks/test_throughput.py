@@ -78,8 +78,9 @@ def test_a_group_is_timed_in_turn(cell: MakeCell, timed: list[Any], roofline: fl
     assert counts.pop() >= 3
 
 
-def test_one_that_fails_drops_out_and_the_others_stay_paired(cell: MakeCell, timed: list[Any], raising: str,
-                                                             roofline: float) -> None:
+def test_one_that_fails_drops_out_and_the_others_stay_paired(
+    cell: MakeCell, timed: list[Any], raising: str, roofline: float
+) -> None:
     cells = [cell("throughput", block, **QUICK) for block in ("plain", raising, "no-such-block", "highway")]
     outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure_group(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3]]
@@ -93,7 +94,8 @@ def test_one_that_fails_drops_out_and_the_others_stay_paired(cell: MakeCell, tim
 
 
 def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
-        cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
+) -> None:
     tries: list[str] = []
 
     def prepare(one: Cell) -> StackStep:
@@ -114,10 +116,13 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
 
 
 def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
-        cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
+) -> None:
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
-    cells = [cell("throughput", "highway", mode="compile", block_options={"gate_bias": -float(bias)}, **QUICK)
-             for bias in range(10)]
+    cells = [
+        cell("throughput", "highway", mode="compile", block_options={"gate_bias": -float(bias)}, **QUICK)
+        for bias in range(10)
+    ]
     assert [outcome.error for outcome in TASK.measure_group(cells)] == [None] * 10
 
 
@@ -129,11 +134,23 @@ def test_a_group_in_which_all_fail(cell: MakeCell, timed: list[Any], raising: st
 
 def test_what_makes_a_group(cell: MakeCell) -> None:
     base = cell("throughput", "plain")
-    for same in (base.but(block="highway"), base.but(width=5), base.but(mode="compile"),
-                 base.but(block="highway", block_options={"gate_bias": -2.0})):
+    for same in (
+        base.but(block="highway"),
+        base.but(width=5),
+        base.but(mode="compile"),
+        base.but(block="highway", block_options={"gate_bias": -2.0}),
+    ):
         assert TASK.group(same) == TASK.group(base)
-    for other in (base.but(family="mlp"), base.but(depth=3), base.but(phase="forward"), base.but(batch_size=5),
-                  base.but(dtype="float64"), base.but(seq_len=8), base.but(nominal_width=9), base.but(threads=2)):
+    for other in (
+        base.but(family="mlp"),
+        base.but(depth=3),
+        base.but(phase="forward"),
+        base.but(batch_size=5),
+        base.but(dtype="float64"),
+        base.but(seq_len=8),
+        base.but(nominal_width=9),
+        base.but(threads=2),
+    ):
         assert TASK.group(other) != TASK.group(base)
 
 
@@ -158,8 +175,9 @@ def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
-def test_a_step_that_beats_its_floor_has_no_share(cell: MakeCell, roofline: float, seconds: float,
-                                                  share: float | None) -> None:
+def test_a_step_that_beats_its_floor_has_no_share(
+    cell: MakeCell, roofline: float, seconds: float, share: float | None
+) -> None:
     one = cell("throughput")
     found = by_name(described(TASK.prepare(one), one, [seconds], first=0.5, breaks=0))
     assert found["step_time"].value == seconds
@@ -193,7 +211,8 @@ def test_the_recipe_says_how_long(cell: MakeCell) -> None:
 
 
 def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
-        cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
+) -> None:
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     cells = [cell("throughput", mode=mode, **QUICK) for mode in ("eager", "compile")]
     eager, compiled = (by_name(outcome.measurements) for outcome in TASK.measure_group(cells))
@@ -206,8 +225,9 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
 
 
 @pytest.mark.parametrize("mode", ["eager", "compile"])
-def test_the_first_cell_does_not_pay_for_the_process(cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float,
-                                                     mode: str) -> None:
+def test_the_first_cell_does_not_pay_for_the_process(
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float, mode: str
+) -> None:
     """A block's first step in a process takes longer; a network of one layer takes it."""
     stepped: list[tuple[str, int]] = []
 
@@ -220,8 +240,10 @@ def test_the_first_cell_does_not_pay_for_the_process(cell: MakeCell, monkeypatch
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     monkeypatch.setattr(throughput, "first_step", first_step)
     monkeypatch.setattr(throughput, "_set_up", set())
-    cells = [cell("throughput", block, mode=mode, seed=seed, **QUICK)
-             for seed, block in enumerate(("plain", "plain", "highway"))]
+    cells = [
+        cell("throughput", block, mode=mode, seed=seed, **QUICK)
+        for seed, block in enumerate(("plain", "plain", "highway"))
+    ]
     found = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure_group(cells)]
     assert found == [3.0, 3.0, 3.0]
     assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), ("highway", 1), ("highway", 2)]

@@ -22,8 +22,15 @@ SECONDS = {"seconds_to_threshold", "step_seconds", "together"}
 @pytest.fixture
 def digits(cell: MakeCell) -> Callable[..., Cell]:
     def make(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
-        defaults: dict[str, Any] = {"width": 8, "batch_size": 50, "dataset": "digits", "steps": 30, "rate": 0.05,
-                                    "dtype": "float64", "together": 8}
+        defaults: dict[str, Any] = {
+            "width": 8,
+            "batch_size": 50,
+            "dataset": "digits",
+            "steps": 30,
+            "rate": 0.05,
+            "dtype": "float64",
+            "together": 8,
+        }
         return cell("trainability", block, family, **{**defaults, **changes})
 
     return make
@@ -32,8 +39,11 @@ def digits(cell: MakeCell) -> Callable[..., Cell]:
 def values(outcome: Outcome) -> dict[tuple[str, float], Any]:
     """What was measured, seconds aside; sums are taken in another order."""
     assert outcome.error is None
-    return {(one.metric, one.index): one.value if one.value is None else pytest.approx(one.value, rel=1e-7)
-            for one in outcome.measurements if one.metric not in SECONDS}
+    return {
+        (one.metric, one.index): one.value if one.value is None else pytest.approx(one.value, rel=1e-7)
+        for one in outcome.measurements
+        if one.metric not in SECONDS
+    }
 
 
 def count(outcome: Outcome) -> float | None:
@@ -41,8 +51,10 @@ def count(outcome: Outcome) -> float | None:
 
 
 def test_members_have_the_rows_they_would_have_alone(digits: MakeCell) -> None:
-    cells = [digits("residual", seed=seed, rate=rate, evaluate="epoch", batch_size=300)
-             for seed, rate in enumerate((0.01, 1e200, 0.03))]
+    cells = [
+        digits("residual", seed=seed, rate=rate, evaluate="epoch", batch_size=300)
+        for seed, rate in enumerate((0.01, 1e200, 0.03))
+    ]
     assert len({TASK.group(cell) for cell in cells}) == 1
     as_one = list(TASK.measure_group(cells))
     assert [outcome.cell for outcome in as_one] == cells
@@ -56,20 +68,39 @@ def test_members_have_the_rows_they_would_have_alone(digits: MakeCell) -> None:
 
 def test_what_goes_together(digits: MakeCell) -> None:
     one = digits(trial=0, seed=1000)
-    same = [digits(trial=7, seed=1007), digits(trial=1, rate=0.2, momentum=0.5, decay=1.0, weight_decay=0.1),
-            digits(trial=1, block_options={"gate_bias": -3.0})]
-    other = [digits(trial=8), digits(seed=1000), digits(trial=0, steps=31), digits("plain", trial=0),
-             digits(trial=0, depth=3), digits(trial=0, family_options={"activation": "tanh"}),
-             digits(trial=0, optimiser="adam"), digits(trial=0, together=9), digits(trial=0, dtype="float32")]
+    same = [
+        digits(trial=7, seed=1007),
+        digits(trial=1, rate=0.2, momentum=0.5, decay=1.0, weight_decay=0.1),
+        digits(trial=1, block_options={"gate_bias": -3.0}),
+    ]
+    other = [
+        digits(trial=8),
+        digits(seed=1000),
+        digits(trial=0, steps=31),
+        digits("plain", trial=0),
+        digits(trial=0, depth=3),
+        digits(trial=0, family_options={"activation": "tanh"}),
+        digits(trial=0, optimiser="adam"),
+        digits(trial=0, together=9),
+        digits(trial=0, dtype="float32"),
+    ]
     assert {TASK.group(cell) for cell in same} == {TASK.group(one)}
     assert TASK.group(one) not in {TASK.group(cell) for cell in other}
     assert TASK.group(digits(seed=0)) == TASK.group(digits(seed=7)) != TASK.group(digits(seed=8))
 
 
-@pytest.mark.parametrize("changes", [
-    {"together": 1}, {"family": "conv"}, {"family": "attention"}, {"family": "bilstm"}, {"family": "transformer"},
-    {"family": "bilstm", "device": "cuda"}, {"width": 256, "batch_size": 100},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"together": 1},
+        {"family": "conv"},
+        {"family": "attention"},
+        {"family": "bilstm"},
+        {"family": "transformer"},
+        {"family": "bilstm", "device": "cuda"},
+        {"width": 256, "batch_size": 100},
+    ],
+)
 def test_what_trains_by_itself(digits: MakeCell, changes: dict[str, Any]) -> None:
     assert TASK.group(digits(seed=0, **changes)) != TASK.group(digits(seed=1, **changes))
 
@@ -99,31 +130,38 @@ def test_an_error_is_its_cells_own(digits: MakeCell) -> None:
 
 def test_networks_that_cannot_be_stacked_train_by_themselves(digits: MakeCell) -> None:
     """The registry says that images run under vmap; batch statistics do not."""
-    outcomes = list(TASK.measure_group([digits("pre-norm", "conv", family_options={"norm_kind": "batch"}, seed=seed,
-                                               steps=2) for seed in range(2)]))
+    outcomes = list(
+        TASK.measure_group(
+            [digits("pre-norm", "conv", family_options={"norm_kind": "batch"}, seed=seed, steps=2) for seed in range(2)]
+        )
+    )
     assert [count(outcome) for outcome in outcomes] == [1.0, 1.0]
     assert {one.message for outcome in outcomes for one in outcome.measurements if one.metric == "together"} == {
-        "trained by itself: the network holds batch statistics"}
+        "trained by itself: the network holds batch statistics"
+    }
 
 
-REFUSED = '''
+REFUSED = """
 from torch import nn
 class Layer(nn.Linear):
     def forward(self, x):
         return super().forward(x) if float(x.detach().sum()) > -1e30 else x
 def make_layer(width):
     return Layer(width, width)
-'''
+"""
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_what_vmap_refuses_trains_as_it_would_alone(digits: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                    optimiser: str) -> None:
+def test_what_vmap_refuses_trains_as_it_would_alone(
+    digits: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimiser: str
+) -> None:
     """A layer of the user's own that looks at a number, in a group of two."""
     (tmp_path / f"refused_by_vmap_{optimiser}.py").write_text(REFUSED, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    cells = [digits("residual", f"refused_by_vmap_{optimiser}:make_layer", seed=seed, optimiser=optimiser, rate=rate)
-             for seed, rate in enumerate((0.01, 0.003))]
+    cells = [
+        digits("residual", f"refused_by_vmap_{optimiser}:make_layer", seed=seed, optimiser=optimiser, rate=rate)
+        for seed, rate in enumerate((0.01, 0.003))
+    ]
     outcomes = list(TASK.measure_group(cells))
     assert len(outcomes) == 2
     for outcome in outcomes:
@@ -155,9 +193,15 @@ SEARCH = {"search": {"space": "figure-1", "trials": 6, "seed": 0}}
 @pytest.fixture
 def searched(cell: MakeCell) -> Callable[..., Cell]:
     def make(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
-        return cell("trainability", block, family, dataset="digits", batch_size=50,
-                    recipe={"optimiser": "sgd", "steps": 20, "together": 6, **SEARCH, **changes.pop("recipe", {})},
-                    **changes)
+        return cell(
+            "trainability",
+            block,
+            family,
+            dataset="digits",
+            batch_size=50,
+            recipe={"optimiser": "sgd", "steps": 20, "together": 6, **SEARCH, **changes.pop("recipe", {})},
+            **changes,
+        )
 
     return make
 
@@ -166,15 +210,18 @@ def test_every_arm_gets_the_same_trials(searched: MakeCell) -> None:
     plain, highway = (TASK.needs(searched(block, seed=3)) for block in ("plain", "highway"))
     assert [trial.trial for trial in highway] == list(range(6))
     assert [trial.seed for trial in highway] == [1000 + trial for trial in range(6)]
-    assert [trial.but(block="highway", block_options=other.block_options)
-            for trial, other in zip(plain, highway, strict=True)] == list(highway)
+    assert [
+        trial.but(block="highway", block_options=other.block_options)
+        for trial, other in zip(plain, highway, strict=True)
+    ] == list(highway)
     assert all(trial.block_options == {} for trial in plain)
     biases = [trial.block_options["gate_bias"] for trial in highway]
     assert all(-10 <= bias <= -1 for bias in biases)
     assert len(set(biases)) == 6
     assert {trial.family_options.get("activation", "relu") for trial in highway} == {"relu", "tanh"}
-    assert all({"rate", "momentum", "decay"} <= trial.recipe.keys() and "search" not in trial.recipe
-               for trial in highway)
+    assert all(
+        {"rate", "momentum", "decay"} <= trial.recipe.keys() and "search" not in trial.recipe for trial in highway
+    )
     assert TASK.needs(searched(seed=0)) == highway  # the seeds share one search
     assert all(TASK.needs(trial) == () for trial in highway)
     assert len({TASK.group(trial) for trial in highway}) == 2  # one of each activation
@@ -208,15 +255,21 @@ def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:
     assert TASK.needs(best) == ()
 
 
-@pytest.mark.parametrize(("recipe", "says"), [
-    ({"search": {"space": "figure-2", "trials": 6}}, "^unknown search space 'figure-2'; did you mean figure-1"),
-    ({"search": {"space": "figure-1"}}, "^a recipe's search has a space, a number of trials and a seed, not"),
-    ({"search": {"space": "figure-1", "trials": 6, "sampler": "grid"}}, "^a recipe's search has a space"),
-    ({"search": "figure-1"}, "^a recipe's search has a space"),
-    ({"search": {"space": "figure-1", "trials": 0}}, "^a search's trials must be a whole number, 1 or more, not 0$"),
-    ({"search": {"space": "figure-1", "trials": 6, "seed": -1}}, "^a search's seed must be a whole number"),
-    ({"rate": "tuned", "rates": [0.1]}, "^a recipe has a search or a rate to be tuned, not both$"),
-])
+@pytest.mark.parametrize(
+    ("recipe", "says"),
+    [
+        ({"search": {"space": "figure-2", "trials": 6}}, "^unknown search space 'figure-2'; did you mean figure-1"),
+        ({"search": {"space": "figure-1"}}, "^a recipe's search has a space, a number of trials and a seed, not"),
+        ({"search": {"space": "figure-1", "trials": 6, "sampler": "grid"}}, "^a recipe's search has a space"),
+        ({"search": "figure-1"}, "^a recipe's search has a space"),
+        (
+            {"search": {"space": "figure-1", "trials": 0}},
+            "^a search's trials must be a whole number, 1 or more, not 0$",
+        ),
+        ({"search": {"space": "figure-1", "trials": 6, "seed": -1}}, "^a search's seed must be a whole number"),
+        ({"rate": "tuned", "rates": [0.1]}, "^a recipe has a search or a rate to be tuned, not both$"),
+    ],
+)
 def test_searches_that_cannot_be(searched: MakeCell, recipe: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         TASK.needs(searched(recipe=recipe))

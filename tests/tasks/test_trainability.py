@@ -66,8 +66,12 @@ class ToldLosses:
 def judged(cell: Cell, losses: list[float], steps: int | None = None) -> list[Measurement]:
     """What the task says of these losses, where a constant predictor's is 1."""
     split = Split(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64))
-    work = TrainingWork(ToldLosses(losses, steps), SimpleNamespace(train=split, test=split),  # type: ignore[arg-type]
-                        SimpleNamespace(chance_loss=1.0, target_kind="class"), params=6)  # type: ignore[arg-type]
+    work = TrainingWork(
+        ToldLosses(losses, steps),
+        SimpleNamespace(train=split, test=split),  # type: ignore[arg-type]
+        SimpleNamespace(chance_loss=1.0, target_kind="class"),
+        params=6,
+    )  # type: ignore[arg-type]
     return list(TASK.measure(work, cell))
 
 
@@ -112,10 +116,18 @@ def test_a_loss_that_is_not_finite_is_divergence(digits: MakeCell, end: float) -
     assert [(m.index, m.value) for m in found if m.metric == "loss"] == [(1, 0.01), (2, 0.02)]
 
 
-@pytest.mark.parametrize(("losses", "window", "step"), [
-    ([3, 2, 1], 1, 3), ([3, 1, 1], 2, 3), ([1, 3, 3], 1, 1), ([1.5, 0.5, 9], 2, 2), ([3, 3], 1, None), ([1], 2, None),
-    ([], 1, None),
-])
+@pytest.mark.parametrize(
+    ("losses", "window", "step"),
+    [
+        ([3, 2, 1], 1, 3),
+        ([3, 1, 1], 2, 3),
+        ([1, 3, 3], 1, 1),
+        ([1.5, 0.5, 9], 2, 2),
+        ([3, 3], 1, None),
+        ([1], 2, None),
+        ([], 1, None),
+    ],
+)
 def test_first_below(losses: list[float], window: int, step: int | None) -> None:
     assert first_below(losses, 1.0, window) == step
 
@@ -151,8 +163,10 @@ def test_epochs_are_watched_and_mistakes_named(digits: MakeCell) -> None:
     steps = math.ceil(items / cell.batch_size)
     recipe = {**cell.recipe, "evaluate": "epoch", "last_batch": "keep", "mistakes": 7, "steps": 2 * steps + 1}
     found = run(cell.but(recipe=recipe))
-    by_epoch = {name: [m.value for m in found if m.metric == name] for name in (
-        "epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy")}
+    by_epoch = {
+        name: [m.value for m in found if m.metric == name]
+        for name in ("epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy")
+    }
     assert {name: len(values) for name, values in by_epoch.items()} == dict.fromkeys(by_epoch, 2)
     assert float(by_epoch["epoch_train_loss"][1] or 9) < float(by_epoch["epoch_train_loss"][0] or 0)
     wrong = [m for m in found if m.metric == "mistaken_for"]
@@ -260,8 +274,9 @@ def test_a_pair_that_makes_no_sense_is_skipped_with_its_search(cell: MakeCell) -
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
-@pytest.mark.parametrize(("family", "dataset"), [("dense", "digits"), ("conv", "digits"), ("bilstm", "adding"),
-                                                 ("transformer", "copy")])
+@pytest.mark.parametrize(
+    ("family", "dataset"), [("dense", "digits"), ("conv", "digits"), ("bilstm", "adding"), ("transformer", "copy")]
+)
 def test_data_are_cast_to_the_networks_dtype(digits: MakeCell, dtype: str, family: str, dataset: str) -> None:
     found = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, width=8, steps=2, batch_size=4)))
     assert found["final_loss"] is not None
@@ -282,24 +297,30 @@ def test_a_search_from_end_to_end(digits: MakeCell) -> None:
     assert scalars(run(resolved))["rate"] == 0.1
 
 
-@pytest.mark.parametrize(("changes", "says"), [
-    ({"rate": "tuned"}, "a recipe with rate 'tuned' needs a list of rates to try"),
-    ({"rate": "tuned", "rates": []}, "a recipe with rate 'tuned' needs a list of rates to try"),
-])
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rate": "tuned"}, "a recipe with rate 'tuned' needs a list of rates to try"),
+        ({"rate": "tuned", "rates": []}, "a recipe with rate 'tuned' needs a list of rates to try"),
+    ],
+)
 def test_a_search_that_cannot_be(digits: MakeCell, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         TASK.needs(digits(**changes))
 
 
-@pytest.mark.parametrize(("changes", "says"), [
-    ({"dataset": None}, "^trainability needs a data set$"),
-    ({"rate": "tuned", "rates": [0.1]}, "^the rate 'tuned' is no number: it must be resolved before training$"),
-    ({"batch_size": 5_000}, "^a batch of 5000 is larger than the .* training items$"),
-    ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam, not 'lion'$"),
-    ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
-    ({"dtype": "int8"}, "unknown dtype 'int8'"),
-    ({"device": "mps"}, "unknown device 'mps'"),
-])
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"dataset": None}, "^trainability needs a data set$"),
+        ({"rate": "tuned", "rates": [0.1]}, "^the rate 'tuned' is no number: it must be resolved before training$"),
+        ({"batch_size": 5_000}, "^a batch of 5000 is larger than the .* training items$"),
+        ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam, not 'lion'$"),
+        ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
+        ({"dtype": "int8"}, "unknown dtype 'int8'"),
+        ({"device": "mps"}, "unknown device 'mps'"),
+    ],
+)
 def test_bad_input(digits: MakeCell, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         TASK.prepare(digits(**changes))
@@ -312,8 +333,9 @@ def test_a_pair_that_makes_no_sense_is_skipped(cell: MakeCell) -> None:
 
 def test_estimates_grow_with_depth_and_steps(digits: MakeCell) -> None:
     task = Trainability()
-    shallow, deep, long = (task.estimate(digits(depth=depth, steps=steps))
-                           for depth, steps in ((2, 20), (50, 20), (2, 5_000)))
+    shallow, deep, long = (
+        task.estimate(digits(depth=depth, steps=steps)) for depth, steps in ((2, 20), (50, 20), (2, 5_000))
+    )
     assert shallow < deep
     assert shallow < long
     own = digits(family="my_layers:make", family_options={"kind": "vector"})

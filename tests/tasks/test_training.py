@@ -18,33 +18,37 @@ from highway_bench.search.training import Training
 from highway_bench.tasks._recipe import recipe_from
 
 
-def training(items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None,
-             **recipe: Any) -> Training:
+def training(
+    items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None, **recipe: Any
+) -> Training:
     source = torch.Generator().manual_seed(1)
     split = Split(torch.randn(items, 3, generator=source), torch.randint(0, 2, (items,), generator=source))
     torch.manual_seed(5)
     return Training(network or nn.Linear(3, 2), split, "class", Recipe(**recipe), batch_size, seed)
 
 
-@pytest.mark.parametrize(("options", "says"), [
-    ({"steps": 0}, "^a recipe's steps must be a whole number, 1 or more, not 0$"),
-    ({"steps": 2.5}, "^a recipe's steps must be"),
-    ({"steps": True}, "^a recipe's steps must be"),
-    ({"rate": 0.0}, "^a recipe's rate must be a number above 0, not 0.0$"),
-    ({"rate": math.inf}, "^a recipe's rate must be"),
-    ({"decay": 1.5}, "^a recipe's decay must be a number above 0 and at most 1, not 1.5$"),
-    ({"decay": 0.0}, "^a recipe's decay must be"),
-    ({"optimiser": "sgdm"}, "^a recipe's optimiser must be sgd or adam, not 'sgdm'$"),
-    ({"optimiser": 3}, "^a recipe's optimiser must be"),
-    ({"momentum": 1.0}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.0$"),
-    ({"momentum": "much"}, "^a recipe's momentum must be a number .*, not 'much'$"),
-    ({"weight_decay": -1e-4}, "^a recipe's weight_decay must be a number of at least 0, not -0.0001$"),
-    ({"epsilon": 0.0}, "^a recipe's epsilon must be a number above 0, not 0.0$"),
-    ({"epsilon_place": "beside"}, "^a recipe's epsilon_place must be inside or outside, not 'beside'$"),
-    ({"clip": 0.0}, "^a recipe's clip must be a number above 0, or none, not 0.0$"),
-    ({"clip": True}, "^a recipe's clip must be a number above 0, or none, not True$"),
-    ({"momentum": float("nan")}, "^a recipe's momentum must be"),
-])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"steps": 0}, "^a recipe's steps must be a whole number, 1 or more, not 0$"),
+        ({"steps": 2.5}, "^a recipe's steps must be"),
+        ({"steps": True}, "^a recipe's steps must be"),
+        ({"rate": 0.0}, "^a recipe's rate must be a number above 0, not 0.0$"),
+        ({"rate": math.inf}, "^a recipe's rate must be"),
+        ({"decay": 1.5}, "^a recipe's decay must be a number above 0 and at most 1, not 1.5$"),
+        ({"decay": 0.0}, "^a recipe's decay must be"),
+        ({"optimiser": "sgdm"}, "^a recipe's optimiser must be sgd or adam, not 'sgdm'$"),
+        ({"optimiser": 3}, "^a recipe's optimiser must be"),
+        ({"momentum": 1.0}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.0$"),
+        ({"momentum": "much"}, "^a recipe's momentum must be a number .*, not 'much'$"),
+        ({"weight_decay": -1e-4}, "^a recipe's weight_decay must be a number of at least 0, not -0.0001$"),
+        ({"epsilon": 0.0}, "^a recipe's epsilon must be a number above 0, not 0.0$"),
+        ({"epsilon_place": "beside"}, "^a recipe's epsilon_place must be inside or outside, not 'beside'$"),
+        ({"clip": 0.0}, "^a recipe's clip must be a number above 0, or none, not 0.0$"),
+        ({"clip": True}, "^a recipe's clip must be a number above 0, or none, not True$"),
+        ({"momentum": float("nan")}, "^a recipe's momentum must be"),
+    ],
+)
 def test_what_no_optimiser_can_use(options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         Recipe(**options)
@@ -180,8 +184,9 @@ def test_losses() -> None:
     torch.testing.assert_close(loss_of(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), "scalar"), torch.tensor(2.5))
     tokens = torch.tensor([[0, -100, 2], [-100, -100, 4]])
     picked = answers.view(2, 3, 5)[[0, 0, 1], [0, 2, 2]]
-    torch.testing.assert_close(loss_of(answers.view(2, 3, 5), tokens, "token"),
-                               nn.functional.cross_entropy(picked, torch.tensor([0, 2, 4])))
+    torch.testing.assert_close(
+        loss_of(answers.view(2, 3, 5), tokens, "token"), nn.functional.cross_entropy(picked, torch.tensor([0, 2, 4]))
+    )
 
 
 class Told(nn.Module):

@@ -138,8 +138,9 @@ def shown(name: str, width: int = 34) -> str:
 def in_lines(name: str, width: int = 28) -> str:
     """A name of up to two lines, for the side of a picture, parted after a comma where that is enough."""
     parts = shown(name, 2 * width).split(", ")
-    return textwrap.fill(", ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts), width,
-                         break_on_hyphens=False)
+    return textwrap.fill(
+        ", ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts), width, break_on_hyphens=False
+    )
 
 
 def dodge(place: int, count: int, room: float = 0.7) -> float:

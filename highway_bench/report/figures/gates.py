@@ -28,8 +28,10 @@ def gates_by_layer(rows: pd.DataFrame, *, first: int = 1) -> list[Picture]:
     table = _trained(rows, "gate_bias_end", first)
     if table.empty:
         raise NothingToShow("gates by layer need the gates task and a block with gates that trained")
-    return [_gates(f"gates-{number}", contest, part)
-            for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)]
+    return [
+        _gates(f"gates-{number}", contest, part)
+        for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)
+    ]
 
 
 def lesion_by_layer(rows: pd.DataFrame, *, first: int = 1) -> list[Picture]:
@@ -39,8 +41,10 @@ def lesion_by_layer(rows: pd.DataFrame, *, first: int = 1) -> list[Picture]:
     table = _trained(rows, "lesion_loss", first)
     if table.empty:
         raise NothingToShow("the lesion curve needs the gates task and a block that carries its input and trained")
-    return [_lesion(f"lesion-{number}", contest, part)
-            for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)]
+    return [
+        _lesion(f"lesion-{number}", contest, part)
+        for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)
+    ]
 
 
 def _trained(rows: pd.DataFrame, metric: str, first: int) -> pd.DataFrame:
@@ -87,9 +91,11 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame) -> Pictur
             for axes, metric in zip((change, loss, error), EFFECTS, strict=True):
                 line(axes, own, metric, style)
             most = own.iloc[int(own["lesion_loss_change"].argmax())]
-            told.append(f"{label}: cutting out layer {most['layer']:.0f} costs most, "
-                        f"{three(most['lesion_loss_change'])} nat; the median layer "
-                        f"{three(own['lesion_loss_change'].median())}")
+            told.append(
+                f"{label}: cutting out layer {most['layer']:.0f} costs most, "
+                f"{three(most['lesion_loss_change'])} nat; the median layer "
+                f"{three(own['lesion_loss_change'].median())}"
+            )
         change.set_ylabel("‖Δx‖ / ‖x‖")
         change.set_ylim(bottom=0)
         # Most layers change next to nothing and a few a great deal: linear about zero, logarithmic beyond.
@@ -110,11 +116,20 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame) -> Pictur
 
 def line(axes: Axes, own: pd.DataFrame, metric: str, style: Look) -> None:
     """One network's mean by layer, with its band where seeds allow one."""
-    axes.plot(own["layer"], own[metric], color=style.colour, linestyle=style.dash, linewidth=1.2, marker=style.marker,
-              markersize=3.5, markevery=max(1, len(own) // 8))
+    axes.plot(
+        own["layer"],
+        own[metric],
+        color=style.colour,
+        linestyle=style.dash,
+        linewidth=1.2,
+        marker=style.marker,
+        markersize=3.5,
+        markevery=max(1, len(own) // 8),
+    )
     if np.isfinite(own[f"{metric}_low"]).any():
-        axes.fill_between(own["layer"], own[f"{metric}_low"], own[f"{metric}_high"], color=style.colour, alpha=BAND,
-                          linewidth=0)
+        axes.fill_between(
+            own["layer"], own[f"{metric}_low"], own[f"{metric}_high"], color=style.colour, alpha=BAND, linewidth=0
+        )
 
 
 def _depths(part: pd.DataFrame) -> str:

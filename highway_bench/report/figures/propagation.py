@@ -53,8 +53,9 @@ def _at(table: pd.DataFrame, place: dict[str, Any]) -> pd.DataFrame:
     return next((part for other, part in groups(table, PLACE) if other == place), table.iloc[:0])
 
 
-def _picture(name: str, place: dict[str, Any], sizes: dict[str, pd.DataFrame], verdicts: pd.DataFrame,
-             look: dict[str, Look]) -> Picture:
+def _picture(
+    name: str, place: dict[str, Any], sizes: dict[str, pd.DataFrame], verdicts: pd.DataFrame, look: dict[str, Look]
+) -> Picture:
     blocks = [block for block in look if (verdicts["block"] == block).any()]
     told: list[str] = []
     with settings():
@@ -85,8 +86,9 @@ def _line(panel: Axes, points: pd.DataFrame, style: Look, what: str) -> list[str
     if points.empty:
         return [f"{what}: no finite size"]
     panel.fill_between(points["layer"], points["low"], points["high"], color=style.colour, alpha=0.18, linewidth=0)
-    panel.plot(points["layer"], points["middle"], color=style.colour, marker=style.marker, linestyle=style.dash,
-               markersize=4)
+    panel.plot(
+        points["layer"], points["middle"], color=style.colour, marker=style.marker, linestyle=style.dash, markersize=4
+    )
     ends = [f"{three(end['middle'])} at layer {end['layer']:g}" for end in (points.iloc[0], points.iloc[-1])]
     return [f"{what}: {', '.join(ends)}"]
 

@@ -131,8 +131,10 @@ def _finding(ratios: pd.DataFrame) -> str:
     """The cheapest and the dearest block by geometric mean."""
     if ratios.empty:
         return "Step time over plain's is not known here: nothing was paired with plain"
-    found = {str(block): geometric_mean([_estimate(cell) for cell in rows_of(part)])
-             for block, part in ratios.groupby("block")}
+    found = {
+        str(block): geometric_mean([_estimate(cell) for cell in rows_of(part)])
+        for block, part in ratios.groupby("block")
+    }
     ranked = sorted(found, key=lambda block: found[block])
     count = int(ratios.groupby("block").size().max())
     over = f" (geometric mean of {count} families and depths)" if count > 1 else ""

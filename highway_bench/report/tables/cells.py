@@ -39,8 +39,9 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     return table.drop(columns="block").rename(columns={"label": "block"})
 
 
-def _cell(rows: list[dict[str, Any]], copied: Sequence[str], metrics: Sequence[str],
-          spread: Mapping[str, str]) -> dict[str, Any]:
+def _cell(
+    rows: list[dict[str, Any]], copied: Sequence[str], metrics: Sequence[str], spread: Mapping[str, str]
+) -> dict[str, Any]:
     by_metric = {row["metric"]: row for row in rows}
     cell: dict[str, Any] = {name: rows[0][name] for name in copied}
     cell |= {name: by_metric[name]["value"] if name in by_metric else math.nan for name in metrics}

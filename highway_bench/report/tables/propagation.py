@@ -103,8 +103,11 @@ def steps_table(rows: pd.DataFrame) -> pd.DataFrame:
         record = place | {"n": len(ran), "diverged": sum(cell["status"] == Status.DIVERGED for cell in ran)}
         for name in STILL:
             record |= _spread(name, [cell[name] for cell in ran])
-        record |= {"rate": recipe_of(place["recipe"]).get("rate"), "update_least": values.min(),
-                   "update_most": values.max()}
+        record |= {
+            "rate": recipe_of(place["recipe"]).get("rate"),
+            "update_least": values.min(),
+            "update_most": values.max(),
+        }
         records.append(record)
     still = [f"{name}{end}" for name in STILL for end in ("", "_low", "_high")]
     columns = [*PLACE, "gain", "steps", "block", "rate", "n", "diverged", *still, "update_least", "update_most"]
