@@ -165,9 +165,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check the code with ruff; arguments go to ruff check (--fix mends what it can)."""
+    """Check the code and its layout with ruff; arguments go to ruff check (--fix mends what it can)."""
     install(session, groups=("lint",))
     session.run("ruff", "check", *(session.posargs or (".",)))
+    if not session.posargs:
+        session.run("ruff", "format", "--check", ".")
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""pytest-benchmark's door: one step of every block in every family, grouped so that blocks stand side by side.
+"""What pytest-benchmark times: one step of every block in every family, grouped so that blocks stand side by side.
 
     nox -s step                                     # all of them, saved for this machine
     nox -s step -- benches/test_step.py             # without the benches of the tool itself

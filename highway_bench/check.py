@@ -21,7 +21,7 @@ from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import HighwayBenchError
 from highway_bench.families import Family, families, make_family
 from highway_bench.network import build
-from highway_bench.search.stacked import NotStackable, Stacked
+from highway_bench.training.stacked import NotStackable, Stacked
 
 DEPTH = 3
 BATCH = 4

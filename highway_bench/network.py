@@ -1,7 +1,7 @@
 """Network: stem → enter → depth × block → leave → head. Of several stages the first enters and the last leaves; each
 does where plain layers stand between them.
 
-``build`` is the door: without a data set it gives the stretch alone, a module that keeps the shape of its input and can
+``build`` makes it: without a data set it gives the stretch alone, a module that keeps the shape of its input and can
 be used anywhere; with one, the whole network.
 """
 
@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.ends import build_head, build_stem
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
 from highway_bench.families._padding import ReadsLengths, lengths_of, real_steps, told_lengths
+from highway_bench.stem_head import build_head, build_stem
 
 
 class Stage(NamedTuple):

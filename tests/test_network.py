@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import families, make_family
 from highway_bench.families._parts import Carry
-from highway_bench.layouts import layouts
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 
@@ -82,13 +82,13 @@ def test_pre_norms_final_norm_stands_at_the_networks_end_alone(change: Any) -> N
 
 
 @pytest.mark.parametrize("layout", ["cifar-resnet", "cifar-resnet-b", "imagenet-resnet", "conv-highway", "vgg"])
-def test_a_published_network_under_pre_norm_has_a_norm_a_layer_and_one_more(layout: str) -> None:
-    depth = {"cifar-resnet": 9, "cifar-resnet-b": 9, "imagenet-resnet": 8, "conv-highway": 8, "vgg": 9}[layout]
+def test_a_published_network_under_pre_norm_has_a_norm_a_layer_and_one_more(architecture: str) -> None:
+    depth = {"cifar-resnet": 9, "cifar-resnet-b": 9, "imagenet-resnet": 8, "conv-highway": 8, "vgg": 9}[architecture]
     held = {}
     for block in ("residual", "pre-norm"):
         with torch.device("meta"):
-            net = layouts.get(layout).build(
-                block, make_family("conv-pair" if "resnet" in layout else "conv"), width=8, depth=depth
+            net = architectures.get(architecture).build(
+                block, make_family("conv-pair" if "resnet" in architecture else "conv"), width=8, depth=depth
             )
         held[block] = sum(p.numel() for p in net.parameters())
     joins = [join for part in net.modules() if isinstance(part, Stack) for join in part.joins]

@@ -1,8 +1,9 @@
 """What the history follows of every block: step time, time over the roofline, bytes, and whether it trains.
 
 asv runs today's benchmarks against yesterday's commits. So names come from this working tree (never from the installed
-registry: asv asks for parameters by index), the package is reached through ``highway_bench.door`` alone, which is
-frozen, and what a commit does not have is n/a. Lower is better everywhere, and every value is finite.
+registry: asv asks for parameters by index), the package is reached through ``highway_bench.asv_api`` alone, which is
+frozen (earlier commits call it ``door``), and what a commit does not have is n/a. Lower is better everywhere, and
+every value is finite.
 
 All ``track_*`` values of a commit are measured in one process, by ``measure_commit``; the benchmarks only look them up
 and import no torch. This module must not import torch either: asv's fork server holds it while it forks.
@@ -32,6 +33,8 @@ DEPTHS = [10, 50, 100]
 FAMILY_DEPTH = 4
 OTHER_DEPTH = 10
 QUICK_MEMORY, QUICK_TRAINED = 50, 10  # deepest cells whose bytes are counted, and that are trained, in a quick run
+
+ENTRANCES = ("highway_bench.asv_api", "highway_bench.door")  # today's name, then that of the first commits
 
 VERSION = "1"  # raise it only when the meaning of the values changes: a comment must not cut every line
 SEEDS, STEPS = 5, 200
@@ -74,15 +77,18 @@ class Lacking(NotImplementedError):
 
 
 @lru_cache(maxsize=1)
-def door() -> ModuleType:
-    """The package's frozen door, ready to measure, with torch held to one thread; raises ``Lacking`` at a commit that
-    predates it."""
-    try:
-        found = importlib.import_module("highway_bench.door")
-    except ModuleNotFoundError as error:
-        if error.name not in ("highway_bench", "highway_bench.door"):
-            raise
-        raise Lacking("this commit predates the history's door") from error
+def asv_api() -> ModuleType:
+    """The package's entrance for asv, ready to measure, with torch held to one thread; raises ``Lacking`` at a commit
+    that has none."""
+    for name in ENTRANCES:
+        try:
+            found = importlib.import_module(name)
+            break
+        except ModuleNotFoundError as error:
+            if error.name not in ("highway_bench", name):
+                raise
+    else:
+        raise Lacking("this commit has no entrance for asv")
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
@@ -124,7 +130,7 @@ class Steps:
     """A workload that is built, warmed up, and ready to be timed."""
 
     def __init__(self, block: str, family: str, depth: int) -> None:
-        module = door()
+        module = asv_api()
         try:
             self.work = module.workload("throughput", block, family, depth, phase="forward-backward", **sizes(family))
         except Exception as error:
@@ -146,7 +152,7 @@ def measure_commit() -> dict[Key, list[float] | str]:
     """All values of this commit that are looked up later: samples by key; a text where measuring failed."""
     found: dict[Key, list[float] | str] = {}
     try:
-        module = door()
+        module = asv_api()
     except Lacking:
         return found
     cells = [cell for cell in CELLS if not ONLY or "|".join(map(str, cell)) in ONLY]

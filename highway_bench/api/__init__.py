@@ -1,4 +1,4 @@
-"""The Python API: everything that the command line does, in a few lines. Commands are thin doors to these functions."""
+"""The Python API: everything that the command line does, in a few lines. Commands only call these functions."""
 
 from highway_bench.api.catalogue import SECTIONS, catalogue
 from highway_bench.api.describe import Layer, NetworkSummary, describe

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.budget import matched_width, mismatch, yardstick
 from highway_bench.cell import MATCHES, Match
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import UnknownName
 from highway_bench.families import Family, families, make_family
+from highway_bench.matching import matched_width, mismatch, yardstick
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 from highway_bench.run.profiles import TRAINED

@@ -10,8 +10,8 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.report.columns import Shown
 from highway_bench.report.figures import svg_text
-from highway_bench.report.present import Shown
 from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce import Asked, Outcome, Reproduction
 

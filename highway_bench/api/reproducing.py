@@ -17,7 +17,7 @@ from highway_bench.api.running import AnyPath, opened
 from highway_bench.api.studies import open_studies, tell
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
 from highway_bench.reproduce._base import with_needs
 from highway_bench.run.estimate import Estimate, cell_bytes, estimate

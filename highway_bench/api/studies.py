@@ -14,9 +14,9 @@ from pathlib import Path
 from highway_bench.cell import Cell
 from highway_bench.results.store import Store
 from highway_bench.run.runner import Summary
-from highway_bench.search.space import get_space
-from highway_bench.search.study import Search
 from highway_bench.tasks._search import trial_cell
+from highway_bench.tuning.space import get_space
+from highway_bench.tuning.trials import Search
 
 Studies = Mapping[Cell, Search]
 """The search of each arm, by a cell that asks for it."""

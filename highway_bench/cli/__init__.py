@@ -1,4 +1,4 @@
-"""The command line: one command a file, each a thin door to the Python API. Importing it, and ``--help``, take neither
+"""The command line: one command a file, each calls the Python API. Importing it, and ``--help``, take neither
 torch nor pandas: commands import what they need when they are called.
 
 Exit status: 0 fine, outcomes included; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; 4 asv
@@ -14,10 +14,10 @@ import typer
 
 from highway_bench import __version__
 from highway_bench.cli import check, data, history, listing, new_block, report, reproduce, results, run, serve, show
-from highway_bench.cli._door import Door, work_here
+from highway_bench.cli._errors import Commands, work_here
 
 app = typer.Typer(
-    cls=Door,
+    cls=Commands,
     name="highway-bench",
     no_args_is_help=True,
     add_completion=False,

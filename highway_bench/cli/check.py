@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from highway_bench.cli._options import AsJson, Plugins
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli._words import AsJson, Plugins
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:

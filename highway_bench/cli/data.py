@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from highway_bench.cli._options import AsJson, assignments
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli._words import AsJson, assignments
 
 Options = Annotated[
     list[str] | None,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli._words import AsJson
 from highway_bench.errors import HighwayBenchError, UnknownName
 
 if TYPE_CHECKING:
     from highway_bench.history.gate import Verdict
     from highway_bench.history.measure import Measured
-    from highway_bench.history.steps import Regression
+    from highway_bench.history.regressions import Regression
 
 Root = Annotated[Path, typer.Option(help="The checkout.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]
@@ -58,22 +58,22 @@ def run(
     A tree with uncommitted changes is measured and shown, never recorded.
     """
     from highway_bench.errors import BadInput
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.git import has_git, is_dirty
     from highway_bench.history.measure import measure_here, measure_range, this_machine
 
     if span and (commit or out):
         raise BadInput("--commit and --out are for this checkout's own point: leave the range away")
-    layout = Layout.of(root)
-    if out and has_git(layout.root) and is_dirty(layout.root):
+    paths = Paths.of(root)
+    if out and has_git(paths.root) and is_dirty(paths.root):
         raise BadInput("uncommitted changes: what --out writes would pass for HEAD's point elsewhere")
-    if not (span or commit or has_git(layout.root)):
+    if not (span or commit or has_git(paths.root)):
         typer.echo("no git and no --commit: history import will have to be told which commit this is")
     here = this_machine(device, machine)
     if span:
-        measured = measure_range(layout, here, span, quick=quick, again=again)
+        measured = measure_range(paths, here, span, quick=quick, again=again)
     else:
-        measured = measure_here(layout, here, quick=quick, commit=commit, out=out)
+        measured = measure_here(paths, here, quick=quick, commit=commit, out=out)
     tell(measured)
 
 
@@ -97,12 +97,12 @@ def record(
     root: Root = Path("."),
 ) -> None:
     """Copy this machine's points into reports/asv/results, to be committed."""
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.measure import this_machine
     from highway_bench.history.record import record as keep
 
     name = machine or this_machine(device, None).name
-    typer.echo(str(keep(Layout.of(root), name, replace=replace)))
+    typer.echo(str(keep(Paths.of(root), name, replace=replace)))
 
 
 def import_folder(
@@ -111,25 +111,25 @@ def import_folder(
     root: Root = Path("."),
 ) -> None:
     """Bring results that were measured elsewhere into reports/asv/results."""
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.importing import import_results
     from highway_bench.history.publish import discover
 
-    layout = Layout.of(root)
-    imported = import_results(layout, folder, commit)
+    paths = Paths.of(root)
+    imported = import_results(paths, folder, commit)
     for path in imported.written:
-        typer.echo(str(path.relative_to(layout.root)))
+        typer.echo(str(path.relative_to(paths.root)))
     for line in imported.lines:
         typer.echo(line)
-    discover(layout)  # the list of benchmarks, which decides what is shown
+    discover(paths)  # the list of benchmarks, which decides what is shown
 
 
 def publish(root: Root = Path(".")) -> None:
     """Write asv's pages into reports/asv/html."""
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.publish import publish as write
 
-    done = write(Layout.of(root))
+    done = write(Paths.of(root))
     for line in done.lines:
         typer.echo(line)
     typer.echo(f"{done.points} points of {', '.join(done.machines)}: {done.html / 'index.html'}")
@@ -151,19 +151,19 @@ def gate(
     """
     from dataclasses import asdict
 
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.gate import check
     from highway_bench.history.gate import gate as judge
     from highway_bench.history.machine import busy
     from highway_bench.history.measure import measure_here, this_machine
 
-    layout = Layout.of(root)
-    check(layout, window)
+    paths = Paths.of(root)
+    check(paths, window)
     here = this_machine(device, machine) if measure or confirm else None
     disturbed = busy() if here else None
     if measure and here:
-        measure_here(layout, here)  # what failed is the gate's to judge
-    verdict = judge(layout, here if confirm else None, window=window)
+        measure_here(paths, here)  # what failed is the gate's to judge
+    verdict = judge(paths, here if confirm else None, window=window)
     verdict.lines += [disturbed] if disturbed else []
     if json:
         print_json(asdict(verdict))
@@ -247,11 +247,11 @@ def noise(
 
     Pooled with what was recorded before; remove the machine's file in reports/asv/noise to begin anew.
     """
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.measure import this_machine
     from highway_bench.history.noise import measure_noise
 
-    found = measure_noise(Layout.of(root), this_machine(device, machine), runs, quick=quick)
+    found = measure_noise(Paths.of(root), this_machine(device, machine), runs, quick=quick)
     typer.echo(f"noise of {len(found)} series recorded in reports/asv/noise")
 
 
@@ -268,17 +268,17 @@ def compare(
     root: Root = Path("."),
 ) -> None:
     """Time two commits' steps in turn, and give the ratio of the second to the first with an interval."""
-    from highway_bench.history import Layout
+    from highway_bench.history import Paths
     from highway_bench.history.compare import compare as measure
     from highway_bench.history.measure import this_machine
     from highway_bench.registry import literal_calls
     from highway_bench.report.ratio import PERCENT, quoted
 
-    layout = Layout.of(root)
+    paths = Paths.of(root)
     this_machine(device)  # raises for a device that is not here, before anything is unpacked
-    calls = literal_calls(layout.root / "highway_bench/blocks", "register_block")
-    variants = literal_calls(layout.root / "highway_bench/blocks", "register_variant")
-    families = literal_calls(layout.root / "highway_bench/families", "register_family")
+    calls = literal_calls(paths.root / "highway_bench/blocks", "register_block")
+    variants = literal_calls(paths.root / "highway_bench/blocks", "register_variant")
+    families = literal_calls(paths.root / "highway_bench/families", "register_family")
     for kind, given, known in (("block", block, calls | variants), ("family", family, families)):
         for name in given or []:
             if name not in known:
@@ -286,7 +286,7 @@ def compare(
     blocks = block or [name for name, about in calls.items() if about.get("core")]
     cells = [(one, kind, deep) for kind in family or ["dense"] for deep in depth or [10, 50] for one in blocks]
     rows = measure(
-        layout,
+        paths,
         first,
         second,
         cells,

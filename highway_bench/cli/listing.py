@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from highway_bench.cli._options import AsJson, Plugins
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli._words import AsJson, Plugins
 
 
 class Section(StrEnum):

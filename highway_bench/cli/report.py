@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from highway_bench.cli._options import STORE, AsJson, StorePath
 from highway_bench.cli._output import print_json
-from highway_bench.cli._words import STORE, AsJson, StorePath
 
 
 def report(

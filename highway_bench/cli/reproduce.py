@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._door import Interrupted
+from highway_bench.cli._errors import Interrupted
+from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import console, print_json, print_table
-from highway_bench.cli._words import AsJson
 from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:

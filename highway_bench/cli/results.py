@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from highway_bench.cli._options import STORE, AsJson, StorePath
 from highway_bench.cli._output import console, print_json, print_table
-from highway_bench.cli._words import STORE, AsJson, StorePath
 from highway_bench.errors import NothingMeasured
 
 Filter = list[str] | None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._door import Interrupted
+from highway_bench.cli._errors import Interrupted
+from highway_bench.cli._options import STORE, AsJson, BlockOptions, FamilyOptions, Plugins, StorePath, assignments
 from highway_bench.cli._output import console, print_json
-from highway_bench.cli._words import STORE, AsJson, BlockOptions, FamilyOptions, Plugins, StorePath, assignments
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from highway_bench.cli._options import AsJson, BlockOptions, FamilyOptions, Plugins, assignments
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli._words import AsJson, BlockOptions, FamilyOptions, Plugins, assignments
 
 if TYPE_CHECKING:
     from highway_bench.api import NetworkSummary

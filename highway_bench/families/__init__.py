@@ -1,4 +1,4 @@
-"""Families: what the transform H is. One family a file; ``families`` is the registry, ``make_family`` its door."""
+"""Families: what the transform H is. One family a file; ``make_family`` makes what the registry ``families`` lists."""
 
 from highway_bench.families._base import Family, FamilySpec, Transform, families, register_family
 from highway_bench.families._custom import family, make_family

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from highway_bench.history.layout import Layout
+from highway_bench.history.paths import Paths
 
-__all__ = ["Layout"]
+__all__ = ["Paths"]

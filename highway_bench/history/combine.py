@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import Result, Row, by_place
-from highway_bench.history.shape import is_by_place
+from highway_bench.history.validate import is_by_place
 
 
 def combined(first: Result, second: Result, *, newest: bool = True, over_failures: bool = False) -> Result:

@@ -25,8 +25,8 @@ from typing import Any
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.archives import extract
-from highway_bench.history.layout import Layout
 from highway_bench.history.measure import AsvFailed
+from highway_bench.history.paths import Paths
 from highway_bench.measure.statistics import Estimate, median_interval, paired_ratio
 
 WORKER = Path(__file__).with_name("compare_worker.py")
@@ -122,7 +122,7 @@ class Worker:
 
 
 def compare(
-    layout: Layout,
+    paths: Paths,
     first: str,
     second: str,
     cells: Sequence[Cell],
@@ -142,14 +142,14 @@ def compare(
         raise BadInput(f"an interval of 95 % needs {LEAST_PAIRS} pairs of processes or more, not {pairs}")
     if steps < 1:
         raise BadInput(f"a pair takes one step or more of each commit, not {steps}")
-    commits = [git.commit_of(layout.root, name) for name in (first, second)]
+    commits = [git.commit_of(paths.root, name) for name in (first, second)]
     compared = {cell: Compared(cell) for cell in cells}
     with ExitStack() as stack:
         packages = []
         for commit in commits:
             packages.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-"))))
-            unpack(layout.root, commit, packages[-1])
-        benches = layout.root / "benches/history/blocks.py"
+            unpack(paths.root, commit, packages[-1])
+        benches = paths.root / "benches/history/blocks.py"
         sides = list(zip((first, second), packages, strict=True))
         for number in range(pairs):
             for cell, times in one_pair(sides, benches, list(compared), steps, device, swapped=number % 2 == 1):

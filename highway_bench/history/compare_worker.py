@@ -1,7 +1,7 @@
 """One side of a comparison: run as a file by ``compare``, with one commit's package first on the path.
 
-Reads a JSON object a line, answers with JSON a line. It reaches the package through its frozen door alone, and takes
-the cells' sizes from asv's benchmarks, so that a comparison times what the history follows.
+Reads a JSON object a line, answers with JSON a line. It reaches the package through its frozen entrance for asv
+alone, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history follows.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput
-from highway_bench.history.shape import faults
+from highway_bench.history.validate import faults
 
 MACHINE = "machine.json"
 BENCHMARKS = "benchmarks.json"

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.confirm import measured_anew
 from highway_bench.history.files import BENCHMARKS, Result, read_json, read_results
-from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine
 from highway_bench.history.noise import known_noise
+from highway_bench.history.paths import Paths
 from highway_bench.history.publish import publish
-from highway_bench.history.steps import Limits, Line, Regression, asv_steps, limits, lines_of, newest_steps
+from highway_bench.history.regressions import Limits, Line, Regression, asv_steps, limits, lines_of, newest_steps
+from highway_bench.history.remeasure import measured_anew
 
 WINDOW = 10  # measured commits of a machine that count as recent
 
@@ -50,23 +50,23 @@ class Verdict:
 
 
 @alone
-def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -> Verdict:
+def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> Verdict:
     """Look for regressions in the last ``window`` measured commits of every machine.
 
     With ``here``, proposals of this machine are measured again. Raises ``NothingMeasured`` where HEAD has no point on
     any machine, for an old history must not vouch for a commit that nobody measured, and where no series has two points
     to be told apart. Raises ``BadInput`` for a tree with uncommitted changes: HEAD's verdict would pass for theirs.
     """
-    check(layout, window)
+    check(paths, window)
     try:
-        published = publish(layout, layout.working / "gate", scripts=False)
+        published = publish(paths, paths.working / "gate", scripts=False)
     except NothingMeasured as reason:
         raise NothingMeasured(f"{reason}; a gate that measured nothing does not pass") from reason
     verdict = Verdict(lines=list(published.lines), machines=published.machines)
-    commits = git.line_of(layout.root)
+    commits = git.line_of(paths.root)
     order = {commit: number for number, commit in enumerate(commits)}
     by_machine: dict[str, list[Result]] = {}
-    for result in sorted(read_results(layout.shown), key=lambda one: order[one.commit]):
+    for result in sorted(read_results(paths.shown), key=lambda one: order[one.commit]):
         by_machine.setdefault(result.machine, []).append(result)
     if not any(results[-1].commit == commits[-1] and results[-1].points for results in by_machine.values()):
         raise NothingMeasured(
@@ -78,7 +78,7 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     proposed = [
         found
         for machine, results in by_machine.items()
-        for found in _propose(layout, published.html, machine, results, order, window, verdict)
+        for found in _propose(paths, published.html, machine, results, order, window, verdict)
     ]
     if not verdict.series and not verdict.lost:
         raise NothingMeasured(
@@ -88,7 +88,7 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
     mine = [one for one in proposed if here is not None and one.machine == here.name]
     others = [replace(one, remark="not measured again") for one in proposed if one not in mine]
     if here is not None and mine:
-        mine = measured_anew(layout, here, mine)
+        mine = measured_anew(paths, here, mine)
         verdict.lines.append(f"{len(mine)} measured again")
     for found in (*others, *mine):
         (verdict.regressions if found.holds else verdict.dismissed).append(found)
@@ -97,7 +97,7 @@ def gate(layout: Layout, here: Machine | None = None, *, window: int = WINDOW) -
 
 
 def _propose(
-    layout: Layout,
+    paths: Paths,
     html: Path,
     machine: str,
     results: Sequence[Result],
@@ -107,7 +107,7 @@ def _propose(
 ) -> Iterable[Regression]:
     """What seems to have regressed on one machine, each series once; what was looked at there, and what has no value at
     HEAD, goes into ``verdict``."""
-    lines = lines_of(results, layout.configuration().get("regressions_first_commits", {}), order)
+    lines = lines_of(results, paths.configuration().get("regressions_first_commits", {}), order)
     recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
     behind = len(order) - 1 - order[results[-1].commit]
     if behind:
@@ -121,23 +121,23 @@ def _propose(
             f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
             f"at its last {window} measured commits, or none before"
         )
-    noise = known_noise(layout, machine)
+    noise = known_noise(paths, machine)
     verdict.limits += limits(machine, {series: lines[series] for series in judged}, noise)
     found = {
         one.series: one
         for steps in (newest_steps(machine, lines, recent, noise), asv_steps(html, machine, lines, recent, noise))
         for one in steps
     }  # asv's come last: it saw the whole line, and knows the commit better
-    units = {name: about["unit"] for name, about in read_json(layout.shown / BENCHMARKS).items() if "." in name}
+    units = {name: about["unit"] for name, about in read_json(paths.shown / BENCHMARKS).items() if "." in name}
     return [replace(one, unit=units.get(series.partition("(")[0], "")) for series, one in found.items()]
 
 
-def check(layout: Layout, window: int = WINDOW) -> None:
+def check(paths: Paths, window: int = WINDOW) -> None:
     """Raise ``BadInput`` for what the gate does not judge, before anything is measured."""
     if window < 1:
         raise BadInput(f"a window has one commit at least, not {window}")
-    git.check_whole(layout.root)
-    if git.is_dirty(layout.root):
+    git.check_whole(paths.root)
+    if git.is_dirty(paths.root):
         raise BadInput("uncommitted changes: the gate judges commits, so commit or stash them first")
 
 

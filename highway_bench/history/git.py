@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from highway_bench.errors import BadInput
-from highway_bench.history.layout import CONFIGURATION
+from highway_bench.history.paths import CONFIGURATION
 
 # Neither changes what is measured: the history's own outputs, and text.
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")

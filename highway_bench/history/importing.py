@@ -21,10 +21,10 @@ from highway_bench.history.files import (
     write_json,
 )
 from highway_bench.history.git import check_whole, commit_of, date_of, line_of
-from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
 from highway_bench.history.merge import merge_recorded
+from highway_bench.history.paths import Paths
 
 NO_COMMIT = "0" * 40
 HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch's name is another commit here than there
@@ -39,35 +39,35 @@ class Imported:
 
 
 @alone
-def import_results(layout: Layout, folder: Path, commit: str | None = None) -> Imported:
+def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imported:
     """Record the results in ``folder``, which is of one machine, or holds such folders.
 
     ``commit`` is what was measured, where the files themselves do not know; they must then be one a machine. Everything
     is checked before anything is recorded, and a point that is recorded already with other values is an error: nothing
     recorded is overwritten. What was imported counts in the working results as well, however new those are.
     """
-    check_whole(layout.root)
+    check_whole(paths.root)
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder")
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
     if not any(map(result_paths, sources)):
         raise NothingMeasured(f"{folder} has no result files")
-    full = commit_of(layout.root, commit) if commit else None
+    full = commit_of(paths.root, commit) if commit else None
     ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # by target: where it came from, and what is to be written
-    imported = Imported(lines=merge_recorded(layout))
-    on_line = set(line_of(layout.root))
+    imported = Imported(lines=merge_recorded(paths))
+    on_line = set(line_of(paths.root))
     for source in sources:
-        paths = result_paths(source)
+        files = result_paths(source)
         # The folder may have been renamed on its way here; the entry's own name counts.
         machine = read_machine(source, renamed=source == folder)
-        check_clash(machine, layout.recorded, layout.results)
-        if full and len(paths) > 1:
-            raise BadInput(f"{source} has {len(paths)} result files: --commit can name the commit of one only")
-        for path in paths:
-            data = checked_result(layout.root, path, machine, full)
+        check_clash(machine, paths.recorded, paths.results)
+        if full and len(files) > 1:
+            raise BadInput(f"{source} has {len(files)} result files: --commit can name the commit of one only")
+        for path in files:
+            data = checked_result(paths.root, path, machine, full)
             known = data["commit_hash"]
             name = f"{known[:8]} of machine {machine['machine']!r}"
-            target = layout.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
+            target = paths.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
             if target in ready:
                 raise BadInput(f"{source} has two files for {name}")
             if not target.exists():
@@ -77,7 +77,7 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
             else:
                 raise BadInput(
                     f"{name} is recorded already, with other values; remove "
-                    f"{target.relative_to(layout.root)} first if these are to count"
+                    f"{target.relative_to(paths.root)} first if these are to count"
                 )
             if known not in on_line:
                 imported.lines.append(f"{name} is not on HEAD's first-parent line: the pages leave it out")
@@ -86,10 +86,10 @@ def import_results(layout: Layout, folder: Path, commit: str | None = None) -> I
             copy_file(source / MACHINE, target.parent / MACHINE)
         write_json(target, data)
         imported.written.append(target)
-        working = layout.results / target.relative_to(layout.recorded)
+        working = paths.results / target.relative_to(paths.recorded)
         if working.is_file():
             write_json(working, combined(read_result(target), read_result(working), newest=False).data)
-    imported.lines += merge_recorded(layout)
+    imported.lines += merge_recorded(paths)
     return imported
 
 

@@ -16,20 +16,20 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from highway_bench.history.layout import Layout
+from highway_bench.history.paths import Paths
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # a thread's own: others wait as well
 
 
-def alone(work: Callable[Concatenate[Layout, Given], Found]) -> Callable[Concatenate[Layout, Given], Found]:
-    """Let ``work`` have its layout's working folder to itself; it may call others that want the same."""
+def alone(work: Callable[Concatenate[Paths, Given], Found]) -> Callable[Concatenate[Paths, Given], Found]:
+    """Let ``work`` have its paths's working folder to itself; it may call others that want the same."""
 
     @functools.wraps(work)
-    def waits(layout: Layout, /, *given: Given.args, **named: Given.kwargs) -> Found:
-        with _locked(layout.working):
-            return work(layout, *given, **named)
+    def waits(paths: Paths, /, *given: Given.args, **named: Given.kwargs) -> Found:
+        with _locked(paths.working):
+            return work(paths, *given, **named)
 
     return waits
 

@@ -19,10 +19,10 @@ from highway_bench.history import git
 from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
 from highway_bench.history.importing import HASH, NO_COMMIT
-from highway_bench.history.layout import CONFIGURATION, Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash, entry, write_entry
 from highway_bench.history.merge import merge_recorded
+from highway_bench.history.paths import CONFIGURATION, Paths
 
 SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 # A quick run times the core blocks in dense stacks of 10 and 50 alone, for every start with torch costs two seconds,
@@ -93,7 +93,7 @@ def this_machine(device: str | None = None, name: str | None = None) -> Machine:
 
 @alone
 def measure_here(
-    layout: Layout,
+    paths: Paths,
     machine: Machine,
     *,
     quick: bool = True,
@@ -109,22 +109,22 @@ def measure_here(
     ``series`` are asv's patterns of benchmarks, ``only`` the cells that are measured. Raises ``BadInput`` for a
     ``commit`` that git knows better.
     """
-    with_git = git.has_git(layout.root)
+    with_git = git.has_git(paths.root)
     if commit and not with_git and not HASH.match(commit):
         raise BadInput(f"--commit is a commit's hash where there is no git to ask, not {commit!r}")
     measured = Measured(machine.name)
     if with_git:
-        git.check_whole(layout.root)
-        measured.dirty = git.is_dirty(layout.root)
-        if commit and git.commit_of(layout.root, commit) != git.commit_of(layout.root, "HEAD"):
+        git.check_whole(paths.root)
+        measured.dirty = git.is_dirty(paths.root)
+        if commit and git.commit_of(paths.root, commit) != git.commit_of(paths.root, "HEAD"):
             raise BadInput(f"this checkout is not {commit}: check it out, or give it as a range ({commit}^..{commit})")
     if with_git and out is None:
-        measured.lines += merge_recorded(layout)
+        measured.lines += merge_recorded(paths)
         if measured.dirty:  # those are other changes' points
-            shutil.rmtree(layout.uncommitted, ignore_errors=True)
-    measured.folder = out or (layout.uncommitted if measured.dirty else layout.results)
-    check_clash(dict(machine.entry), layout.recorded, measured.folder)
-    full = git.commit_of(layout.root, "HEAD") if with_git else commit or NO_COMMIT
+            shutil.rmtree(paths.uncommitted, ignore_errors=True)
+    measured.folder = out or (paths.uncommitted if measured.dirty else paths.results)
+    check_clash(dict(machine.entry), paths.recorded, measured.folder)
+    full = git.commit_of(paths.root, "HEAD") if with_git else commit or NO_COMMIT
     changes: dict[str, object] = {"results_dir": measured.folder.resolve()}
     if not with_git:
         changes |= {"dvcs": "given"}
@@ -137,40 +137,40 @@ def measure_here(
         "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only),
     }
     before = _contents(measured.folder / machine.name, [full])
-    _asv_run(layout, machine, words, quick, changes, environment)
-    if with_git and not measured.dirty and (git.is_dirty(layout.root) or git.commit_of(layout.root, "HEAD") != full):
+    _asv_run(paths, machine, words, quick, changes, environment)
+    if with_git and not measured.dirty and (git.is_dirty(paths.root) or git.commit_of(paths.root, "HEAD") != full):
         changed = f"this checkout was changed while {full[:8]} was measured"
         if out is not None:  # these values were asked for as HEAD's
             for path in _contents(out / machine.name, [full]):
                 _restore(path, before)
             raise BadInput(f"{changed}, so that its values are of no commit: measure it once more")
         measured.lines.append(changed)
-        measured.dirty, measured.folder = True, _moved(measured.folder, layout.uncommitted, machine, full, before)
+        measured.dirty, measured.folder = True, _moved(measured.folder, paths.uncommitted, machine, full, before)
     return _collect(measured, [full], [full], before)
 
 
 @alone
-def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
+def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
     """Measure the commits of a range, each built and installed; commits that have a point of this python and torch
     already, a full one if that is asked for, are left out unless ``again``. Commits that do not build, or predate the
     benchmarks, are named and give no point. Raises ``BadInput`` where what this checkout gives to all of them, the
     benchmarks and the names of blocks and families, is not committed."""
-    git.check_whole(layout.root)
-    if git.is_dirty(layout.root, *GIVEN):
+    git.check_whole(paths.root)
+    if git.is_dirty(paths.root, *GIVEN):
         raise BadInput(
             f"uncommitted changes in {', '.join(GIVEN)}: every commit of a range is measured with this "
             "checkout's benchmarks, so commit or stash them first"
         )
-    commits = git.commits_in(layout.root, span) if ".." in span else [git.commit_of(layout.root, span)]
-    measured = Measured(machine.name, folder=layout.results)
-    measured.lines += merge_recorded(layout)
-    check_clash(dict(machine.entry), layout.recorded, layout.results)
+    commits = git.commits_in(paths.root, span) if ".." in span else [git.commit_of(paths.root, span)]
+    measured = Measured(machine.name, folder=paths.results)
+    measured.lines += merge_recorded(paths)
+    check_clash(dict(machine.entry), paths.recorded, paths.results)
     known = (
         {}
         if again
         else {
             commit
-            for commit, result in _by_commit(layout.results / machine.name).items()
+            for commit, result in _by_commit(paths.results / machine.name).items()
             if result.points and (quick or FULL_ONLY in result.data["results"])
         }
     )
@@ -179,16 +179,16 @@ def measure_range(layout: Layout, machine: Machine, span: str, *, quick: bool = 
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
     before: dict[Path, bytes] = {}
     if wanted:
-        layout.working.mkdir(parents=True, exist_ok=True)
-        listed = layout.working / "commits.txt"
+        paths.working.mkdir(parents=True, exist_ok=True)
+        listed = paths.working / "commits.txt"
         listed.write_text("\n".join(wanted), encoding="utf-8")
-        before = _contents(layout.results / machine.name, wanted)
-        _asv_run(layout, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {})
+        before = _contents(paths.results / machine.name, wanted)
+        _asv_run(paths, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {})
     return _collect(measured, commits, wanted, before)
 
 
 def _asv_run(
-    layout: Layout,
+    paths: Paths,
     machine: Machine,
     words: Sequence[str],
     quick: bool,
@@ -203,13 +203,13 @@ def _asv_run(
     }
     if quick and "-b" not in words:
         words = [*words, "-b", QUICK_SERIES]
-    status = asv(layout, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes, environment)
+    status = asv(paths, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes, environment)
     if status not in (0, 2):  # 2: some benchmark failed, and the result files say which
         raise AsvFailed(f"asv run ended with status {status}; its own words stand above")
 
 
 def asv(
-    layout: Layout,
+    paths: Paths,
     command: str,
     words: Sequence[str],
     changes: Mapping[str, object] | None = None,
@@ -221,11 +221,11 @@ def asv(
     """Run an asv command with this checkout's configuration and ``changes``; its exit status."""
     if importlib.util.find_spec("asv") is None:
         raise BadInput("asv is not installed: pip install --group history")
-    path = layout.configured(name or command, **(changes or {}))
+    path = paths.configured(name or command, **(changes or {}))
     done = subprocess.run(
         [sys.executable, "-m", "asv", command, "--config", str(path), *words],
         check=False,
-        env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(layout.root), **(environment or {})}),
+        env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(paths.root), **(environment or {})}),
         stdout=subprocess.PIPE if quiet else None,
         stderr=subprocess.STDOUT if quiet else None,
         text=True,

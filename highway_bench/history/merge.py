@@ -19,13 +19,13 @@ from highway_bench.history.files import (
     write_json,
     write_text,
 )
-from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
+from highway_bench.history.paths import Paths
 
 
 @alone
-def merge_recorded(layout: Layout) -> list[str]:
+def merge_recorded(paths: Paths) -> list[str]:
     """Bring recorded results into the working folder; of a point that both have, each benchmark as measured last.
 
     Working copies of what is recorded no more are moved out of it. Gives a line for that, and for each working file
@@ -34,15 +34,15 @@ def merge_recorded(layout: Layout) -> list[str]:
     """
     recorded = [
         (folder, read_machine(folder), [read_result(path) for path in result_paths(folder)])
-        for folder in machine_folders(layout.recorded)
+        for folder in machine_folders(paths.recorded)
     ]
-    working, broken = read_working(layout.results)
+    working, broken = read_working(paths.results)
     for folder, machine, _ in recorded:
-        if layout.results / folder.name / MACHINE not in broken:
-            check_clash(machine, layout.results)
-    lines = [*mend(working, broken), *_withdraw(layout)]
+        if paths.results / folder.name / MACHINE not in broken:
+            check_clash(machine, paths.results)
+    lines = [*mend(working, broken), *_withdraw(paths)]
     for folder, _, results in recorded:
-        target = layout.results / folder.name
+        target = paths.results / folder.name
         copy_file(folder / MACHINE, target / MACHINE)
         for result in results:
             there = working.get(target / result.path.name)
@@ -50,7 +50,7 @@ def merge_recorded(layout: Layout) -> list[str]:
                 copy_file(result.path, target / result.path.name)
             elif (both := combined(there, result)) is not there:
                 write_json(there.path, both.data)
-    note_recorded(layout)
+    note_recorded(paths)
     return lines
 
 
@@ -90,29 +90,27 @@ def mend(found: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
     return lines
 
 
-def note_recorded(layout: Layout) -> None:
+def note_recorded(paths: Paths) -> None:
     """Remember the names of what is recorded: the working folder has its twin."""
     names = [
-        path.relative_to(layout.recorded)
-        for folder in machine_folders(layout.recorded)
-        for path in result_paths(folder)
+        path.relative_to(paths.recorded) for folder in machine_folders(paths.recorded) for path in result_paths(folder)
     ]
-    write_text(layout.merged, "".join(f"{name}\n" for name in names))
+    write_text(paths.merged, "".join(f"{name}\n" for name in names))
 
 
-def _withdraw(layout: Layout) -> list[str]:
+def _withdraw(paths: Paths) -> list[str]:
     """Move working results aside whose recorded twin has gone: somebody took the point back, and it must not return
     from here. A machine's entry goes with its last result, for it may be what was wrong."""
-    before = layout.merged.read_text(encoding="utf-8").splitlines() if layout.merged.is_file() else []
-    gone = [name for name in before if (layout.results / name).is_file() and not (layout.recorded / name).is_file()]
+    before = paths.merged.read_text(encoding="utf-8").splitlines() if paths.merged.is_file() else []
+    gone = [name for name in before if (paths.results / name).is_file() and not (paths.recorded / name).is_file()]
     for name in gone:
-        source, target = layout.results / name, layout.withdrawn / name
+        source, target = paths.results / name, paths.withdrawn / name
         target.parent.mkdir(parents=True, exist_ok=True)
         number = itertools.count(1)
         while target.exists():  # taken back once before
-            target = (layout.withdrawn / name).with_suffix(f".{next(number)}.json")
+            target = (paths.withdrawn / name).with_suffix(f".{next(number)}.json")
         source.replace(target)
         if not result_paths(source.parent):
             (source.parent / MACHINE).unlink(missing_ok=True)
-    aside = layout.withdrawn.relative_to(layout.root)
+    aside = paths.withdrawn.relative_to(paths.root)
     return [f"recorded no more, and so moved to {aside}: {', '.join(gone)}"] if gone else []

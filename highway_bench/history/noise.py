@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import Point, read_json, write_json
-from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.measure import Machine, measure_here
+from highway_bench.history.paths import Paths
 
 SCHEMA = 2
 SIGMAS = 3.0
@@ -95,7 +95,7 @@ def _between(values: Sequence[float]) -> float | None:
 
 
 @alone
-def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
+def measure_noise(paths: Paths, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
     """Measure this checkout ``runs`` times and record how far each series' values differ.
 
     Exact series are left out. What was recorded before is pooled with it, for hours differ; what a series drifts from
@@ -104,12 +104,12 @@ def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: boo
     """
     if runs < 2:
         raise BadInput(f"noise needs two runs at least, not {runs}")
-    known = recorded_noise(layout, machine.name)
+    known = recorded_noise(paths, machine.name)
     values: dict[str, list[float]] = {}
-    folder = layout.working / "noise"
+    folder = paths.working / "noise"
     for _ in range(runs):
         shutil.rmtree(folder, ignore_errors=True)
-        measured = measure_here(layout, machine, quick=quick, out=folder)
+        measured = measure_here(paths, machine, quick=quick, out=folder)
         for result in measured.results.values():
             for series, point in result.points.items():
                 if not is_exact(series):
@@ -123,13 +123,13 @@ def measure_noise(layout: Layout, machine: Machine, runs: int = 3, *, quick: boo
         series: pooled([spreads[series] for spreads in (known, found) if series in spreads])
         for series in sorted(known | found)
     }
-    write_json(layout.noise / f"{machine.name}.json", {"schema": SCHEMA, "spreads": together})
+    write_json(paths.noise / f"{machine.name}.json", {"schema": SCHEMA, "spreads": together})
     return found
 
 
-def recorded_noise(layout: Layout, machine: str) -> dict[str, Spread]:
+def recorded_noise(paths: Paths, machine: str) -> dict[str, Spread]:
     """What was recorded of each series; nothing where it was never measured."""
-    path = layout.noise / f"{machine}.json"
+    path = paths.noise / f"{machine}.json"
     if not path.is_file():
         return {}
     data: dict[str, Any] = read_json(path)
@@ -144,10 +144,10 @@ def recorded_noise(layout: Layout, machine: str) -> dict[str, Spread]:
         raise BadInput(f"{path} is no record of noise: {error!r}; remove it and measure it again") from error
 
 
-def known_noise(layout: Layout, machine: str) -> dict[str, float]:
+def known_noise(paths: Paths, machine: str) -> dict[str, float]:
     """What the gate takes for the sd between runs of each series: its own, and no less than its benchmark's series have
     together, since a few runs may agree by chance."""
-    own = recorded_noise(layout, machine)
+    own = recorded_noise(paths, machine)
     by_benchmark: dict[str, list[Spread]] = {}
     for series, spread in own.items():
         by_benchmark.setdefault(series.partition("(")[0], []).append(spread)

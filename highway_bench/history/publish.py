@@ -9,11 +9,11 @@ from pathlib import Path
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
-from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.machine import entry, write_entry
 from highway_bench.history.measure import AsvFailed, asv
 from highway_bench.history.merge import mend, merge_recorded, read_working
+from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 
 HTML = Path("asv/html/index.html")  # asv's first page, in the folder of reports
@@ -31,25 +31,25 @@ class Published:
 
 
 @alone
-def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -> Published:
-    """Write asv's pages into ``html``, by default the layout's; raises ``NothingMeasured`` where there is no point."""
-    git.check_whole(layout.root)
-    lines = merge_recorded(layout)
-    shutil.rmtree(layout.shown, ignore_errors=True)
-    if layout.results.is_dir():
-        shutil.copytree(layout.results, layout.shown)
-    if _add_uncommitted(layout, lines):
+def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
+    """Write asv's pages into ``html``, by default the paths's; raises ``NothingMeasured`` where there is no point."""
+    git.check_whole(paths.root)
+    lines = merge_recorded(paths)
+    shutil.rmtree(paths.shown, ignore_errors=True)
+    if paths.results.is_dir():
+        shutil.copytree(paths.results, paths.shown)
+    if _add_uncommitted(paths, lines):
         lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not recorded")
-    machines = _drop_off_line(layout, lines)
+    machines = _drop_off_line(paths, lines)
     if not machines:
         raise NothingMeasured("there are no points to publish: run nox -s history, or nox -s bench, first")
-    discover(layout)
-    target = html or layout.html
-    status = asv(layout, "publish", ["--no-pull"], {"results_dir": layout.shown, "html_dir": target}, quiet=True)
+    discover(paths)
+    target = html or paths.html
+    status = asv(paths, "publish", ["--no-pull"], {"results_dir": paths.shown, "html_dir": target}, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its own words stand above")
     if scripts:
-        reason = use_own_scripts(target, layout.working / "scripts")
+        reason = use_own_scripts(target, paths.working / "scripts")
         if reason:
             lines.append(f"the pages load their scripts from public networks, and need one: {reason}")
         link_report(target / "index.html")
@@ -57,13 +57,13 @@ def publish(layout: Layout, html: Path | None = None, *, scripts: bool = True) -
 
 
 @alone
-def discover(layout: Layout) -> None:
+def discover(paths: Paths) -> None:
     """List today's benchmarks into ``shown``. The list decides what asv shows, is made anew each time, and is never
     committed: it is the one file that would conflict."""
-    folder = layout.working / "discovered"
+    folder = paths.working / "discovered"
     write_entry(entry(DISCOVERY, None))
     status = asv(
-        layout,
+        paths,
         "run",
         ["--bench", "just-discover", "-E", "current", "--machine", DISCOVERY, "--no-pull"],
         {"results_dir": folder},
@@ -72,16 +72,16 @@ def discover(layout: Layout) -> None:
     )
     if status:
         raise AsvFailed("asv cannot import the benchmarks; its own words stand above")
-    layout.shown.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder / BENCHMARKS, layout.shown / BENCHMARKS)
+    paths.shown.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(folder / BENCHMARKS, paths.shown / BENCHMARKS)
 
 
-def _drop_off_line(layout: Layout, lines: list[str]) -> dict[str, int]:
+def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:
     """Take points off what is shown that are not on HEAD's first-parent line, and say so; the others' number by
     machine."""
-    on_line = set(git.line_of(layout.root))
+    on_line = set(git.line_of(paths.root))
     kept: dict[str, int] = {}
-    for folder in sorted(path for path in layout.shown.glob("*") if path.is_dir()):
+    for folder in sorted(path for path in paths.shown.glob("*") if path.is_dir()):
         results = [read_result(path) for path in result_paths(folder)]
         off = [result for result in results if result.commit not in on_line]
         if off:
@@ -96,19 +96,19 @@ def _drop_off_line(layout: Layout, lines: list[str]) -> dict[str, int]:
     return kept
 
 
-def _add_uncommitted(layout: Layout, lines: list[str]) -> bool:
+def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
     """Lay the points of the uncommitted tree over those of HEAD, if the tree still is uncommitted and HEAD the same."""
-    if not layout.uncommitted.is_dir():
+    if not paths.uncommitted.is_dir():
         return False
-    head = git.commit_of(layout.root, "HEAD")
-    if not git.is_dirty(layout.root):
-        shutil.rmtree(layout.uncommitted)
+    head = git.commit_of(paths.root, "HEAD")
+    if not git.is_dirty(paths.root):
+        shutil.rmtree(paths.uncommitted)
         return False
-    points, broken = read_working(layout.uncommitted)
+    points, broken = read_working(paths.uncommitted)
     lines += mend(points, broken)
     newest = [path for path, result in points.items() if result.commit == head]
     for path in newest:
-        target = layout.shown / path.parent.name
+        target = paths.shown / path.parent.name
         copy_file(path, target / path.name)
         copy_file(path.with_name(MACHINE), target / MACHINE)
     return bool(newest)

@@ -16,10 +16,10 @@ from highway_bench.history.files import (
     write_json,
 )
 from highway_bench.history.git import check_whole, line_of
-from highway_bench.history.layout import Layout
 from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash, check_name
 from highway_bench.history.merge import merge_recorded, note_recorded
+from highway_bench.history.paths import Paths
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Recorded:
 
 
 @alone
-def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
+def record(paths: Paths, machine: str, *, replace: bool = False) -> Recorded:
     """Record the points of ``machine``. A point that is recorded already stays as it is, unless ``replace``: then each
     of its benchmarks is as it was measured last, and no value is lost.
 
@@ -49,18 +49,18 @@ def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
     machine has no points, ``BadInput`` where the history is that of other hardware of this name, or is broken.
     """
     check_name(machine)
-    check_whole(layout.root)
-    done = Recorded(machine, lines=merge_recorded(layout))
-    source, target = layout.results / machine, layout.recorded / machine
-    paths = result_paths(source) if source.is_dir() else []
-    if not paths:
+    check_whole(paths.root)
+    done = Recorded(machine, lines=merge_recorded(paths))
+    source, target = paths.results / machine, paths.recorded / machine
+    files = result_paths(source) if source.is_dir() else []
+    if not files:
         raise NothingMeasured(
             "; ".join([*done.lines, f"there are no points of machine {machine!r} to record: run nox -s history first"])
         )
     entry = read_machine(source)
-    check_clash(entry, layout.recorded)
-    line = set(line_of(layout.root))
-    for path in paths:
+    check_clash(entry, paths.recorded)
+    line = set(line_of(paths.root))
+    for path in files:
         try:
             result = read_result(path)
             check_machine(result, entry)
@@ -82,5 +82,5 @@ def record(layout: Layout, machine: str, *, replace: bool = False) -> Recorded:
             write_json(there, both.data)
         else:
             done.kept.append(short)
-    note_recorded(layout)
+    note_recorded(paths)
     return done

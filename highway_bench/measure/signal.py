@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from highway_bench.measure.watch import watching
+from highway_bench.measure.hooks import watching
 
 Layer = Sequence[nn.Module]
 State = Sequence[Tensor]

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from highway_bench import terminal
-from highway_bench.report.frame import prepared
+from highway_bench.report.columns import Head, Shown
 from highway_bench.report.network_tables import count_tables, gate_tables
-from highway_bench.report.present import Head, Shown
+from highway_bench.report.rows import prepared
 from highway_bench.report.sections import failure_table, summary_tables
 from highway_bench.report.tables import answer
 

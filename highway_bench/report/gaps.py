@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from highway_bench.measure.frontier import FULL_SEEDS
-from highway_bench.report.frame import block_order, family_order, prepared
-from highway_bench.report.number import counted, listed
+from highway_bench.report.format import counted, listed
+from highway_bench.report.rows import block_order, family_order, prepared
+from highway_bench.report.tables.labels import contest_name
 from highway_bench.report.tables.trainability import contests, gives_verdicts, runs, trainability_table
-from highway_bench.report.tables.words import contest_name
 from highway_bench.results.schema import FAILURES, Status
 
 TASKS = {

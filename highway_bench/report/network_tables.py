@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report import present
-from highway_bench.report.frame import CONTEST, block_order, family_order, groups, of_task, options_text, prepared
-from highway_bench.report.number import NONE, quantity
-from highway_bench.report.present import Column, Entry, Record, Shown
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Column, Entry, Record, Shown
+from highway_bench.report.format import NONE, quantity
+from highway_bench.report.rows import CONTEST, block_order, family_order, groups, of_task, options_text, prepared
 from highway_bench.report.tables import counts_table, gates_table
 from highway_bench.report.tables.along import POINTS, along
 from highway_bench.report.tables.cells import by_cell
-from highway_bench.report.tables.words import contest_name, contest_text
+from highway_bench.report.tables.labels import contest_name, contest_text
 
 MOST: Final = 1_000  # rows of a table on the page; a store may have tens of thousands
 
@@ -96,17 +96,17 @@ def gate_tables(rows: pd.DataFrame) -> list[Shown]:
         "stream_change",
     )
     columns = [
-        present.whole("depth", "depth"),
-        present.words("block", "block"),
-        present.made("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
+        column.whole("depth", "depth"),
+        column.words("block", "block"),
+        column.made("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
         *gate_columns(brief),
-        present.made("costliest layer", _costliest, "the layer whose loss rises most where it is cut out, and by what"),
+        column.made("costliest layer", _costliest, "the layer whose loss rises most where it is cut out, and by what"),
     ]
     found: list[Shown] = []
     for contest, part in groups(gates_table(frame), CONTEST):
         note = f"{contest_text(contest)}. Means over all networks, those by layer over layers too."
         title = f"{contest_name(contest)}: trained networks from inside"
-        found.append(present.shown(f"inside-{len(found) + 1}", title, part, columns, note=note))
+        found.append(column.shown(f"inside-{len(found) + 1}", title, part, columns, note=note))
     return found
 
 
@@ -114,21 +114,21 @@ def count_tables(rows: pd.DataFrame) -> list[Shown]:
     """Parameters and multiply-adds, a row a network."""
     table = counts_table(prepared(rows))
     columns = [
-        present.words("family_label", "family"),
-        present.words("dataset", "data"),
-        present.whole("depth", "depth"),
-        present.words("block", "block"),
-        present.whole("parameters", "parameters"),
-        present.whole("multiply_adds", "multiply-adds", "of one item forward"),
-        present.exact_ratio("adds_ratio", "÷ plain's", "multiply-adds over plain's"),
-        present.whole("width", "width"),
-        present.whole("seq_len", "length"),
-        present.words("match", "equal"),
-        present.words("status", "status"),
-        present.words("message", "remark"),
+        column.words("family_label", "family"),
+        column.words("dataset", "data"),
+        column.whole("depth", "depth"),
+        column.words("block", "block"),
+        column.whole("parameters", "parameters"),
+        column.whole("multiply_adds", "multiply-adds", "of one item forward"),
+        column.exact_ratio("adds_ratio", "÷ plain's", "multiply-adds over plain's"),
+        column.whole("width", "width"),
+        column.whole("seq_len", "length"),
+        column.words("match", "equal"),
+        column.words("status", "status"),
+        column.words("message", "remark"),
     ]
     note = "Exact counts: no interval. Biases, norms and non-linearities are in no multiply-add."
-    shown = present.shown("counts", "Parameters and multiply-adds", table, columns, note=note, most=MOST)
+    shown = column.shown("counts", "Parameters and multiply-adds", table, columns, note=note, most=MOST)
     return [shown] if shown.entries else []
 
 
@@ -146,16 +146,16 @@ def along_tables(rows: pd.DataFrame, task: str) -> list[Shown]:
     for axis, table in sorted(tables.items(), key=lambda item: item[0] != "layer"):
         metrics = [name for name in table.columns if name in units]
         recipes = list(dict.fromkeys(table["recipe"]))
-        columns = [*_setting(), present.whole("index", axis), *(_column(name, units[name]) for name in metrics)]
-        columns.append(present.whole("n", "networks"))
+        columns = [*_setting(), column.whole("index", axis), *(_column(name, units[name]) for name in metrics)]
+        columns.append(column.whole("n", "networks"))
         note = f"Medians over networks, at up to {POINTS} points of the axis."
         if len(recipes) > 1:
-            columns.append(present.made("recipe", _recipe, is_number=False))
+            columns.append(column.made("recipe", _recipe, is_number=False))
         elif options_text(recipes[0]):
             note += f" Recipe: {options_text(recipes[0])}."
         title = f"{NAMES.get(task, task)}, by {axis}"
         name = f"{task}-by-{axis}".replace(" ", "-")
-        found.append(present.shown(name, title, table, columns, note=note, most=MOST))
+        found.append(column.shown(name, title, table, columns, note=note, most=MOST))
     return found
 
 
@@ -180,33 +180,33 @@ def cell_tables(rows: pd.DataFrame, task: str, without: tuple[str, ...] = ()) ->
     )
     columns = [
         *_setting(),
-        present.whole("seed", "seed"),
-        present.words("phase", "phase"),
-        present.words("mode", "mode"),
+        column.whole("seed", "seed"),
+        column.words("phase", "phase"),
+        column.words("mode", "mode"),
         *(_column(name, unit) for name, unit in units.items()),
-        present.whole("params", "parameters"),
-        present.words("status", "status"),
-        present.words("message", "remark"),
+        column.whole("params", "parameters"),
+        column.words("status", "status"),
+        column.words("message", "remark"),
     ]
     title = f"{NAMES.get(task, task)}, a row a network" if not without else f"{NAMES.get(task, task)}, further values"
-    return [present.shown(f"{task}-cells", title, table, columns, most=MOST)]
+    return [column.shown(f"{task}-cells", title, table, columns, most=MOST)]
 
 
 def _setting() -> list[Column]:
     return [
-        present.words("family_label", "family"),
-        present.words("dataset", "data"),
-        present.words("machine_label", "machine"),
-        present.whole("depth", "depth"),
-        present.words("block", "block"),
+        column.words("family_label", "family"),
+        column.words("dataset", "data"),
+        column.words("machine_label", "machine"),
+        column.whole("depth", "depth"),
+        column.words("block", "block"),
     ]
 
 
 def _column(metric: str, unit: str) -> Column:
     heading, hint = HEADINGS.get(metric, (metric.replace("_", " "), ""))
     if metric in SHARES:
-        return present.percent(metric, heading, hint)
-    return present.number(metric, heading, unit, hint)
+        return column.percent(metric, heading, hint)
+    return column.number(metric, heading, unit, hint)
 
 
 def _recipe(record: Record) -> Entry:
@@ -216,6 +216,6 @@ def _recipe(record: Record) -> Entry:
 
 def _costliest(record: Record) -> Entry:
     most = record["lesion_most"]
-    if present.missing(most):
+    if column.missing(most):
         return Entry(NONE, math.inf)
     return Entry(f"{record['lesion_at']:.0f}: {quantity(most, 'nat')}", float(most))

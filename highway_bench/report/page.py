@@ -14,11 +14,11 @@ from markupsafe import Markup
 from highway_bench.errors import BadInput
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import FIGURES, INSIDE, NothingToShow, Picture, svg_text
-from highway_bench.report.frame import block_order, family_order, prepared
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
 from highway_bench.report.network_tables import count_tables, gate_tables
 from highway_bench.report.provenance import Runs, blocks_of, provenance_of
+from highway_bench.report.rows import block_order, family_order, prepared
 from highway_bench.report.sections import failure_table, further, rate_table, summary_tables, whole_tables
 from highway_bench.report.tables import Answer, answer
 from highway_bench.results.store import Store

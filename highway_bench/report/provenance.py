@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.frame import YARDSTICK, block_order
+from highway_bench.report.rows import YARDSTICK, block_order
 
 ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 

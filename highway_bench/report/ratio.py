@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from highway_bench.report.number import NONE, between, three
+from highway_bench.report.format import NONE, between, three
 
 UNDECIDED: Final = 0.10
 """How far an end of the interval may be from the value, as a share of it."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.report import present
-from highway_bench.report.frame import CONTEST, groups, prepared, rows_of
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Entry, Record, Shown
+from highway_bench.report.format import NONE, between, listed, quantity, three
 from highway_bench.report.network_tables import MOST, further_tables
-from highway_bench.report.number import NONE, between, listed, quantity, three
-from highway_bench.report.present import Entry, Record, Shown
+from highway_bench.report.rows import CONTEST, groups, prepared, rows_of
 from highway_bench.report.signal_tables import start_tables, whole_start_table
 from highway_bench.report.tables import (
     counts,
@@ -27,8 +27,8 @@ from highway_bench.report.tables import (
     trainability,
     trainability_table,
 )
+from highway_bench.report.tables.labels import contest_name, contest_text, size_text
 from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
-from highway_bench.report.tables.words import contest_name, contest_text, size_text
 
 TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
 FOLDED = ("gates", "cost")
@@ -47,29 +47,29 @@ COLUMNS_OF: Mapping[str, tuple[str, ...]] = {
 def summary_tables(rows: pd.DataFrame) -> list[Shown]:
     """The summary, a table a contest, then those of starts; what is the same in every row is said once, in the note."""
     cost = [
-        present.ratio("step_ratio", "step ÷ plain's", "step time over plain's, 95 % interval"),
-        present.number("bytes_per_layer", "bytes a layer", "B", "kept for the backward pass"),
-        present.whole("params", "parameters"),
+        column.ratio("step_ratio", "step ÷ plain's", "step time over plain's, 95 % interval"),
+        column.number("bytes_per_layer", "bytes a layer", "B", "kept for the backward pass"),
+        column.whole("params", "parameters"),
     ]
     trained = [
-        present.made("L_max", _l_max, "largest depth that trains with every shallower one"),
-        present.made("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
-        present.percent("area", "area", "under success against log depth, as a share of the ladder's"),
-        present.words("verdict", "verdict"),
-        present.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
-        present.made("to threshold", _reached, "median time of training until the loss threshold"),
+        column.made("L_max", _l_max, "largest depth that trains with every shallower one"),
+        column.made("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
+        column.percent("area", "area", "under success against log depth, as a share of the ladder's"),
+        column.words("verdict", "verdict"),
+        column.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
+        column.made("to threshold", _reached, "median time of training until the loss threshold"),
     ]
-    block = [present.words("block", "block")]
+    block = [column.words("block", "block")]
     found: list[Shown] = []
     for contest, part in groups(summary(prepared(rows)), [*CONTEST, "at_depth"]):
         ladder = contest["recipe"] is not None
         timed = part.loc[part["ratio_depth"].notna(), list(TIMED)].drop_duplicates()
         alike = len(timed) == 1
         columns = block + (trained if ladder else []) + cost
-        columns += [] if alike else [present.made("timed at", _timed, "whose steps were timed", is_number=False)]
+        columns += [] if alike else [column.made("timed at", _timed, "whose steps were timed", is_number=False)]
         title = contest_name(contest) if ladder else f"{contest_name(contest)}, depth {contest['at_depth']}"
         notes = _notes(contest, part, ladder) + ([_step(rows_of(timed)[0])] if alike else [])
-        found.append(present.shown(f"summary-{len(found) + 1}", title, part, columns, note=" ".join(notes)))
+        found.append(column.shown(f"summary-{len(found) + 1}", title, part, columns, note=" ".join(notes)))
     frame = prepared(rows)
     return found + (start_tables(frame) if (frame["task"] == "propagation").any() else [])
 
@@ -108,41 +108,41 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
     """Everything measured: by task, a row a cell or a rung, then every training run; without those that are empty."""
     frame = prepared(rows)
     setting = [
-        present.words("family_label", "family"),
-        present.whole("depth", "depth"),
-        present.words("block", "block"),
+        column.words("family_label", "family"),
+        column.whole("depth", "depth"),
+        column.words("block", "block"),
     ]
     shape = [
-        present.whole("width", "width"),
-        present.whole("batch_size", "batch"),
-        present.whole("seq_len", "length"),
-        present.words("match", "equal"),
-        present.words("dtype", "dtype"),
-        present.words("device", "device"),
-        present.whole("params", "parameters"),
-        present.percent("budget_mismatch", "parameters off"),
+        column.whole("width", "width"),
+        column.whole("batch_size", "batch"),
+        column.whole("seq_len", "length"),
+        column.words("match", "equal"),
+        column.words("dtype", "dtype"),
+        column.words("device", "device"),
+        column.whole("params", "parameters"),
+        column.percent("budget_mismatch", "parameters off"),
     ]
-    end = [present.words("status", "status"), present.words("message", "remark")]
+    end = [column.words("status", "status"), column.words("message", "remark")]
     timed = [
-        present.words("phase", "phase"),
-        present.words("mode", "mode"),
-        present.spread("step_time", "step time [p10, p90]", "step_low", "step_high", "s"),
-        present.number("step_time_p99", "p99", "s"),
-        present.whole("n", "samples"),
-        present.ratio("ratio", "÷ plain's [95 %]"),
-        present.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
-        present.number("throughput", "throughput", "sample/s"),
-        present.number("flop_rate", "FLOP rate", "FLOP/s"),
-        present.percents("roofline_share", "of roofline [p10, p90]", "roofline_share_low", "roofline_share_high"),
-        present.spread("slowdown", "time ÷ floor [p10, p90]", "slowdown_low", "slowdown_high", "1"),
-        present.number("first_step", "first step", "s"),
-        present.number("compile_time", "compile", "s"),
-        present.whole("graph_breaks", "graph breaks"),
-        present.whole("threads", "threads"),
-        present.words("machine", "machine"),
+        column.words("phase", "phase"),
+        column.words("mode", "mode"),
+        column.spread("step_time", "step time [p10, p90]", "step_low", "step_high", "s"),
+        column.number("step_time_p99", "p99", "s"),
+        column.whole("n", "samples"),
+        column.ratio("ratio", "÷ plain's [95 %]"),
+        column.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
+        column.number("throughput", "throughput", "sample/s"),
+        column.number("flop_rate", "FLOP rate", "FLOP/s"),
+        column.percents("roofline_share", "of roofline [p10, p90]", "roofline_share_low", "roofline_share_high"),
+        column.spread("slowdown", "time ÷ floor [p10, p90]", "slowdown_low", "slowdown_high", "1"),
+        column.number("first_step", "first step", "s"),
+        column.number("compile_time", "compile", "s"),
+        column.whole("graph_breaks", "graph breaks"),
+        column.whole("threads", "threads"),
+        column.words("machine", "machine"),
     ]
     bytes_of = [
-        present.number(name, heading, "B")
+        column.number(name, heading, "B")
         for name, heading in (
             ("parameters", "weights"),
             ("gradients", "gradients"),
@@ -152,51 +152,51 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
             ("peak", "peak"),
         )
     ]
-    bytes_of += [present.exact_ratio("layer_ratio", "a layer ÷ plain's", "bytes a layer over plain's")]
-    recipe = present.made("contest", lambda record: _contest(record), is_number=False)
+    bytes_of += [column.exact_ratio("layer_ratio", "a layer ÷ plain's", "bytes a layer over plain's")]
+    recipe = column.made("contest", lambda record: _contest(record), is_number=False)
     rungs = [
         *setting,
-        present.words("dataset", "data"),
-        present.words("verdict", "verdict"),
-        present.made("seeds that train", _k_of_n, "successes of runs, Wilson 95 % interval"),
-        present.whole("diverged", "diverged"),
-        present.whole("stalled", "stalled"),
-        present.whole("unfinished", "unfinished"),
-        present.spread("final_loss", "final loss [95 %]", "loss_low", "loss_high", "1"),
-        present.made("steps to threshold", lambda record: _reach(record, "steps_to_threshold", "1")),
-        present.made("time to threshold", _reached),
-        present.number("rate", "rate"),
-        present.number("step_seconds", "training step", "s"),
-        present.percent("train_accuracy", "train accuracy"),
-        present.number("test_loss", "test loss"),
-        present.percent("test_accuracy", "test accuracy"),
-        present.whole("width", "width"),
-        present.whole("params", "parameters"),
+        column.words("dataset", "data"),
+        column.words("verdict", "verdict"),
+        column.made("seeds that train", _k_of_n, "successes of runs, Wilson 95 % interval"),
+        column.whole("diverged", "diverged"),
+        column.whole("stalled", "stalled"),
+        column.whole("unfinished", "unfinished"),
+        column.spread("final_loss", "final loss [95 %]", "loss_low", "loss_high", "1"),
+        column.made("steps to threshold", lambda record: _reach(record, "steps_to_threshold", "1")),
+        column.made("time to threshold", _reached),
+        column.number("rate", "rate"),
+        column.number("step_seconds", "training step", "s"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.number("test_loss", "test loss"),
+        column.percent("test_accuracy", "test accuracy"),
+        column.whole("width", "width"),
+        column.whole("params", "parameters"),
         recipe,
-        present.words("messages", "remark"),
+        column.words("messages", "remark"),
     ]
     single = [
         *setting,
-        present.words("dataset", "data"),
-        present.whole("seed", "seed"),
-        present.number("final_loss", "final loss"),
-        present.whole("success", "success"),
-        present.whole("steps_to_threshold", "steps to threshold"),
-        present.number("seconds_to_threshold", "time to threshold", "s"),
-        present.number("rate", "rate"),
-        present.number("step_seconds", "training step", "s"),
-        present.whole("together", "trained together", "networks that were trained as one; seconds are shares"),
-        present.percent("train_accuracy", "train accuracy"),
-        present.number("test_loss", "test loss"),
-        present.percent("test_accuracy", "test accuracy"),
-        present.percent("budget_mismatch", "parameters off"),
+        column.words("dataset", "data"),
+        column.whole("seed", "seed"),
+        column.number("final_loss", "final loss"),
+        column.whole("success", "success"),
+        column.whole("steps_to_threshold", "steps to threshold"),
+        column.number("seconds_to_threshold", "time to threshold", "s"),
+        column.number("rate", "rate"),
+        column.number("step_seconds", "training step", "s"),
+        column.whole("together", "trained together", "networks that were trained as one; seconds are shares"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.number("test_loss", "test loss"),
+        column.percent("test_accuracy", "test accuracy"),
+        column.percent("budget_mismatch", "parameters off"),
         *end,
     ]
     tables = [
-        present.shown("throughput", "Step times", throughput_table(frame), [*setting, *timed, *shape, *end], most=MOST),
-        present.shown("memory", "Memory", memory_table(frame), [*setting, *bytes_of, *shape, *end], most=MOST),
-        present.shown("trainability", "Trainability, a row a depth", trainability_table(frame), rungs, most=MOST),
-        present.shown("runs", "Trainability, a row a run", runs(frame), single, most=MOST),
+        column.shown("throughput", "Step times", throughput_table(frame), [*setting, *timed, *shape, *end], most=MOST),
+        column.shown("memory", "Memory", memory_table(frame), [*setting, *bytes_of, *shape, *end], most=MOST),
+        column.shown("trainability", "Trainability, a row a depth", trainability_table(frame), rungs, most=MOST),
+        column.shown("runs", "Trainability, a row a run", runs(frame), single, most=MOST),
     ]
     if (frame["task"] == "propagation").any():
         tables.append(whole_start_table(frame, MOST))
@@ -209,22 +209,22 @@ def whole_tables(rows: pd.DataFrame) -> list[Shown]:
 def rate_table(rows: pd.DataFrame) -> Shown:
     """What each machine was measured to do, which the floors of steps are from."""
     columns = [
-        present.words("machine", "machine"),
-        present.words("device", "device"),
-        present.words("dtype", "dtype"),
-        present.whole("threads", "threads"),
+        column.words("machine", "machine"),
+        column.words("device", "device"),
+        column.words("dtype", "dtype"),
+        column.whole("threads", "threads"),
     ]
     columns += [
-        present.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
+        column.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
         for name, heading, unit in (
             ("matmul_rate", "matrix products", "FLOP/s"),
             ("conv_rate", "convolutions", "FLOP/s"),
             ("copy_rate", "copies", "B/s"),
         )
     ]
-    columns += [present.whole("n", "measured", "times, once a process")]
+    columns += [column.whole("n", "measured", "times, once a process")]
     title, note = "What these machines were measured to do", "Medians. The floor of a step's time follows from them."
-    return present.shown("rates", title, rates_table(prepared(rows)), columns, note=note)
+    return column.shown("rates", title, rates_table(prepared(rows)), columns, note=note)
 
 
 def further(rows: pd.DataFrame, task: str) -> list[Shown]:
@@ -235,17 +235,17 @@ def further(rows: pd.DataFrame, task: str) -> list[Shown]:
 def failure_table(rows: pd.DataFrame) -> Shown:
     """Cells that failed or were skipped."""
     columns = [
-        present.words("task", "task"),
-        present.words("family_label", "family"),
-        present.whole("depth", "depth"),
-        present.words("block", "block"),
-        present.words("phase", "phase"),
-        present.words("dataset", "data"),
-        present.words("status", "status"),
-        present.whole("cells", "cells"),
-        present.words("message", "reason"),
+        column.words("task", "task"),
+        column.words("family_label", "family"),
+        column.whole("depth", "depth"),
+        column.words("block", "block"),
+        column.words("phase", "phase"),
+        column.words("dataset", "data"),
+        column.words("status", "status"),
+        column.whole("cells", "cells"),
+        column.words("message", "reason"),
     ]
-    return present.shown("failures", "Failed and skipped cells", failures(prepared(rows)), columns, most=MOST)
+    return column.shown("failures", "Failed and skipped cells", failures(prepared(rows)), columns, most=MOST)
 
 
 def _contest(record: Record) -> Entry:
@@ -255,7 +255,7 @@ def _contest(record: Record) -> Entry:
 
 def _l_max(record: Record) -> Entry:
     value, censored = record["l_max"], record["l_max_censored"]
-    if present.missing(value):
+    if column.missing(value):
         return Entry(NONE, -1.0)
     sign = {"right": "≥ ", "left": "< "}.get(censored, "")
     return Entry(f"{sign}{value:g}", float(value) + (0.5 if censored == "right" else -0.5 if censored == "left" else 0))
@@ -263,7 +263,7 @@ def _l_max(record: Record) -> Entry:
 
 def _l50(record: Record) -> Entry:
     value, censored = record["l50"], record["l50_censored"]
-    if present.missing(value):
+    if column.missing(value):
         return Entry(NONE, -1.0)
     sign = {"right": "> ", "left": "< "}.get(censored, "")
     interval = between(record["l50_low"], record["l50_high"]) if not censored else ""
@@ -274,16 +274,16 @@ def _reached(record: Record) -> Entry:
     return _reach(record, "seconds_to_threshold", "s")
 
 
-def _reach(record: Record, column: str, unit: str) -> Entry:
+def _reach(record: Record, name: str, unit: str) -> Entry:
     """A median over seeds with misses infinite: "not reached" where half or more missed."""
-    value = record[column]
-    if present.missing(value):
+    value = record[name]
+    if column.missing(value):
         return Entry(NONE, math.inf)
     return Entry("not reached" if math.isinf(value) else quantity(value, unit), float(value))
 
 
 def _timed(record: Record) -> Entry:
-    if present.missing(record["ratio_depth"]):
+    if column.missing(record["ratio_depth"]):
         return Entry("")
     size = size_text(record["ratio_depth"], record["ratio_width"], record["ratio_batch"])
     text = f"{size}, {record['ratio_from']}"

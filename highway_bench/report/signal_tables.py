@@ -7,10 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.report import present
-from highway_bench.report.frame import groups, prepared, rows_of
-from highway_bench.report.number import NONE, between, counted, three
-from highway_bench.report.present import Column, Entry, Record, Shown
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Column, Entry, Record, Shown
+from highway_bench.report.format import NONE, between, counted, three
+from highway_bench.report.rows import groups, prepared, rows_of
+from highway_bench.report.tables.labels import contest_name
 from highway_bench.report.tables.propagation import (
     EXPLODES,
     HEALTHY,
@@ -20,7 +21,6 @@ from highway_bench.report.tables.propagation import (
     propagation_table,
     steps_table,
 )
-from highway_bench.report.tables.words import contest_name
 
 RULE = (
     "A size vanishes or explodes at the first layer where it is less than a hundredth of its start or more than a "
@@ -41,10 +41,10 @@ def start_tables(rows: pd.DataFrame) -> list[Shown]:
         title = f"{contest_name(place)}: signal and gradient at the start"
         note = _shared(part) + ("" if found else f" {RULE}")
         columns = [*_layers(), *_brief(), *_differing(part)]
-        found.append(present.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
+        found.append(column.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
     found += [
         _by_gain(table),
-        present.shown(
+        column.shown(
             "first-steps", "First steps of training: which layers stand still", steps_table(frame), _step_columns()
         ),
     ]
@@ -55,7 +55,7 @@ def whole_start_table(rows: pd.DataFrame, most: int) -> Shown:
     """Every start that was measured, a row a block, family, depth and gain, with all that was seen of it."""
     columns = [*_places(), *_brief(), *_more()]
     table = propagation_table(prepared(rows))
-    return present.shown("propagation", "Signal and gradient at the start", table, columns, most=most)
+    return column.shown("propagation", "Signal and gradient at the start", table, columns, most=most)
 
 
 def alone(table: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def _brief() -> list[Column]:
         _ratio("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
         _median("gate_mean", "mean T", "of the first gate, over layers"),
         _median("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
-        present.made(
+        column.made(
             "log₁₀ s",
             _spread,
             "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank where it is singular",
@@ -84,34 +84,34 @@ def _more() -> list[Column]:
         _ratio("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
         _ratio("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
         _median("gate_sum", "T + C", "of all gates, over layers"),
-        present.percent("gate_saturation", "saturated gates", "within 0.05 of 0 or 1"),
+        column.percent("gate_saturation", "saturated gates", "within 0.05 of 0 or 1"),
         _median("jacobian_largest", "largest s", "the Jacobian's largest singular value"),
         _median("jacobian_smallest", "smallest s", "the Jacobian's smallest singular value"),
         _median("jacobian_gain", "‖J‖²/d", "mean square of the Jacobian's singular values"),
-        present.whole("n", "seeds"),
-        present.whole("steps", "then trained, steps"),
-        present.whole("width", "width"),
-        present.whole("batch_size", "batch"),
-        present.whole("seq_len", "length"),
-        present.words("match", "equal"),
-        present.whole("params", "parameters"),
-        present.percent("budget_mismatch", "parameters off"),
-        present.words("dtype", "dtype"),
-        present.words("device", "device"),
-        present.words("status", "status"),
+        column.whole("n", "seeds"),
+        column.whole("steps", "then trained, steps"),
+        column.whole("width", "width"),
+        column.whole("batch_size", "batch"),
+        column.whole("seq_len", "length"),
+        column.words("match", "equal"),
+        column.whole("params", "parameters"),
+        column.percent("budget_mismatch", "parameters off"),
+        column.words("dtype", "dtype"),
+        column.words("device", "device"),
+        column.words("status", "status"),
     ]
 
 
 def _step_columns() -> list[Column]:
     return [
         *_places(),
-        present.whole("steps", "steps"),
-        present.number("rate", "rate"),
-        present.made("layers that stand still", _still),
-        present.number("update_least", "least ‖ΔW‖/‖W‖"),
-        present.number("update_most", "largest"),
-        present.whole("diverged", "diverged"),
-        present.whole("n", "seeds"),
+        column.whole("steps", "steps"),
+        column.number("rate", "rate"),
+        column.made("layers that stand still", _still),
+        column.number("update_least", "least ‖ΔW‖/‖W‖"),
+        column.number("update_most", "largest"),
+        column.whole("diverged", "diverged"),
+        column.whole("n", "seeds"),
     ]
 
 
@@ -126,24 +126,24 @@ def _by_gain(table: pd.DataFrame) -> Shown:
         {name for record in found for name in record if name.startswith("gain ")},
         key=lambda name: float(name.removeprefix("gain ")),
     )
-    columns = [*_places(gain=False), *(present.words(name, name) for name in gains)]
+    columns = [*_places(gain=False), *(column.words(name, name) for name in gains)]
     note = "Weights at the start are the init's times the gain, gates' too; a verdict is that of most seeds."
     note = note if found else ""
-    return present.shown("gains", "The start by weight gain", pd.DataFrame(found), columns, note=note)
+    return column.shown("gains", "The start by weight gain", pd.DataFrame(found), columns, note=note)
 
 
 def _places(*, gain: bool = True) -> list[Column]:
     return [
-        present.words("family_label", "family"),
-        present.words("dataset", "data"),
-        present.words("machine_label", "machine"),
+        column.words("family_label", "family"),
+        column.words("dataset", "data"),
+        column.words("machine_label", "machine"),
         *_layers(gain=gain),
     ]
 
 
 def _layers(*, gain: bool = True) -> list[Column]:
-    columns = [present.whole("depth", "depth"), present.words("block", "block")]
-    return [*columns, present.made("gain", _gain)] if gain else columns
+    columns = [column.whole("depth", "depth"), column.words("block", "block")]
+    return [*columns, column.made("gain", _gain)] if gain else columns
 
 
 def _gain(record: Record) -> Entry:
@@ -165,20 +165,20 @@ def _verdict(way: str, heading: str, hint: str) -> Column:
     def make(record: Record) -> Entry:
         word, at = str(record[way]), record[f"{way}_at"]
         text = word
-        if not present.missing(at):
+        if not column.missing(at):
             low, high = record[f"{way}_low"], record[f"{way}_high"]
             text += f" at {at:g}" + (f" ({low:g}–{high:g})" if low != high else "")
         if 0 < record[f"{way}_agree"] < record["n"]:
             text += f", {record[f'{way}_agree']} of {record['n']}"
         rank = RANKED.index(word) if word in RANKED else len(RANKED)
-        return Entry(text, f"{rank} {0 if present.missing(at) else at:05g}")
+        return Entry(text, f"{rank} {0 if column.missing(at) else at:05g}")
 
-    return present.made(heading, make, hint, is_number=False)
+    return column.made(heading, make, hint, is_number=False)
 
 
 def _median(name: str, heading: str, hint: str) -> Column:
     """A median over seeds."""
-    return present.number(name, heading, hint=f"{hint}, median over seeds")
+    return column.number(name, heading, hint=f"{hint}, median over seeds")
 
 
 def _ratio(name: str, heading: str, hint: str) -> Column:
@@ -186,24 +186,24 @@ def _ratio(name: str, heading: str, hint: str) -> Column:
 
     def make(record: Record) -> Entry:
         value, low, high = (record[key] for key in (name, f"{name}_low", f"{name}_high"))
-        if present.missing(value):
+        if column.missing(value):
             return Entry(NONE, math.inf)
         return Entry(three(value) if low == high else f"{three(value)} {between(low, high)}", float(value))
 
-    return present.made(heading, make, f"{hint}, median over seeds [least, most]")
+    return column.made(heading, make, f"{hint}, median over seeds [least, most]")
 
 
 def _spread(record: Record) -> Entry:
-    if not present.missing(record["jacobian_spread"]):
+    if not column.missing(record["jacobian_spread"]):
         return Entry(three(record["jacobian_spread"]), float(record["jacobian_spread"]))
-    if present.missing(record["jacobian_rank"]):
+    if column.missing(record["jacobian_rank"]):
         return Entry(NONE, math.inf)
     return Entry(f"rank {record['jacobian_rank']:g}", 1e6 - float(record["jacobian_rank"]))
 
 
 def _still(record: Record) -> Entry:
     count = record["still_layers"]
-    if present.missing(count):
+    if column.missing(count):
         return Entry(NONE, math.inf)
     if not count:
         return Entry("none", 0.0)
@@ -225,10 +225,10 @@ def _shared(table: pd.DataFrame) -> str:
 def _differing(table: pd.DataFrame) -> list[Column]:
     """Columns for what the note cannot say of all rows at once."""
     columns = {
-        "match": present.words("match", "equal"),
-        "nominal_width": present.whole("nominal_width", "plain's width"),
-        "dtype": present.words("dtype", "dtype"),
-        "n": present.whole("n", "seeds"),
+        "match": column.words("match", "equal"),
+        "nominal_width": column.whole("nominal_width", "plain's width"),
+        "dtype": column.words("dtype", "dtype"),
+        "n": column.whole("n", "seeds"),
     }
     return [column for name, column in columns.items() if not _same(table[name])]
 

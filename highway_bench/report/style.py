@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import seaborn
 
-from highway_bench.report.frame import block_order
+from highway_bench.report.rows import block_order
 
 Dash = Literal["-", "none"] | tuple[int, tuple[float, ...]]
 

@@ -17,9 +17,9 @@ import pandas as pd
 from highway_bench.cell import Cell, canonical
 from highway_bench.errors import BadInput
 from highway_bench.registry import Registry
+from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture
-from highway_bench.report.frame import groups
-from highway_bench.report.present import Shown
+from highway_bench.report.rows import groups
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.tasks import tasks
 

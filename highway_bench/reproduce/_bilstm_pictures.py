@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from highway_bench.measure.statistics import Estimate
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.frame import rows_of
-from highway_bench.report.number import three
+from highway_bench.report.format import three
+from highway_bench.report.rows import rows_of
 from highway_bench.report.style import looks
 
 
@@ -22,29 +22,29 @@ def in_percent(found: Estimate) -> str:
     return f"{100 * found.value:.1f}{ends}".replace("-", "−")
 
 
-def shown(table: pd.DataFrame, note: str) -> present.Shown:
+def shown(table: pd.DataFrame, note: str) -> column.Shown:
     """A row a corpus, depth and block."""
 
-    def accuracy(record: present.Record) -> present.Entry:
+    def accuracy(record: column.Record) -> column.Entry:
         found = Estimate(record["accuracy"], record["low"], record["high"], record["n"])
-        return present.Entry(f"{in_percent(found)} %", record["accuracy"])
+        return column.Entry(f"{in_percent(found)} %", record["accuracy"])
 
     columns = [
-        present.words("corpus", "corpus"),
-        present.whole("depth", "layers"),
-        present.words("block", "block"),
-        present.whole("width", "width"),
-        present.whole("params", "parameters"),
-        present.whole("n", "seeds"),
-        present.made("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
-        present.percent("chance", "chance", "always the commoner class"),
-        present.percent("train_accuracy", "train accuracy"),
-        present.percent("gain", "last epoch's gain", "of test accuracy: large where the budget ended too soon"),
-        present.whole("diverged", "diverged"),
-        present.number("rate", "rate", hint="the better of two, by one run each on another seed"),
-        present.number("step_seconds", "step", "s"),
+        column.words("corpus", "corpus"),
+        column.whole("depth", "layers"),
+        column.words("block", "block"),
+        column.whole("width", "width"),
+        column.whole("params", "parameters"),
+        column.whole("n", "seeds"),
+        column.made("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
+        column.percent("chance", "chance", "always the commoner class"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.percent("gain", "last epoch's gain", "of test accuracy: large where the budget ended too soon"),
+        column.whole("diverged", "diverged"),
+        column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
+        column.number("step_seconds", "step", "s"),
     ]
-    return present.shown("bilstm-accuracy", "Test accuracy by depth", table, columns, note=note)
+    return column.shown("bilstm-accuracy", "Test accuracy by depth", table, columns, note=note)
 
 
 def picture(table: pd.DataFrame, caption: str) -> Picture:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from highway_bench.blocks import blocks
-from highway_bench.budget import matched_width
 from highway_bench.cell import Cell, Match
 from highway_bench.families import make_family
+from highway_bench.matching import matched_width
 from highway_bench.tasks._network import positions_of
 
 

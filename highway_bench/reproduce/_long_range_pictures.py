@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from highway_bench.measure.statistics import log10_interval, wilson
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import dodge, head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.frame import block_order
-from highway_bench.report.number import between, count
+from highway_bench.report.format import between, count
+from highway_bench.report.rows import block_order
 from highway_bench.report.style import Look, looks
 
 MISSED = 1.3  # × the budget: where a miss is drawn
@@ -70,24 +70,24 @@ def table_of(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-def shown(table: pd.DataFrame, note: str) -> present.Shown:
+def shown(table: pd.DataFrame, note: str) -> column.Shown:
     """The table of ``table_of``."""
     columns = [
-        present.words("problem", "problem"),
-        present.whole("length", "T"),
-        present.words("family", "family"),
-        present.words("block", "block"),
-        present.whole("width", "width"),
-        present.whole("params", "parameters"),
-        present.number("rate", "rate", hint="the better of two, by one run each on another seed"),
-        present.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
-        present.made(
-            "steps to the hit", lambda record: present.Entry(record["steps"], record["median"]), "range over seeds"
+        column.words("problem", "problem"),
+        column.whole("length", "T"),
+        column.words("family", "family"),
+        column.words("block", "block"),
+        column.whole("width", "width"),
+        column.whole("params", "parameters"),
+        column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
+        column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
+        column.made(
+            "steps to the hit", lambda record: column.Entry(record["steps"], record["median"]), "range over seeds"
         ),
-        present.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
-        present.number("step_seconds", "step", "s"),
+        column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
+        column.number("step_seconds", "step", "s"),
     ]
-    return present.shown("long-range", "Steps to learn by sequence length", table, columns, note=note)
+    return column.shown("long-range", "Steps to learn by sequence length", table, columns, note=note)
 
 
 def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, title: str, caption: str) -> Picture:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
-from highway_bench.report.frame import rows_of
-from highway_bench.report.number import quantity
+from highway_bench.report.format import quantity
+from highway_bench.report.rows import rows_of
 from highway_bench.report.style import looks
 
 NAMES = {"attention": "attention", "bilstm": "BiLSTM"}
 
 
-def shown(table: pd.DataFrame, note: str) -> present.Shown:
+def shown(table: pd.DataFrame, note: str) -> column.Shown:
     """A row a length, both families side by side."""
     values = ("step", "low", "high", "share", "flops")
     by_length: dict[int, dict[str, float]] = {}
@@ -23,10 +23,10 @@ def shown(table: pd.DataFrame, note: str) -> present.Shown:
         own |= {f"{record['family']}_{name}": record[name] for name in values}
     wide = pd.DataFrame([by_length[length] for length in sorted(by_length)])
     wide = wide.reindex(columns=["length", *(f"{family}_{name}" for family in NAMES for name in values)])
-    columns = [present.whole("length", "n")]
+    columns = [column.whole("length", "n")]
     for family, name in NAMES.items():
         columns += [
-            present.spread(
+            column.spread(
                 f"{family}_step",
                 f"{name}, step",
                 f"{family}_low",
@@ -34,10 +34,10 @@ def shown(table: pd.DataFrame, note: str) -> present.Shown:
                 "s",
                 "median with its 95 % bootstrap interval",
             ),
-            present.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
-            present.percent(f"{family}_share", f"{name}, of the roofline"),
+            column.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
+            column.percent(f"{family}_share", f"{name}, of the roofline"),
         ]
-    return present.shown("parallel-step-time", "Step time by sequence length", wide, columns, note=note)
+    return column.shown("parallel-step-time", "Step time by sequence length", wide, columns, note=note)
 
 
 def picture(table: pd.DataFrame, width: int, title: str, caption: str) -> Picture:

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interval
-from highway_bench.report.frame import groups, recipe_of
-from highway_bench.report.number import between, three
+from highway_bench.report.format import between, three
+from highway_bench.report.rows import groups, recipe_of
 
 COLUMNS = [
     "block",

@@ -12,9 +12,9 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE
-from highway_bench.report import present
-from highway_bench.report.frame import rows_of
-from highway_bench.report.number import three
+from highway_bench.report import columns as column
+from highway_bench.report.format import three
+from highway_bench.report.rows import rows_of
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,
@@ -266,20 +266,20 @@ def _is_papers(asked: Asked) -> bool:
     return asked.scale == "paper" and asked.steps is None and asked.trials is None
 
 
-def _middle(record: present.Record) -> present.Entry:
+def _middle(record: column.Record) -> column.Entry:
     steps = record["steps"]
-    return present.Entry(three(median(steps)), median(steps)) if steps else present.Entry("", math.inf)
+    return column.Entry(three(median(steps)), median(steps)) if steps else column.Entry("", math.inf)
 
 
-def _shown(table: pd.DataFrame) -> present.Shown:
+def _shown(table: pd.DataFrame) -> column.Shown:
     columns = [
-        present.words("block", "block"),
-        present.whole("depth", "layers"),
-        present.whole("trials", "trials"),
-        present.number("best", "best loss", "nat", "lowest final training loss of the trials: the paper's statistic"),
-        present.number("median", "median loss", "nat", "of all trials; ∞ where half of them diverged"),
-        present.whole("diverged", "diverged"),
-        present.spread(
+        column.words("block", "block"),
+        column.whole("depth", "layers"),
+        column.whole("trials", "trials"),
+        column.number("best", "best loss", "nat", "lowest final training loss of the trials: the paper's statistic"),
+        column.number("median", "median loss", "nat", "of all trials; ∞ where half of them diverged"),
+        column.whole("diverged", "diverged"),
+        column.spread(
             "winner",
             "winner on fresh seeds",
             "winner_low",
@@ -287,9 +287,9 @@ def _shown(table: pd.DataFrame) -> present.Shown:
             "nat",
             "geometric mean of its final losses, 95 % t interval of log10",
         ),
-        present.whole("seeds", "seeds"),
-        present.made("steps to threshold", _middle, "median of these seeds; ∞: never"),
-        present.whole("params", "parameters", "of the whole network; a layer's are equal within 0.3 %"),
-        present.words("won", "the winner"),
+        column.whole("seeds", "seeds"),
+        column.made("steps to threshold", _middle, "median of these seeds; ∞: never"),
+        column.whole("params", "parameters", "of the whole network; a layer's are equal within 0.3 %"),
+        column.words("won", "the winner"),
     ]
-    return present.shown("figure1", "Best of a random search", table.sort_values(["depth", "block"]), columns)
+    return column.shown("figure1", "Best of a random search", table.sort_values(["depth", "block"]), columns)

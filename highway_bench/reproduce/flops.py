@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from highway_bench.cell import Cell
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, log_axis, panels, settings
-from highway_bench.report.number import count, quantity, three
+from highway_bench.report.format import count, quantity, three
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,
@@ -128,7 +128,7 @@ def _same(one: str, other: str, found: Mapping[str, Mapping[str, float]]) -> Fin
     )
 
 
-def _table(found: Mapping[str, Mapping[str, float]]) -> present.Shown:
+def _table(found: Mapping[str, Mapping[str, float]]) -> column.Shown:
     records = [
         {
             "network": net.name,
@@ -142,15 +142,15 @@ def _table(found: Mapping[str, Mapping[str, float]]) -> present.Shown:
         for net in NETS
     ]
     columns = [
-        present.words("network", "network"),
-        present.words("built", "built of", "block, family and layout"),
-        present.whole("depth", "joined layers"),
-        present.whole("width", "width"),
-        present.whole("parameters", "parameters"),
-        present.whole("multiply_adds", "multiply-adds", "of one item, forward"),
-        present.words("printed", "published"),
+        column.words("network", "network"),
+        column.words("built", "built of", "block, family and layout"),
+        column.whole("depth", "joined layers"),
+        column.whole("width", "width"),
+        column.whole("parameters", "parameters"),
+        column.whole("multiply_adds", "multiply-adds", "of one item, forward"),
+        column.words("printed", "published"),
     ]
-    return present.shown("flops", "Counted networks", pd.DataFrame(records), columns)
+    return column.shown("flops", "Counted networks", pd.DataFrame(records), columns)
 
 
 def _picture(found: Mapping[str, Mapping[str, float]]) -> Picture:

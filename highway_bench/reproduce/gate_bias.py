@@ -14,10 +14,10 @@ import seaborn
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.number import between, listed, three, times
+from highway_bench.report.format import between, listed, three, times
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,
@@ -226,18 +226,18 @@ def _accuracy(width: int, cell: Cell, values: Mapping[Cell, Mapping[str, float]]
     )
 
 
-def _shown(table: pd.DataFrame) -> present.Shown:
+def _shown(table: pd.DataFrame) -> column.Shown:
     columns = [
-        present.whole("layers", "layers", "the first and the last included"),
-        present.number("bias", "gate bias"),
-        present.words("advised", "guideline"),
-        present.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
-        present.percent("accuracy", "test accuracy"),
-        present.number("rate", "rate", hint="tuned for the depth and the bias"),
-        present.whole("n", "seeds"),
-        present.whole("diverged", "diverged"),
+        column.whole("layers", "layers", "the first and the last included"),
+        column.number("bias", "gate bias"),
+        column.words("advised", "guideline"),
+        column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
+        column.percent("accuracy", "test accuracy"),
+        column.number("rate", "rate", hint="tuned for the depth and the bias"),
+        column.whole("n", "seeds"),
+        column.whole("diverged", "diverged"),
     ]
-    return present.shown("gate-bias", "Gate bias by depth", table, columns, note="Seeds that diverged are in no mean.")
+    return column.shown("gate-bias", "Gate bias by depth", table, columns, note="Seeds that diverged are in no mean.")
 
 
 def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Picture:

@@ -11,10 +11,10 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
-from highway_bench.report.number import listed
+from highway_bench.report.format import listed
 from highway_bench.report.tables.gates import layers, networks, over_seeds
 from highway_bench.reproduce._base import (
     Asked,
@@ -287,7 +287,7 @@ QUESTIONS = (
 )
 
 
-def _networks(found: pd.DataFrame, table: pd.DataFrame) -> present.Shown:
+def _networks(found: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     """A row a kind of network: how it trained, and its gates as a whole."""
     mean = table.groupby("label")[
         [
@@ -313,31 +313,31 @@ def _networks(found: pd.DataFrame, table: pd.DataFrame) -> present.Shown:
     )
     records = trained.join(whole).join(mean).join(idle).reset_index()
     columns = [
-        present.words("label", "network"),
-        present.words("trained", "seeds that train"),
-        present.words("rates", "rate"),
-        present.number("intact_loss", "training loss", "nat", "after training, over the whole training set"),
-        present.percent("intact_error", "training error"),
-        present.number("gate_bias_start", "bias, start"),
-        present.number("gate_bias_end", "bias, end"),
-        present.percent("gate_activity", "mean T"),
-        present.percent("gates_shut", "gates shut", "units whose mean T over items is below 0.05"),
-        present.percent("gates_open_one", "open for one", "units with T > 0.5 for one example"),
-        present.percent("gates_open_some", "open for some", "units with T > 0.5 for an example in a hundred or more"),
-        present.percent("gates_full", "shortcuts closed", "units and examples with C = 1 − T < 0.05"),
-        present.number("sparsity_one", "sparsity for one", hint="Hoyer's, of all gates for one example"),
-        present.number("sparsity_average", "sparsity on average"),
-        present.number("stream_change", "‖Δx‖ / ‖x‖", hint="mean over layers; of identity shortcuts ‖F‖ / ‖x‖"),
-        present.percent("idle", "layers that contribute nothing"),
+        column.words("label", "network"),
+        column.words("trained", "seeds that train"),
+        column.words("rates", "rate"),
+        column.number("intact_loss", "training loss", "nat", "after training, over the whole training set"),
+        column.percent("intact_error", "training error"),
+        column.number("gate_bias_start", "bias, start"),
+        column.number("gate_bias_end", "bias, end"),
+        column.percent("gate_activity", "mean T"),
+        column.percent("gates_shut", "gates shut", "units whose mean T over items is below 0.05"),
+        column.percent("gates_open_one", "open for one", "units with T > 0.5 for one example"),
+        column.percent("gates_open_some", "open for some", "units with T > 0.5 for an example in a hundred or more"),
+        column.percent("gates_full", "shortcuts closed", "units and examples with C = 1 − T < 0.05"),
+        column.number("sparsity_one", "sparsity for one", hint="Hoyer's, of all gates for one example"),
+        column.number("sparsity_average", "sparsity on average"),
+        column.number("stream_change", "‖Δx‖ / ‖x‖", hint="mean over layers; of identity shortcuts ‖F‖ / ‖x‖"),
+        column.percent("idle", "layers that contribute nothing"),
     ]
     note = (
         "Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so that none "
         "closes; what their layers do is ‖F‖ / ‖x‖."
     )
-    return present.shown("gates-networks", "The trained networks", records, columns, note=note)
+    return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
 
-def _bands(table: pd.DataFrame) -> present.Shown:
+def _bands(table: pd.DataFrame) -> column.Shown:
     """By five layers and network: means over those layers and the seeds."""
     metrics = (
         "gate_bias_end",
@@ -354,20 +354,20 @@ def _bands(table: pd.DataFrame) -> present.Shown:
     per_seed = named.groupby(["label", "order", "layers", "seed"], as_index=False)[list(metrics)].mean()
     mean = over_seeds(per_seed, ["label", "layers"], metrics)
     columns = [
-        present.words("label", "network"),
-        present.words("layers", "layers"),
-        present.number("gate_bias_end", "bias, end"),
-        present.percent("gate_activity", "mean T"),
-        present.percent("gates_shut", "gates shut"),
-        present.percent("gates_open_one", "open for one"),
-        present.number("gate_class_spread", "class spread", hint="of T's class means, standard deviation"),
-        present.number("stream_change", "‖Δx‖ / ‖x‖"),
-        present.spread(
+        column.words("label", "network"),
+        column.words("layers", "layers"),
+        column.number("gate_bias_end", "bias, end"),
+        column.percent("gate_activity", "mean T"),
+        column.percent("gates_shut", "gates shut"),
+        column.percent("gates_open_one", "open for one"),
+        column.number("gate_class_spread", "class spread", hint="of T's class means, standard deviation"),
+        column.number("stream_change", "‖Δx‖ / ‖x‖"),
+        column.spread(
             "lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high", "nat"
         ),
-        present.percent("lesion_error_change", "lesion: Δ error"),
+        column.percent("lesion_error_change", "lesion: Δ error"),
     ]
-    return present.shown(
+    return column.shown(
         "gates-layers",
         "By layer, the plain one being the first",
         mean,

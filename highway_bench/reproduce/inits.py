@@ -15,11 +15,11 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.families import make_family
 from highway_bench.measure.statistics import wilson
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, panels, settings
-from highway_bench.report.frame import groups, recipe_of
-from highway_bench.report.number import between, three
+from highway_bench.report.format import between, three
+from highway_bench.report.rows import groups, recipe_of
 from highway_bench.reproduce._base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
 from highway_bench.reproduce._cells import trained
 
@@ -145,19 +145,19 @@ def _finding(pairs: Sequence[Pair]) -> Finding:
     )
 
 
-def _shown(pairs: Sequence[Pair]) -> present.Shown:
+def _shown(pairs: Sequence[Pair]) -> column.Shown:
     records = [asdict(pair) | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else ""} for pair in pairs]
     columns = [
-        present.words("block", "block"),
-        present.words("init", "weights"),
-        present.words("activation", "g"),
-        present.whole("trained", "seeds that train"),
-        present.whole("n", "of"),
-        present.words("interval", "95 % interval", "Wilson's, of the share that trains"),
-        present.number("loss", "final loss", "nat", "geometric mean; ∞ where a seed diverged"),
-        present.number("rate", "rate"),
+        column.words("block", "block"),
+        column.words("init", "weights"),
+        column.words("activation", "g"),
+        column.whole("trained", "seeds that train"),
+        column.whole("n", "of"),
+        column.words("interval", "95 % interval", "Wilson's, of the share that trains"),
+        column.number("loss", "final loss", "nat", "geometric mean; ∞ where a seed diverged"),
+        column.number("rate", "rate"),
     ]
-    return present.shown("inits", f"{DEPTH + 1} layers by weights and activation", pd.DataFrame(records), columns)
+    return column.shown("inits", f"{DEPTH + 1} layers by weights and activation", pd.DataFrame(records), columns)
 
 
 def _picture(pairs: Sequence[Pair]) -> Picture:

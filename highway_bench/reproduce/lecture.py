@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import log10_interval, t_interval
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, log_axis, panels, settings
-from highway_bench.report.number import three
+from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
 from highway_bench.reproduce._base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
 
@@ -171,19 +171,19 @@ def _by_epoch(curves: pd.DataFrame) -> pd.DataFrame:
     return curves.pivot_table(index="index", columns="metric", values="value", aggfunc="mean")
 
 
-def _table(curves: pd.DataFrame) -> present.Shown:
+def _table(curves: pd.DataFrame) -> column.Shown:
     table = _by_epoch(curves).reset_index().rename(columns={"index": "epoch"})
-    for column, place in (("published_train", 0), ("published_test", 1)):
-        table[column] = [PUBLISHED.get(int(epoch), (math.nan, math.nan))[place] for epoch in table["epoch"]]
+    for name, place in (("published_train", 0), ("published_test", 1)):
+        table[name] = [PUBLISHED.get(int(epoch), (math.nan, math.nan))[place] for epoch in table["epoch"]]
     columns = [
-        present.whole("epoch", "epoch"),
-        present.number("published_train", "published training loss", "nat"),
-        present.number("epoch_train_loss", "training loss", "nat", "mean while the epoch ran"),
-        present.number("published_test", "published test loss", "nat"),
-        present.number("epoch_test_loss", "test loss", "nat", "at the epoch's end"),
-        present.number("epoch_test_accuracy", "test accuracy"),
+        column.whole("epoch", "epoch"),
+        column.number("published_train", "published training loss", "nat"),
+        column.number("epoch_train_loss", "training loss", "nat", "mean while the epoch ran"),
+        column.number("published_test", "published test loss", "nat"),
+        column.number("epoch_test_loss", "test loss", "nat", "at the epoch's end"),
+        column.number("epoch_test_accuracy", "test accuracy"),
     ]
-    return present.shown("lecture-epochs", "Loss by epoch", table, columns)
+    return column.shown("lecture-epochs", "Loss by epoch", table, columns)
 
 
 def _curves(curves: pd.DataFrame) -> Picture:

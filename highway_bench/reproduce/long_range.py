@@ -12,8 +12,8 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.report.frame import recipe_of
-from highway_bench.report.number import count, three
+from highway_bench.report.format import count, three
+from highway_bench.report.rows import recipe_of
 from highway_bench.report.tables.trainability import runs
 from highway_bench.reproduce._base import (
     Asked,

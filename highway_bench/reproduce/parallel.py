@@ -12,8 +12,8 @@ from scipy import stats
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.measure.statistics import CONFIDENCE, Estimate, median_interval
-from highway_bench.report.frame import of_task, rows_of, samples_of
-from highway_bench.report.number import listed, quantity, three
+from highway_bench.report.format import listed, quantity, three
+from highway_bench.report.rows import of_task, rows_of, samples_of
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.number import quantity, three, times
+from highway_bench.report.format import quantity, three, times
 from highway_bench.reproduce._base import (
     Asked,
     Evidence,
@@ -219,19 +219,19 @@ def _finding(claim: Claim, arms: Mapping[str, Arm]) -> Finding:
     )
 
 
-def _shown(table: pd.DataFrame) -> present.Shown:
+def _shown(table: pd.DataFrame) -> column.Shown:
     columns = [
-        present.words("case", "shortcut"),
-        present.words("published", "published error", "110 layers, CIFAR-10; fail is above 20 %"),
-        present.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
-        present.percent("accuracy", "test accuracy"),
-        present.whole("params", "parameters"),
-        present.number("step_seconds", "step", "s", "median over seeds"),
-        present.whole("n", "seeds"),
-        present.whole("diverged", "diverged"),
+        column.words("case", "shortcut"),
+        column.words("published", "published error", "110 layers, CIFAR-10; fail is above 20 %"),
+        column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
+        column.percent("accuracy", "test accuracy"),
+        column.whole("params", "parameters"),
+        column.number("step_seconds", "step", "s", "median over seeds"),
+        column.whole("n", "seeds"),
+        column.whole("diverged", "diverged"),
     ]
     note = f"Seeds that diverged are in no mean. {_price(table)}".strip()
-    return present.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
+    return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
 
 
 def _price(table: pd.DataFrame) -> str:

@@ -13,11 +13,11 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
-from highway_bench.report.frame import of_task, rows_of
-from highway_bench.report.number import count, listed, three
+from highway_bench.report.format import count, listed, three
+from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import looks
 from highway_bench.report.tables.trainability import runs
 from highway_bench.reproduce._base import (
@@ -161,9 +161,9 @@ def _highway(here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
     )
 
 
-def _way(run: present.Record, curves: pd.DataFrame, chance: float) -> str:
+def _way(run: column.Record, curves: pd.DataFrame, chance: float) -> str:
     """How one run went: trains, under way, stalls, diverges, or slow."""
-    if present.missing(run["final_loss"]):
+    if column.missing(run["final_loss"]):
         return "diverges"
     if run["final_loss"] <= TRAINS * chance:
         return "trains"
@@ -200,26 +200,26 @@ def _loss(own: pd.DataFrame) -> str:
     return str(log10_interval(losses)) if len(losses) else "–"
 
 
-def _table(found: pd.DataFrame, curves: pd.DataFrame) -> present.Shown:
+def _table(found: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
     """A row a run."""
     chance = _chance()
     table = found.assign(layers=found["depth"] + 1, way=[_way(record, curves, chance) for record in rows_of(found)])
     columns = [
-        present.words("block", "block"),
-        present.whole("layers", "layers"),
-        present.whole("width", "width"),
-        present.whole("params", "parameters"),
-        present.whole("seed", "seed"),
-        present.number("rate", "rate", hint="the best of a search over the same rates for both"),
-        present.words("way", "outcome"),
-        present.number("final_loss", "final loss", "nat", "mean of the last 5 % of the steps"),
-        present.whole("steps_to_threshold", "steps to threshold"),
-        present.percent("train_accuracy", "train accuracy"),
-        present.percent("test_accuracy", "test accuracy"),
-        present.number("step_seconds", "step", "s"),
+        column.words("block", "block"),
+        column.whole("layers", "layers"),
+        column.whole("width", "width"),
+        column.whole("params", "parameters"),
+        column.whole("seed", "seed"),
+        column.number("rate", "rate", hint="the best of a search over the same rates for both"),
+        column.words("way", "outcome"),
+        column.number("final_loss", "final loss", "nat", "mean of the last 5 % of the steps"),
+        column.whole("steps_to_threshold", "steps to threshold"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.percent("test_accuracy", "test accuracy"),
+        column.number("step_seconds", "step", "s"),
     ]
     note = f"{count(int(_steps(curves)))} steps in batches of {TRAINED.batches['vector']}." if len(curves) else ""
-    return present.shown(
+    return column.shown(
         "thousand-runs", "Every run that counts", table.sort_values(["layers", "block", "seed"]), columns, note=note
     )
 

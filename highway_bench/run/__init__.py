@@ -1,1 +1,1 @@
-"""Run: from a plan's cells through an engine to the store. One module an engine; ``runner.run_cells`` is the door."""
+"""Run: from a plan's cells through an engine to the store. One module an engine; it starts at ``runner.run_cells``."""

@@ -12,11 +12,11 @@ from highway_bench.errors import HighwayBenchError
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.run.digest import SourceTree, cell_digest, modules_of
+from highway_bench.run.failure import failure
 from highway_bench.run.job import Job
 from highway_bench.run.machine import machine_identity, torch_version
-from highway_bench.run.verdict import verdict
-from highway_bench.search.checkpoint import headers_in, sweep
 from highway_bench.tasks._base import Task, tasks
+from highway_bench.training.checkpoint import headers_in, sweep
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Backlog:
         try:
             item.ran = item.task.resolve(item.cell, found)
         except Exception as error:
-            item.refused = verdict(error)
+            item.refused = failure(error)
         item.digest = cell_digest(
             item.cell,
             ran=item.ran if item.ran != item.cell else None,

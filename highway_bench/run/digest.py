@@ -57,15 +57,15 @@ def cell_digest(
 
 
 def modules_of(cell: Cell) -> tuple[list[str], str]:
-    """The modules that define what ``cell`` runs (task, block, family, data set, layout), and its block's variant
+    """The modules that define what ``cell`` runs (task, block, family, data set, architecture), and its block's variant
     options.
 
     A family or a data set given as ``module:factory`` starts at that module. Raises ``UnknownName``.
     """
+    from highway_bench.architectures import architectures
     from highway_bench.blocks import blocks
     from highway_bench.data import datasets
     from highway_bench.families import families
-    from highway_bench.layouts import layouts
     from highway_bench.tasks._base import tasks
 
     found = [tasks.place(cell.task), blocks.place(cell.block)]
@@ -73,7 +73,7 @@ def modules_of(cell: Cell) -> tuple[list[str], str]:
     if cell.dataset is not None:
         found.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.place(cell.dataset))
     if cell.recipe.get("layout") is not None:
-        found.append(layouts.place(cell.recipe["layout"]))
+        found.append(architectures.place(cell.recipe["layout"]))
     return found, canonical(blocks.get(cell.block).options)
 
 

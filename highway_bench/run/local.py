@@ -28,8 +28,8 @@ from pebble import ProcessExpired, ProcessPool
 from highway_bench.errors import HighwayBenchError
 from highway_bench.results.schema import Status
 from highway_bench.run import worker
+from highway_bench.run.failure import death, failure
 from highway_bench.run.job import Began, CellResult, Ended, Job
-from highway_bench.run.verdict import death, verdict
 
 POLL = 0.1  # seconds between looks at the files of jobs that are still running
 SILENCE = 1.0  # seconds after which a worker that is gone, and of which the pool says nothing, left with exit code 0
@@ -211,7 +211,7 @@ class LocalEngine:
         except BrokenProcessPool:
             raise
         except Exception as error:  # the worker's own, not a task's: a disk that is full
-            status, message = verdict(error.with_traceback(None))
+            status, message = failure(error.with_traceback(None))
             message = f"in the worker: {message}"
         yield from self._read(running)
         again: list[Job] = []

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 
 from highway_bench.blocks import blocks
-from highway_bench.budget import matched_width
 from highway_bench.cell import MATCHES, MODES, PHASES, Cell, canonical
 from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName, near_names
 from highway_bench.families import Family, Site, families, make_family
+from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
 from highway_bench.run.profiles import Grid, Profile, climbing, get_profile
-from highway_bench.search.recipe import Word
 from highway_bench.tasks import tasks
 from highway_bench.tasks._network import cell_device, cell_dtype, dataset_options, default_device, positions_of
+from highway_bench.training.recipe import Word
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from typing import IO, Any
 
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
+from highway_bench.run.failure import failure, stored, worst
 from highway_bench.run.job import CellResult, Job
 from highway_bench.run.source_check import SourceCheck
-from highway_bench.run.verdict import stored, verdict, worst
-from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks._base import Outcome, Task, tasks
+from highway_bench.training.checkpoint import Kept
 
 _unready: BaseException | None = None  # why ``start`` could not get this process ready
 _sources = SourceCheck()
@@ -68,7 +68,7 @@ def measure(job: Job, path: Path) -> str:
         refused = _sources.changed(job.sources) or _unready
         if refused is not None:
             for place in range(len(job.cells)):
-                _end(out, CellResult.without_values(place, *verdict(refused)))
+                _end(out, CellResult.without_values(place, *failure(refused)))
             return ""
         return _measure(tasks.get(job.task), job, out)
 
@@ -85,7 +85,7 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
                 raise changed
         except BaseException as error:  # whatever the task raises is its cells' own, an interrupt too
             _release_memory()
-            status, message = verdict(error)
+            status, message = failure(error)
             if len(waiting) > 1:
                 return message
             for place in waiting:
@@ -114,7 +114,7 @@ def _outcomes(task: Task[Any], job: Job) -> Iterator[Outcome]:
 
 def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> CellResult:
     if outcome.error is not None:
-        return CellResult.without_values(place, *verdict(outcome.error), seconds)
+        return CellResult.without_values(place, *failure(outcome.error), seconds)
     try:
         values = tuple(stored(measurement, task) for measurement in outcome.measurements)
         if len({(value.metric, value.axis, value.index) for value in values}) < len(values):
@@ -122,7 +122,7 @@ def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> Ce
         if not values:
             raise ValueError(f"task {task.name!r} measured nothing")
     except Exception as error:  # a task's mistake: its cell failed, the others did not
-        return CellResult.without_values(place, *verdict(error), seconds)
+        return CellResult.without_values(place, *failure(error), seconds)
     telling = worst(values)
     return CellResult(
         place=place,

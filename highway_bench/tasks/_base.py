@@ -1,8 +1,8 @@
 """Task: what is measured. A task turns a cell into a workload, and a workload into measurements.
 
-Three doors time the same workload: the command line through ``Task.measure``, pytest-benchmark and asv through
+Three callers time the same workload: the command line through ``Task.measure``, pytest-benchmark and asv through
 ``Workload.step`` with a clock of their own. Shapes, seeds and synchronisation live in the workload, so that the
-doors cannot disagree on what was measured.
+three cannot disagree on what was measured.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from highway_bench.registry import Registry
 from highway_bench.results.schema import Status
 
 if TYPE_CHECKING:
-    from highway_bench.search.checkpoint import Kept
-    from highway_bench.search.recipe import Word
+    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.recipe import Word
 
 Better = Literal["lower", "higher", ""]
 

@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from highway_bench.architectures import architectures
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.budget import mismatch
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.ends import Incompatible
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
-from highway_bench.layouts import layouts
+from highway_bench.matching import mismatch
 from highway_bench.network import build
+from highway_bench.stem_head import Incompatible
 from highway_bench.tasks._base import Measurement, Skip
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -64,7 +64,7 @@ def cell_family(cell: Cell) -> Family:
 
 def cell_network(cell: Cell) -> nn.Module:
     """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set, or
-    the layout that its recipe names.
+    the architecture that its recipe names.
 
     Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
     family and the data set make no network together.
@@ -75,9 +75,9 @@ def cell_network(cell: Cell) -> nn.Module:
 def started_network(cell: Cell) -> nn.Module:
     """``cell_network`` before it is brought anywhere: on torch's default device, in float32."""
     dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
-    layout = cell.recipe.get("layout")
-    if layout is not None:
-        return layouts.get(layout).build(
+    architecture = cell.recipe.get("layout")
+    if architecture is not None:
+        return architectures.get(architecture).build(
             cell.block,
             cell_family(cell),
             width=cell.width,

@@ -14,10 +14,10 @@ from highway_bench.data import make_dataset
 from highway_bench.families._parts import FusedMaps, Maps
 from highway_bench.measure.signal import Layer, Profile, profile, weights
 from highway_bench.network import Stack
-from highway_bench.search.answers import loss_of, placed
-from highway_bench.search.training import Training
 from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, dataset_options
 from highway_bench.tasks._recipe import recipe_from
+from highway_bench.training.evaluation import loss_of, placed
+from highway_bench.training.loop import Training
 
 Loss = Callable[[], Tensor]
 

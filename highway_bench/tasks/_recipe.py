@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.layouts import layouts
-from highway_bench.search.recipe import POSITIVE, TRAINING, Recipe, Word, either
 from highway_bench.tasks._base import tasks
+from highway_bench.training.recipe import POSITIVE, TRAINING, Recipe, Word, either
 
 
 def listed(word: Word) -> Word:
@@ -22,7 +22,9 @@ def listed(word: Word) -> Word:
 
 RATES = listed(POSITIVE)
 LAYOUT: Mapping[str, Word] = {
-    "layout": either(Word("the name of a layout", lambda value: isinstance(value, str) and value in layouts), None),
+    "layout": either(
+        Word("the name of an architecture", lambda value: isinstance(value, str) and value in architectures), None
+    ),
 }
 ON_DATA: Mapping[str, Word] = {  # of a task whose networks read a data set
     **LAYOUT,

@@ -13,10 +13,10 @@ from highway_bench.cell import Cell
 from highway_bench.data._base import check_count
 from highway_bench.errors import BadInput
 from highway_bench.families import families, make_family
-from highway_bench.search.recipe import Recipe
-from highway_bench.search.space import get_space
-from highway_bench.search.study import Search, Trial
 from highway_bench.tasks._network import cell_spec
+from highway_bench.training.recipe import Recipe
+from highway_bench.tuning.space import get_space
+from highway_bench.tuning.trials import Search, Trial
 
 SEARCH_SEED = 1_000  # trials train on seeds of their own, so that a winner meets fresh ones
 WORDS = ("space", "trials", "seed")

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from highway_bench.cell import Cell
-from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks._network import cell_family, cell_spec
 from highway_bench.tasks._recipe import value_of
+from highway_bench.training.checkpoint import Kept
 
 ON_CPU = 16  # networks in one stack on a CPU core: with more, a layer's activations leave its cache
 LARGEST = 1e7  # FLOP of a layer's forward pass on a batch, above which one network keeps a CPU core busy by itself

@@ -9,9 +9,9 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.layouts import layouts
 from highway_bench.measure.flops import count_flops, multiply_adds
 from highway_bench.tasks._base import Measurement, Metric, Task, register_task
 from highway_bench.tasks._network import cell_family, count_parameters, dataset_options, started_network
@@ -75,11 +75,11 @@ class Cost(Task[Blueprint]):
 
 
 def item_of(cell: Cell) -> Tensor:
-    """A batch of one of what the cell's network takes: an item of its data set, of its layout, or its family's."""
+    """A batch of one of what the cell's network takes: an item of its data set, its architecture or its family."""
     if cell.dataset is not None:
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
         return torch.zeros(1, *dataset.input_shape, dtype=torch.int64 if dataset.input_kind == "tokens" else None)
-    layout = cell.recipe.get("layout")
-    if layout is not None:
-        return torch.zeros(1, *layouts.get(layout).inputs)
+    architecture = cell.recipe.get("layout")
+    if architecture is not None:
+        return torch.zeros(1, *architectures.get(architecture).inputs)
     return cell_family(cell).example(1, cell.width, seq_len=cell.seq_len)

@@ -21,17 +21,17 @@ from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.data._base import TargetKind
 from highway_bench.families._parts import Beside, FusedMaps, Maps
-from highway_bench.measure.activity import Activity, ExampleSparsity, sparsity
+from highway_bench.measure.gate_statistics import Activity, ExampleSparsity, sparsity
+from highway_bench.measure.hooks import watching
 from highway_bench.measure.lesion import carried_path, cut_out
 from highway_bench.measure.signal import unpadded
-from highway_bench.measure.watch import watching
 from highway_bench.network import Stack, unpadded_steps
-from highway_bench.search.answers import evaluate
-from highway_bench.search.recipe import Recipe
 from highway_bench.tasks._base import Measurement, Metric, register_task
 from highway_bench.tasks._curve import Verdict
 from highway_bench.tasks._network import cell_dtype, started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
+from highway_bench.training.evaluation import evaluate
+from highway_bench.training.recipe import Recipe
 
 LOOK_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
 

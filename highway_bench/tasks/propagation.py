@@ -24,15 +24,13 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.cell import Cell
-from highway_bench.measure.decay import depth_scale
+from highway_bench.measure.depth_scale import depth_scale
 from highway_bench.measure.gates import GateState, gate_state
+from highway_bench.measure.hooks import watching
 from highway_bench.measure.jacobian import gains, jacobian, line_gradients, neighbour_correlation, spectrum
 from highway_bench.measure.signal import FACTOR, Layer, departure, unpadded, weights
-from highway_bench.measure.watch import watching
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.results.schema import Status
-from highway_bench.search.recipe import POSITIVE, TRAINING, Word
-from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
 from highway_bench.tasks._network import budget_mismatch, cell_family, cell_network, count_parameters
 from highway_bench.tasks._probe import (
@@ -44,6 +42,8 @@ from highway_bench.tasks._probe import (
     training_of,
 )
 from highway_bench.tasks._recipe import ON_DATA, value_of
+from highway_bench.training.loop import Training
+from highway_bench.training.recipe import POSITIVE, TRAINING, Word
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole

@@ -20,12 +20,6 @@ from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
-from highway_bench.search.answers import evaluate, mistakes
-from highway_bench.search.checkpoint import Checkpoint, Kept
-from highway_bench.search.population import Population
-from highway_bench.search.recipe import POSITIVE, TRAINING, Recipe, Word, either, one_of, whole
-from highway_bench.search.stacked import NotStackable
-from highway_bench.search.training import Training
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
 from highway_bench.tasks._curve import Verdict, curve, judge
 from highway_bench.tasks._ladder import LADDER, check_rung, rung_below
@@ -40,6 +34,12 @@ from highway_bench.tasks._network import (
 from highway_bench.tasks._recipe import ON_DATA, RATES, recipe_from, value_of
 from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.tasks._together import at_once, most_together, shape, stacks
+from highway_bench.training.checkpoint import Checkpoint, Kept
+from highway_bench.training.evaluation import evaluate, mistakes
+from highway_bench.training.loop import Training
+from highway_bench.training.population import Population
+from highway_bench.training.recipe import POSITIVE, TRAINING, Recipe, Word, either, one_of, whole
+from highway_bench.training.stacked import NotStackable
 
 THRESHOLD = 0.1  # of the constant predictor's loss, where the recipe does not say
 TAIL = 0.05  # share of the run whose mean loss is its final loss

@@ -19,7 +19,7 @@ from highway_bench.api.findings_page import folder_for
 from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.report import present
+from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.reproduce import Asked, Finding, NotAttempted, Outcome, Reproduction, Verdict, reproductions
 from highway_bench.reproduce._cells import trained
@@ -61,7 +61,7 @@ class Tiny(Reproduction):
             rule="any",
             verdict=Verdict.REPRODUCED,
         )
-        table = present.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [present.number("loss", "loss")])
+        table = column.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [column.number("loss", "loss")])
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
         picture = Picture("curve", "A curve", "alt", "caption", figure)

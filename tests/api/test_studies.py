@@ -15,8 +15,8 @@ from highway_bench.errors import BadInput
 from highway_bench.results.schema import row
 from highway_bench.results.store import Store
 from highway_bench.run.runner import Summary, run_cells
-from highway_bench.search.study import JOURNAL
 from highway_bench.tasks import tasks
+from highway_bench.tuning.trials import JOURNAL
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

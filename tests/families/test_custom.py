@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import blocks
-from highway_bench.budget import matched_width
 from highway_bench.check import CHECKS, Subject
 from highway_bench.errors import BadInput
 from highway_bench.families import Site, family, make_family
+from highway_bench.matching import matched_width
 from highway_bench.network import build
 
 THREE_LINES = """from torch import nn

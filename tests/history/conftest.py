@@ -1,4 +1,4 @@
-"""A throw-away repository: a tiny package with the same door and the real benchmarks, whose values are planted."""
+"""A throw-away repository: a tiny package with the same entrance and the real benchmarks, whose values are planted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("asv", reason="the history needs asv: pip install --group history")
 
-from highway_bench.history import Layout
+from highway_bench.history import Paths
 from highway_bench.history.files import write_json
 from highway_bench.history.machine import entry
 from highway_bench.history.measure import Machine, Measured, measure_here
@@ -22,7 +22,7 @@ from highway_bench.history.measure import Machine, Measured, measure_here
 PROJECT = Path(__file__).resolve().parents[2]
 MACHINE = "cpu-standin-2c"
 SERIES = r"track_|Depths\.time_step\(.*, 10\)"  # one timed depth: tests must be quick
-DOOR = """
+ENTRANCE = """
 import json, random, time
 from pathlib import Path
 VALUES = json.loads(Path(__file__).with_name("values.json").read_text())
@@ -65,7 +65,7 @@ START = {
 
 
 class Throwaway:
-    """A repository in a folder, its layout, and a machine to measure on."""
+    """A repository in a folder, its paths, and a machine to measure on."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -81,7 +81,7 @@ class Throwaway:
         conf["regressions_first_commits"] = {}  # of this project's commits, which are not here
         self.write("asv.conf.json", json.dumps(conf))
         self.write("highway_bench/__init__.py", '__version__ = "0"\n')
-        self.write("highway_bench/door.py", DOOR)
+        self.write("highway_bench/asv_api.py", ENTRANCE)
         self.write("highway_bench/families/dense.py", '@register_family("dense")\nclass Dense: pass\n')
         self.write(
             "pyproject.toml",
@@ -95,8 +95,8 @@ class Throwaway:
         self.git("init", "-q", "-b", "main")
 
     @property
-    def layout(self) -> Layout:
-        return Layout.of(self.root)
+    def paths(self) -> Paths:
+        return Paths.of(self.root)
 
     @property
     def machine(self) -> Machine:
@@ -131,7 +131,7 @@ class Throwaway:
         return self.commits[-1]
 
     def measure(self, **options) -> Measured:
-        return measure_here(self.layout, self.machine, **{"series": [SERIES], **options})
+        return measure_here(self.paths, self.machine, **{"series": [SERIES], **options})
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Layout
+from highway_bench.history import Paths
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.git import git
 from highway_bench.history.importing import import_results
@@ -28,69 +28,69 @@ def measured(planted, tmp_path_factory):
     """A copy of ``planted`` with its history recorded and committed."""
     root = tmp_path_factory.mktemp("recorded") / "repository"
     shutil.copytree(planted.root, root)
-    record(Layout.of(root), planted.machine.name)
+    record(Paths.of(root), planted.machine.name)
     return root
 
 
 @pytest.fixture
-def layout(measured: Path, tmp_path: Path) -> Layout:
+def paths(measured: Path, tmp_path: Path) -> Paths:
     shutil.copytree(measured, tmp_path / "copy")
-    return Layout.of(tmp_path / "copy")
+    return Paths.of(tmp_path / "copy")
 
 
-def recorded(layout: Layout) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in layout.recorded.rglob("*.json")}
+def recorded(paths: Paths) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in paths.recorded.rglob("*.json")}
 
 
-def test_a_dirty_tree_is_shown_and_not_recorded(layout: Layout, planted) -> None:
-    for folder in (layout.recorded, layout.results):  # else it is kept whatever was measured
+def test_a_dirty_tree_is_shown_and_not_recorded(paths: Paths, planted) -> None:
+    for folder in (paths.recorded, paths.results):  # else it is kept whatever was measured
         (path,) = (folder / planted.machine.name).glob(f"{planted.commits[-1][:8]}-*.json")
         path.unlink()
-    before, door = recorded(layout), layout.root / "highway_bench/door.py"
-    door.write_text(door.read_text() + "\n# changed\n")
-    found = measure_here(layout, planted.machine, series=["Families.track"])
+    before, entrance = recorded(paths), paths.root / "highway_bench/asv_api.py"
+    entrance.write_text(entrance.read_text() + "\n# changed\n")
+    found = measure_here(paths, planted.machine, series=["Families.track"])
     assert found.dirty
-    assert found.folder == layout.uncommitted
-    entry_of_it = layout.uncommitted / planted.machine.name / MACHINE
+    assert found.folder == paths.uncommitted
+    entry_of_it = paths.uncommitted / planted.machine.name / MACHINE
     whole = json.loads(entry_of_it.read_text())
     entry_of_it.write_text("{")
     (entry_of_it.parent / "01234567-cut.json").write_text("{")
-    shown = publish(layout, scripts=False)
+    shown = publish(paths, scripts=False)
     assert [line.partition(":")[0] for line in shown.lines] == [
         "made anew from the results beside it",
         "dropped, and to be measured again unless it is recorded",
         "the newest point is of this tree with its uncommitted changes; it is shown, not recorded",
     ]
-    assert json.loads((layout.shown / planted.machine.name / MACHINE).read_text()) == whole
-    assert record(layout, planted.machine.name).added == []
-    assert recorded(layout) == before
+    assert json.loads((paths.shown / planted.machine.name / MACHINE).read_text()) == whole
+    assert record(paths, planted.machine.name).added == []
+    assert recorded(paths) == before
 
 
 def test_a_shallow_clone(planted, tmp_path: Path) -> None:
     planted.git("clone", "-q", "--depth", "1", f"file://{planted.root}", str(tmp_path / "shallow"))
     with pytest.raises(BadInput, match=r"shallow.*unshallow"):
-        publish(Layout.of(tmp_path / "shallow"))
+        publish(Paths.of(tmp_path / "shallow"))
 
 
-def test_a_missing_machine_entry(layout: Layout, planted, tmp_path: Path) -> None:
+def test_a_missing_machine_entry(paths: Paths, planted, tmp_path: Path) -> None:
     folder = tmp_path / "elsewhere"
-    shutil.copytree(layout.results / planted.machine.name, folder)
+    shutil.copytree(paths.results / planted.machine.name, folder)
     (folder / MACHINE).unlink()
-    before = recorded(layout)
+    before = recorded(paths)
     with pytest.raises(BadInput, match=r"machine\.json"):
-        import_results(layout, folder)
-    (layout.recorded / planted.machine.name / MACHINE).unlink()
+        import_results(paths, folder)
+    (paths.recorded / planted.machine.name / MACHINE).unlink()
     with pytest.raises(BadInput, match=r"machine\.json"):
-        merge_recorded(layout)
-    assert before.keys() - recorded(layout).keys() == {MACHINE}
+        merge_recorded(paths)
+    assert before.keys() - recorded(paths).keys() == {MACHINE}
 
 
-def test_two_machines_of_one_name(layout: Layout, planted) -> None:
+def test_two_machines_of_one_name(paths: Paths, planted) -> None:
     other = dict(planted.machine.entry) | {"gpu": "NVIDIA H100"}
     with pytest.raises(BadInput, match="two machines need two names"):
-        check_clash(other, layout.recorded)
+        check_clash(other, paths.recorded)
     with pytest.raises(BadInput, match="--machine"):
-        measure_here(layout, replace(planted.machine, entry=other))
+        measure_here(paths, replace(planted.machine, entry=other))
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_two_machines_of_one_name(layout: Layout, planted) -> None:
         (lambda text: json.dumps(json.loads(text) | {"version": 99}), "schema 99, newer than"),
     ],
 )
-def test_broken_files_are_named_and_nothing_is_lost(layout: Layout, planted, spoil, message) -> None:
-    path = result_paths(layout.recorded / planted.machine.name)[0]
+def test_broken_files_are_named_and_nothing_is_lost(paths: Paths, planted, spoil, message) -> None:
+    path = result_paths(paths.recorded / planted.machine.name)[0]
     path.write_text(spoil(path.read_text()))
-    before = recorded(layout)
+    before = recorded(paths)
     with pytest.raises(BadInput, match=message) as error:
-        merge_recorded(layout)
+        merge_recorded(paths)
     assert "\n" not in str(error.value)
-    assert recorded(layout) == before
+    assert recorded(paths) == before
 
 
 def test_a_checkout_is_not_another_commit(planted) -> None:
     with pytest.raises(BadInput, match="this checkout is not"):
-        measure_here(planted.layout, planted.machine, commit="HEAD~1", series=["Families.track"])
+        measure_here(planted.paths, planted.machine, commit="HEAD~1", series=["Families.track"])
 
 
 def test_devices_that_are_not_here() -> None:
@@ -124,25 +124,25 @@ def test_devices_that_are_not_here() -> None:
         assert "highway_bench" not in str(error.value)
 
 
-def test_a_recorded_point_cut_short_is_not_called_kept(layout: Layout, planted) -> None:
-    path = result_paths(layout.recorded / planted.machine.name)[0]
+def test_a_recorded_point_cut_short_is_not_called_kept(paths: Paths, planted) -> None:
+    path = result_paths(paths.recorded / planted.machine.name)[0]
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(BadInput, match="cut short"):
-        record(layout, planted.machine.name)
+        record(paths, planted.machine.name)
 
 
-def test_a_machine_is_no_path(layout: Layout, planted, tmp_path: Path) -> None:
+def test_a_machine_is_no_path(paths: Paths, planted, tmp_path: Path) -> None:
     source = tmp_path / "box"
-    shutil.copytree(layout.results / planted.machine.name, source)
+    shutil.copytree(paths.results / planted.machine.name, source)
     made = json.loads((source / MACHINE).read_text())
     (source / MACHINE).write_text(json.dumps(made | {"machine": "../elsewhere"}))
     with pytest.raises(BadInput, match="names no machine"):
-        import_results(layout, source)
+        import_results(paths, source)
 
 
-def test_import_gives_a_folder_its_commit_and_overwrites_nothing(layout: Layout, planted, tmp_path: Path) -> None:
+def test_import_gives_a_folder_its_commit_and_overwrites_nothing(paths: Paths, planted, tmp_path: Path) -> None:
     source = tmp_path / "box" / "h100"
-    shutil.copytree(layout.results / planted.machine.name, source)
+    shutil.copytree(paths.results / planted.machine.name, source)
     for path in result_paths(source)[1:]:
         path.unlink()
     (path,) = result_paths(source)
@@ -152,28 +152,28 @@ def test_import_gives_a_folder_its_commit_and_overwrites_nothing(layout: Layout,
     data |= {"commit_hash": "0" * 40, "params": data["params"] | made}
     path.write_text(json.dumps(data))
     with pytest.raises(BadInput, match="--commit"):
-        import_results(layout, source.parent)
+        import_results(paths, source.parent)
     with pytest.raises(BadInput, match="no commit 'nowhere'"):
-        import_results(layout, source.parent, "nowhere")
-    (target,) = import_results(layout, source.parent, planted.commits[-1]).written
+        import_results(paths, source.parent, "nowhere")
+    (target,) = import_results(paths, source.parent, planted.commits[-1]).written
     assert target.parent.name == "h100"
     assert target.name.startswith(planted.commits[-1][:8])
-    again = import_results(layout, source.parent, planted.commits[-1])
+    again = import_results(paths, source.parent, planted.commits[-1])
     assert not again.written
     assert "recorded already" in again.lines[0]
-    aside = git(layout.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "HEAD^{tree}", "-m", "aside")
-    assert "first-parent" in import_results(layout, source.parent, aside).lines[0]
+    aside = git(paths.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "HEAD^{tree}", "-m", "aside")
+    assert "first-parent" in import_results(paths, source.parent, aside).lines[0]
     data["results"]["blocks.Families.track_peak_bytes"][0][0] = 1
     path.write_text(json.dumps(data))
     with pytest.raises(BadInput, match="recorded already"):
-        import_results(layout, source.parent, planted.commits[-1])
-    assert publish(layout, scripts=False).machines == [planted.machine.name, "h100"]
+        import_results(paths, source.parent, planted.commits[-1])
+    assert publish(paths, scripts=False).machines == [planted.machine.name, "h100"]
 
 
 def test_without_git_the_commit_is_told(throwaway, tmp_path: Path) -> None:
     throwaway.commit("start")
     shutil.rmtree(throwaway.root / ".git")
-    found = measure_here(throwaway.layout, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
+    found = measure_here(throwaway.paths, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
     (result,) = found.results.values()
     assert result.commit == "0" * 40
     assert result.points["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
@@ -182,11 +182,11 @@ def test_without_git_the_commit_is_told(throwaway, tmp_path: Path) -> None:
 def test_nothing_to_record_or_to_show(throwaway) -> None:
     throwaway.commit("start")
     with pytest.raises(NothingMeasured):
-        record(throwaway.layout, throwaway.machine.name)
+        record(throwaway.paths, throwaway.machine.name)
     with pytest.raises(NothingMeasured):
-        publish(throwaway.layout)
+        publish(throwaway.paths)
     with pytest.raises(BadInput, match=r"asv\.conf\.json"):
-        Layout.of(throwaway.root / "benches")
+        Paths.of(throwaway.root / "benches")
 
 
 def test_pages_without_npm_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

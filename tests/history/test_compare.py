@@ -27,7 +27,7 @@ def test_the_planted_ratio_is_found_in_fresh_pairs_that_take_turns(planted, monk
 
     monkeypatch.setattr(comparing, "Worker", Noted)
     first, told = planted.commits[0], []
-    slower, same = compare(planted.layout, first, "HEAD", [*CELLS, ABSENT, CELLS[0]], pairs=7, steps=2, say=told.append)
+    slower, same = compare(planted.paths, first, "HEAD", [*CELLS, ABSENT, CELLS[0]], pairs=7, steps=2, say=told.append)
     assert slower.verdict == "slower"  # three times, as planted; other processes may disturb either side
     assert same.ratio.value < 2 < slower.ratio.value
     assert [len(slower.ratios), len(slower.first), len(slower.second)] == [7, 14, 14]  # also the cell named twice
@@ -68,13 +68,13 @@ def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytes
 
 def test_nothing_in_common(planted) -> None:
     with pytest.raises(NothingMeasured):
-        compare(planted.layout, "HEAD~1", "HEAD", [ABSENT], pairs=6, steps=1)
+        compare(planted.paths, "HEAD~1", "HEAD", [ABSENT], pairs=6, steps=1)
 
 
 @pytest.mark.parametrize(("options", "says"), [({"pairs": 5}, "6 pairs"), ({"steps": 0}, "one step or more")])
 def test_too_few(planted, options: dict[str, int], says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        compare(planted.layout, "HEAD~1", "HEAD", CELLS, **options)
+        compare(planted.paths, "HEAD~1", "HEAD", CELLS, **options)
 
 
 @pytest.mark.parametrize(

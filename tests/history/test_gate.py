@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-import highway_bench.history.confirm as confirming
 import highway_bench.history.gate as gating
+import highway_bench.history.remeasure as confirming
 from highway_bench.cli.history import row_of
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
-from highway_bench.history.confirm import cell_of
 from highway_bench.history.files import Point, Result
 from highway_bench.history.gate import gate
 from highway_bench.history.measure import Measured
 from highway_bench.history.noise import tolerated
-from highway_bench.history.steps import Regression, lines_of, newest_steps, rise, step_up
+from highway_bench.history.regressions import Regression, lines_of, newest_steps, rise, step_up
+from highway_bench.history.remeasure import cell_of
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches/history/blocks.py"
 TIMED = r"Depths\.time_step\(.*, 10\)"
@@ -30,7 +30,7 @@ SLOWER, HEAVIER, WORSE = 4, 5, 6  # which commits of ``planted``
 
 @pytest.fixture(scope="module")
 def verdict(planted):
-    return gate(planted.layout)
+    return gate(planted.paths)
 
 
 def commits_of(verdict, kind: str, block: str) -> set[str]:
@@ -73,7 +73,7 @@ def test_before_and_after_are_told(verdict) -> None:
 
 
 def test_a_rerun_confirms_what_is_still_there(planted) -> None:
-    found = gate(planted.layout, planted.machine)
+    found = gate(planted.paths, planted.machine)
     slower = [one for one in found.regressions if ".Depths.time_step('highway', 10)" in one.series]
     assert [one.commit for one in slower] == [planted.commits[SLOWER]]
     assert slower[0].again > 1.3 * slower[0].before
@@ -84,32 +84,32 @@ def test_a_rerun_confirms_what_is_still_there(planted) -> None:
 
 
 def test_a_window_leaves_old_regressions_out(planted) -> None:
-    assert {one.commit for one in gate(planted.layout, window=2).regressions} == {planted.commits[WORSE]}
+    assert {one.commit for one in gate(planted.paths, window=2).regressions} == {planted.commits[WORSE]}
 
 
 def test_the_newest_commit_is_looked_at(throwaway) -> None:
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure(series=[TIMED])
-    assert gate(throwaway.layout).regressions == []
+    assert gate(throwaway.paths).regressions == []
     throwaway.commit("slower at HEAD", plain={"step": 3.0})
     throwaway.measure(series=[TIMED])
-    assert {one.commit for one in gate(throwaway.layout).regressions} == {throwaway.commits[-1]}
+    assert {one.commit for one in gate(throwaway.paths).regressions} == {throwaway.commits[-1]}
 
 
 def test_nothing_measured_at_head_does_not_pass(throwaway) -> None:
     throwaway.commit("start")
     with pytest.raises(NothingMeasured):
-        gate(throwaway.layout)
+        gate(throwaway.paths)
     throwaway.measure(series=[TIMED])
     throwaway.commit("not measured")
     with pytest.raises(NothingMeasured, match="HEAD"):
-        gate(throwaway.layout)
+        gate(throwaway.paths)
 
 
-def command(layout, *words: str) -> subprocess.CompletedProcess[str]:
+def command(paths, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "highway_bench", "history", "gate", "--no-confirm", "--root", str(layout.root), *words],
+        [sys.executable, "-m", "highway_bench", "history", "gate", "--no-confirm", "--root", str(paths.root), *words],
         capture_output=True,
         text=True,
         check=False,
@@ -118,34 +118,34 @@ def command(layout, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_statuses_of_the_command(planted, throwaway) -> None:
     """1 a regression, 2 bad input, 3 nothing measured, 0 clean: each is another thing to do."""
-    found = command(planted.layout, "--json")
+    found = command(planted.paths, "--json")
     assert found.returncode == 1
     assert {one["commit"] for one in json.loads(found.stdout)["regressions"]} == {
         planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)
     }
     assert "series regressed" in found.stderr
-    assert command(planted.layout, "--window", "0").returncode == 2
+    assert command(planted.paths, "--window", "0").returncode == 2
     throwaway.commit("start")
-    assert command(throwaway.layout).returncode == 3
+    assert command(throwaway.paths).returncode == 3
     throwaway.measure(series=[TIMED])
-    assert command(throwaway.layout).returncode == 3  # nothing to compare it with
+    assert command(throwaway.paths).returncode == 3  # nothing to compare it with
     throwaway.commit("same")
     throwaway.measure(series=[TIMED])
-    assert command(throwaway.layout).returncode == 0
+    assert command(throwaway.paths).returncode == 0
 
 
 def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> None:
     for values in ({}, {"highway": {"broken": 1}}):
         throwaway.commit("change", **values)
         throwaway.measure(series=[r"Depths\.track_saved_bytes", TIMED])
-    lost = {one.series: one.reason for one in gate(throwaway.layout).lost}
+    lost = {one.series: one.reason for one in gate(throwaway.paths).lost}
     assert lost["blocks.Depths.time_step('highway', 10)"] == "failed"
     assert lost["blocks.Depths.track_saved_bytes('highway', 10)"] == "failed"
     assert not any("plain" in series for series in lost)
     del throwaway.values["highway"]
     throwaway.commit("the block's file is there, and the package does not know it")
     throwaway.measure(series=[r"Depths\.track_saved_bytes", TIMED])
-    lost = {one.series: one.reason for one in gate(throwaway.layout).lost}  # the point before had no value either
+    lost = {one.series: one.reason for one in gate(throwaway.paths).lost}  # the point before had no value either
     assert lost["blocks.Depths.time_step('highway', 10)"].startswith("n/a, and")
     assert throwaway.commits[0][:8] in lost["blocks.Depths.track_saved_bytes('highway', 10)"]
     throwaway.commit("known again", highway={})
@@ -153,7 +153,7 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
     del throwaway.values["highway"]
     throwaway.commit("and unknown")
     throwaway.measure(series=[TIMED])
-    (lost,) = gate(throwaway.layout).lost
+    (lost,) = gate(throwaway.paths).lost
     assert (lost.series, lost.reason[:8]) == ("blocks.Depths.time_step('highway', 10)", "n/a, and")
 
 
@@ -166,7 +166,7 @@ def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
     """A machine that is slower in this hour is slower with the good commit too. What gives no value decides nothing."""
     one = Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
 
-    def measure(layout, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
+    def measure(paths, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
         assert (quick, only) == (False, ["highway|dense|50"])
         assert re.match(series[0], one.series)
         if again is None:
@@ -175,7 +175,7 @@ def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
         data = {"result_columns": ["result", "params", "version"], "results": {"blocks.Depths.time_step": row}}
         return Measured(machine.name, {"c": Result(Path(), "c", data)})
 
-    def compare(layout, first: str, second: str, cells: list, **_) -> list[Compared]:
+    def compare(paths, first: str, second: str, cells: list, **_) -> list[Compared]:
         assert (first, second, cells) == ("a", "HEAD", [("highway", "dense", 50)])
         if ratio is None:
             raise NothingMeasured("no cell that both have")
@@ -185,7 +185,7 @@ def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
     monkeypatch.setattr(confirming, "measure_here", measure)
     monkeypatch.setattr(gating, "asv_steps", lambda *_: [])
     monkeypatch.setattr(gating, "newest_steps", lambda *_: [one])
-    verdict = gate(planted.layout, planted.machine)
+    verdict = gate(planted.paths, planted.machine)
     assert (len(verdict.regressions), len(verdict.dismissed)) == (found, 1 - found)
 
 
@@ -196,8 +196,8 @@ def test_uncommitted_changes_are_not_judged(throwaway) -> None:
     throwaway.write("highway_bench/__init__.py", '__version__ = "1"\n')
     throwaway.measure(series=[TIMED])
     with pytest.raises(BadInput, match="uncommitted changes"):
-        gate(throwaway.layout)
-    assert command(throwaway.layout, "--measure").returncode == 2
+        gate(throwaway.paths)
+    assert command(throwaway.paths, "--measure").returncode == 2
 
 
 def points(*values: float) -> list[tuple[str, Point]]:

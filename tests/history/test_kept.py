@@ -34,7 +34,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure()
-    before = {result.path.name: result.points for result in read_results(throwaway.layout.results)}
+    before = {result.path.name: result.points for result in read_results(throwaway.paths.results)}
     throwaway.block("aaa")
     benches = throwaway.root / "benches/history/blocks.py"
     text = benches.read_text()
@@ -42,7 +42,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
     throwaway.commit("a block that sorts first", aaa={"peak": 7000})
     throwaway.measure()
 
-    html = publish(throwaway.layout, scripts=False).html
+    html = publish(throwaway.paths, scripts=False).html
     index = json.loads((html / "index.json").read_text())
     names = index["benchmarks"]["blocks.Families.track_peak_bytes"]["params"][0]
     assert names == ["'aaa'", "'highway'", "'plain'"]
@@ -52,29 +52,31 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
         [7000, 2000, 1000],
     ]
     for name, points in before.items():
-        assert read_result(throwaway.layout.results / throwaway.machine.name / name).points == points
+        assert read_result(throwaway.paths.results / throwaway.machine.name / name).points == points
     steps = [values for _, values in graph(html, "blocks.Depths.time_step")]
     assert [value is None for value in steps[0][:3]] == [True] * 3  # aaa, at a commit before it
     assert steps[0][3] > 1.5 * steps[0][6]  # highway's step is twice plain's, and so it is listed
 
 
 def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
-    door = throwaway.root / "highway_bench/door.py"
-    text = door.read_text()
+    entrance = throwaway.root / "highway_bench/asv_api.py"
+    text = entrance.read_text()
     throwaway.commit("start")
-    door.unlink()
-    old = throwaway.commit("predates the door")
-    door.write_text(text)
+    entrance.unlink()
+    old = throwaway.commit("predates the entrance")
+    earlier = entrance.with_name("door.py")  # as the first commits call it
+    earlier.write_text(text)
     (throwaway.root / "README.md").unlink()
     broken = throwaway.commit("does not build")
     throwaway.write("README.md", "A stand-in.\n")
     good = throwaway.commit("good")
+    earlier.rename(entrance)
     head = throwaway.commit("measured as a checkout", plain={"peak": 1234})
     here = throwaway.measure()
 
-    measured = measure_range(throwaway.layout, throwaway.machine, "HEAD")
+    measured = measure_range(throwaway.paths, throwaway.machine, "HEAD")
     assert measured.lines == ["1 of 1 commits have a point already"]
-    measured = measure_range(throwaway.layout, throwaway.machine, "HEAD~4..HEAD")
+    measured = measure_range(throwaway.paths, throwaway.machine, "HEAD~4..HEAD")
     assert set(measured.results) == {good, head}
     assert measured.without == [
         f"{old[:8]}: n/a, the commit predates the benchmarks",
@@ -92,13 +94,13 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     assert str(throwaway.root) not in json.dumps([built, checkout])
     assert not throwaway.git("status", "--porcelain")  # nothing that was written makes the tree dirty
 
-    done = record(throwaway.layout, throwaway.machine.name)
+    done = record(throwaway.paths, throwaway.machine.name)
     assert sorted(done.added) == sorted([good[:8], head[:8]])
     throwaway.commit("recorded")
-    assert record(throwaway.layout, throwaway.machine.name).added == []
-    shutil.rmtree(throwaway.layout.working)  # a fresh clone shows the recorded history
-    assert len(graph(publish(throwaway.layout, scripts=False).html, "blocks.Families.track_peak_bytes")) == 2
-    assert len(result_paths(throwaway.layout.recorded / throwaway.machine.name)) == 2
+    assert record(throwaway.paths, throwaway.machine.name).added == []
+    shutil.rmtree(throwaway.paths.working)  # a fresh clone shows the recorded history
+    assert len(graph(publish(throwaway.paths, scripts=False).html, "blocks.Families.track_peak_bytes")) == 2
+    assert len(result_paths(throwaway.paths.recorded / throwaway.machine.name)) == 2
 
 
 def test_a_quick_run_keeps_what_a_full_one_found(throwaway) -> None:
@@ -123,13 +125,13 @@ def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypa
     throwaway.commit("start")
     throwaway.measure(series=["Families.track"])
     asked: list[bool] = []
-    monkeypatch.setattr(measuring, "_asv_run", lambda layout, machine, words, quick, *_: asked.append(quick))
+    monkeypatch.setattr(measuring, "_asv_run", lambda paths, machine, words, quick, *_: asked.append(quick))
     for quick in (True, False):
-        measure_range(throwaway.layout, throwaway.machine, "HEAD", quick=quick)
+        measure_range(throwaway.paths, throwaway.machine, "HEAD", quick=quick)
     assert asked == [False]
     monkeypatch.undo()
     throwaway.measure(series=["Families.time_step"], quick=False)
-    assert measure_range(throwaway.layout, throwaway.machine, "HEAD", quick=False).lines == [
+    assert measure_range(throwaway.paths, throwaway.machine, "HEAD", quick=False).lines == [
         "1 of 1 commits have a point already"
     ]
 
@@ -180,14 +182,14 @@ def test_what_is_measured_while_the_tree_changes_takes_no_points_place(throwaway
                 data | {"results": {name: [[7.0] * len(row[0]), *row[1:]] for name, row in data["results"].items()}}
             )
         )
-        throwaway.write("highway_bench/door.py", "changed = True")
+        throwaway.write("highway_bench/asv_api.py", "changed = True")
 
     monkeypatch.setattr(measuring, "_asv_run", overwrite)
     found = throwaway.measure()
     assert found.dirty
     assert any("was changed while" in line for line in found.lines)
     assert {point.value for result in found.results.values() for point in result.points.values()} == {7}
-    assert found.folder == throwaway.layout.uncommitted
+    assert found.folder == throwaway.paths.uncommitted
     assert path.read_bytes() == before
 
 
@@ -198,11 +200,11 @@ def test_a_commit_that_no_longer_builds_keeps_its_point(throwaway, monkeypatch) 
     failed = json.dumps(data | {"results": {name: [None, *row[1:]] for name, row in data["results"].items()}})
     monkeypatch.setattr(measuring, "_asv_run", lambda *_: path.write_text(failed))
     with pytest.raises(NothingMeasured, match="does not build"):
-        measure_range(throwaway.layout, throwaway.machine, "HEAD", again=True)
+        measure_range(throwaway.paths, throwaway.machine, "HEAD", again=True)
     assert path.read_bytes() == before
     throwaway.write("benches/history/blocks.py", "")
     with pytest.raises(BadInput, match="uncommitted changes in benches/history"):
-        measure_range(throwaway.layout, throwaway.machine, "HEAD", again=True)
+        measure_range(throwaway.paths, throwaway.machine, "HEAD", again=True)
 
 
 def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Layout
+from highway_bench.history import Paths
 from highway_bench.history.files import MACHINE, read_result
 from highway_bench.history.importing import import_results
 from highway_bench.history.lock import alone
@@ -23,13 +23,13 @@ BOX = "cpu-box"
 
 
 @pytest.fixture
-def layout(throwaway) -> Layout:
+def paths(throwaway) -> Paths:
     throwaway.commit("start")
-    return throwaway.layout
+    return throwaway.paths
 
 
 @pytest.fixture
-def head(layout: Layout, throwaway) -> str:
+def head(paths: Paths, throwaway) -> str:
     return throwaway.commits[-1]
 
 
@@ -37,15 +37,15 @@ def values(path: Path) -> dict[str, float]:
     return {series: point.value for series, point in read_result(path).points.items()}
 
 
-def test_the_newer_row_counts_and_no_value_is_lost(write_point, layout: Layout, head: str) -> None:
+def test_the_newer_row_counts_and_no_value_is_lost(write_point, paths: Paths, head: str) -> None:
     """A newer quick point was recorded elsewhere; the full one here was not."""
     there = write_point(
-        layout.results / BOX, head, {"b.step": ([1.0, 2.0], 10), "b.loss": ([3.0, NAN], 30), "b.deep": ([4.0, 4.0], 10)}
+        paths.results / BOX, head, {"b.step": ([1.0, 2.0], 10), "b.loss": ([3.0, NAN], 30), "b.deep": ([4.0, 4.0], 10)}
     )
     write_point(
-        layout.recorded / BOX, head, {"b.step": ([5.0, NAN], 20), "b.loss": ([6.0, 7.0], 20), "b.new": ([8.0, NAN], 20)}
+        paths.recorded / BOX, head, {"b.step": ([5.0, NAN], 20), "b.loss": ([6.0, 7.0], 20), "b.new": ([8.0, NAN], 20)}
     )
-    assert merge_recorded(layout) == []
+    assert merge_recorded(paths) == []
     merged = {
         "b.step('plain')": 5.0,
         "b.step('highway')": 2.0,
@@ -57,55 +57,53 @@ def test_the_newer_row_counts_and_no_value_is_lost(write_point, layout: Layout, 
     }
     assert values(there) == merged
     before = there.read_bytes()
-    merge_recorded(layout)
+    merge_recorded(paths)
     assert there.read_bytes() == before
-    assert record(layout, BOX, replace=True).replaced == [head[:8]]
-    assert values(layout.recorded / BOX / there.name) == merged
+    assert record(paths, BOX, replace=True).replaced == [head[:8]]
+    assert values(paths.recorded / BOX / there.name) == merged
 
 
-def test_a_newer_version_of_a_benchmark_takes_no_value_of_an_older(write_point, layout: Layout, head: str) -> None:
-    there = write_point(layout.results / BOX, head, {}, results={"b.step": [[1.0, NAN], [["'x'", "'y'"]], "2", 20]})
-    write_point(layout.recorded / BOX, head, {"b.step": ([5.0, 5.0], 10)})
-    merge_recorded(layout)
+def test_a_newer_version_of_a_benchmark_takes_no_value_of_an_older(write_point, paths: Paths, head: str) -> None:
+    there = write_point(paths.results / BOX, head, {}, results={"b.step": [[1.0, NAN], [["'x'", "'y'"]], "2", 20]})
+    write_point(paths.recorded / BOX, head, {"b.step": ([5.0, 5.0], 10)})
+    merge_recorded(paths)
     assert values(there) == {"b.step('x')": 1.0}
 
 
-def test_a_block_that_one_file_alone_knows_is_kept(write_point, layout: Layout, head: str) -> None:
-    there = write_point(
-        layout.results / BOX, head, {}, results={"b.step": [[1.0, 2.0], [["'new'", "'plain'"]], "1", 9]}
-    )
-    write_point(layout.recorded / BOX, head, {"b.step": ([5.0, 6.0], 1)})
-    merge_recorded(layout)
+def test_a_block_that_one_file_alone_knows_is_kept(write_point, paths: Paths, head: str) -> None:
+    there = write_point(paths.results / BOX, head, {}, results={"b.step": [[1.0, 2.0], [["'new'", "'plain'"]], "1", 9]})
+    write_point(paths.recorded / BOX, head, {"b.step": ([5.0, 6.0], 1)})
+    merge_recorded(paths)
     assert values(there) == {"b.step('new')": 1.0, "b.step('plain')": 2.0, "b.step('highway')": 6.0}
 
 
-def test_a_newer_failure_is_shown_and_takes_no_recorded_value(write_point, layout: Layout, head: str) -> None:
-    kept = write_point(layout.recorded / BOX, head, {"b.step": ([1.0, 2.0], 10)})
-    there = write_point(layout.results / BOX, head, {"b.step": ([5.0, None], 20)})
-    merge_recorded(layout)
+def test_a_newer_failure_is_shown_and_takes_no_recorded_value(write_point, paths: Paths, head: str) -> None:
+    kept = write_point(paths.recorded / BOX, head, {"b.step": ([1.0, 2.0], 10)})
+    there = write_point(paths.results / BOX, head, {"b.step": ([5.0, None], 20)})
+    merge_recorded(paths)
     assert read_result(there).failures == ["b.step('highway')"]
-    record(layout, BOX, replace=True)
+    record(paths, BOX, replace=True)
     assert values(kept) == {"b.step('plain')": 5.0, "b.step('highway')": 2.0}
 
 
-def test_a_point_taken_back_does_not_return(write_point, layout: Layout, head: str, tmp_path: Path) -> None:
-    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
-    assert record(layout, BOX).added == [head[:8]]
-    kept = layout.recorded / BOX / there.name
+def test_a_point_taken_back_does_not_return(write_point, paths: Paths, head: str, tmp_path: Path) -> None:
+    there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
+    assert record(paths, BOX).added == [head[:8]]
+    kept = paths.recorded / BOX / there.name
     kept.unlink()
     with pytest.raises(NothingMeasured, match=r"moved to .*; there are no points"):
-        record(layout, BOX)
-    assert (layout.withdrawn / BOX / there.name).is_file()
+        record(paths, BOX)
+    assert (paths.withdrawn / BOX / there.name).is_file()
     assert not kept.exists()
-    import_results(layout, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
+    import_results(paths, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
     assert values(there) == values(kept) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0}
 
 
 def test_what_is_imported_counts_over_what_was_measured_here(
-    write_point, layout: Layout, head: str, tmp_path: Path
+    write_point, paths: Paths, head: str, tmp_path: Path
 ) -> None:
-    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20), "b.loss": ([3.0, 3.0], 20)})
-    import_results(layout, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
+    there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20), "b.loss": ([3.0, 3.0], 20)})
+    import_results(paths, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
     assert values(there) == {
         "b.step('plain')": 2.0,
         "b.step('highway')": 2.0,
@@ -115,17 +113,17 @@ def test_what_is_imported_counts_over_what_was_measured_here(
 
 
 @pytest.mark.parametrize("twin", [True, False])
-def test_working_files_cut_short_are_mended(write_point, layout: Layout, head: str, twin: bool) -> None:
-    there = write_point(layout.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
-    lost = write_point(layout.results / BOX, "b" * 40, {})
+def test_working_files_cut_short_are_mended(write_point, paths: Paths, head: str, twin: bool) -> None:
+    there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
+    lost = write_point(paths.results / BOX, "b" * 40, {})
     entry = there.parent / MACHINE
     whole = json.loads(entry.read_text())
     if twin:
-        record(layout, BOX)
+        record(paths, BOX)
         there.write_text("{")
     entry.write_text('{"machine"')
     lost.write_text("{")
-    lines = merge_recorded(layout)
+    lines = merge_recorded(paths)
     assert all("cut short" in line for line in lines)
     assert len(lines) == 2 + twin
     assert json.loads(entry.read_text()) == whole
@@ -133,33 +131,33 @@ def test_working_files_cut_short_are_mended(write_point, layout: Layout, head: s
     assert not lost.exists()
 
 
-def test_nothing_is_dropped_where_a_file_cannot_be_read(write_point, layout: Layout, head: str) -> None:
-    short = write_point(layout.results / BOX, "b" * 40, {})
+def test_nothing_is_dropped_where_a_file_cannot_be_read(write_point, paths: Paths, head: str) -> None:
+    short = write_point(paths.results / BOX, "b" * 40, {})
     short.write_text("{")
-    newer = write_point(layout.results / BOX, head, {}, version=99)
+    newer = write_point(paths.results / BOX, head, {}, version=99)
     with pytest.raises(BadInput, match="newer than"):
-        merge_recorded(layout)
+        merge_recorded(paths)
     assert short.is_file()
     assert newer.is_file()
 
 
-def test_a_machine_to_record_is_no_path(write_point, layout: Layout, head: str) -> None:
-    write_point(layout.uncommitted / BOX, head, {"b.step": ([1.0, 1.0], 20)})
+def test_a_machine_to_record_is_no_path(write_point, paths: Paths, head: str) -> None:
+    write_point(paths.uncommitted / BOX, head, {"b.step": ([1.0, 1.0], 20)})
     with pytest.raises(BadInput, match="machine name"):
-        record(layout, f"../uncommitted/{BOX}")
+        record(paths, f"../uncommitted/{BOX}")
 
 
 def test_a_point_that_says_other_hardware_would_split_its_line(
-    write_point, layout: Layout, head: str, tmp_path: Path
+    write_point, paths: Paths, head: str, tmp_path: Path
 ) -> None:
-    for folder in (layout.results / BOX, tmp_path / BOX):
+    for folder in (paths.results / BOX, tmp_path / BOX):
         path = write_point(folder, head, {"b.step": ([1.0, 1.0], 20)})
         data = json.loads(path.read_text())
         path.write_text(json.dumps(data | {"params": data["params"] | {"ram": "1 GiB"}}))
-    (line,) = record(layout, BOX).left
+    (line,) = record(paths, BOX).left
     assert "ram='1 GiB', there" in line
     with pytest.raises(BadInput, match="ram='1 GiB', there"):
-        import_results(layout, tmp_path / BOX)
+        import_results(paths, tmp_path / BOX)
 
 
 @pytest.mark.parametrize(
@@ -178,22 +176,22 @@ def test_an_import_knows_its_commit(
         throwaway.commit("one more")
     write_point(tmp_path / BOX, commit or throwaway.commits[-1], {"b.step": ([1.0, 1.0], 20)})
     with pytest.raises(BadInput, match=message):
-        import_results(throwaway.layout, tmp_path / BOX, given)
-    assert not throwaway.layout.recorded.exists()
+        import_results(throwaway.paths, tmp_path / BOX, given)
+    assert not throwaway.paths.recorded.exists()
 
 
-def test_one_command_works_in_the_folder_at_a_time(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_command_works_in_the_folder_at_a_time(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     waits, order = threading.Event(), []
     monkeypatch.setattr(sys, "stderr", type("Said", (), {"write": lambda self, line: waits.set()})())
-    note = alone(lambda layout, who: order.append(who))
-    other = threading.Thread(target=note, args=(layout, "other"))
+    note = alone(lambda paths, who: order.append(who))
+    other = threading.Thread(target=note, args=(paths, "other"))
 
     @alone
-    def first(layout: Layout) -> None:
+    def first(paths: Paths) -> None:
         other.start()
         assert waits.wait(20)
-        note(layout, "first")  # what it calls need not wait
+        note(paths, "first")  # what it calls need not wait
 
-    first(layout)
+    first(paths)
     other.join(20)
     assert order == ["first", "other"]

@@ -79,8 +79,8 @@ def reports(planted, tmp_path_factory: pytest.TempPathFactory):
     """The folder of reports of a copy of ``planted`` with a second machine, and what publishing said."""
     root = tmp_path_factory.mktemp("pages") / "repository"
     shutil.copytree(planted.root, root)
-    layout = type(planted.layout).of(root)
-    here, there = layout.results / planted.machine.name, layout.results / GPU
+    paths = type(planted.paths).of(root)
+    here, there = paths.results / planted.machine.name, paths.results / GPU
     shutil.copytree(here, there)
     made = {"machine": GPU, "gpu": "NVIDIA H100"}
     for path in [*result_paths(there), there / MACHINE]:
@@ -95,7 +95,7 @@ def reports(planted, tmp_path_factory: pytest.TempPathFactory):
     (root / "reports/page").mkdir()
     page = root / "reports/page/index.html"
     page.write_text("")
-    done = publish(layout)
+    done = publish(paths)
     links = history_links(page.parent)
     page.write_text(
         REPORT.format(

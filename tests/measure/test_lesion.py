@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.measure.hooks import watching
 from highway_bench.measure.lesion import carried_path, cut_out
-from highway_bench.measure.watch import watching
 
 
 class Adds(nn.Module):

@@ -16,7 +16,7 @@ print(torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, to
 """
 STARTS = {
     "worker": "from highway_bench.run.worker import start; start('memory', 1, ())",
-    "history": "from benches.history.blocks import door; door()",
+    "history": "from benches.history.blocks import asv_api; asv_api()",
     "step benches": "import benches.conftest",
 }
 

@@ -15,11 +15,11 @@ import torch
 from highway_bench.cell import Cell
 from highway_bench.report import write_page
 from highway_bench.report.console import print_summary
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
+from highway_bench.run.failure import stored, worst
 from highway_bench.run.job import CellResult
 from highway_bench.run.rows import Origin, rows_of
-from highway_bench.run.verdict import stored, worst
 from highway_bench.tasks import tasks
 from highway_bench.tasks._base import Task
 

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, signal_by_layer, svg_text
-from highway_bench.report.present import Shown
 from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.report.signal_tables import start_tables
 from highway_bench.report.tables import propagation_table, steps_table

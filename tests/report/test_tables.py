@@ -13,10 +13,10 @@ import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.figures import success_rate
-from highway_bench.report.frame import block_order, prepared
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.network_tables import further_tables
 from highway_bench.report.page import load
+from highway_bench.report.rows import block_order, prepared
 from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.report.tables import (
     answer,

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Verdict, reproductions
 from highway_bench.results.schema import row
 from highway_bench.tasks import tasks

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
 from highway_bench.reproduce._trials import best_ratio
 from highway_bench.results.schema import row

@@ -11,7 +11,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.report.tables.gates import layers, over_seeds
 from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
 from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, QUESTIONS

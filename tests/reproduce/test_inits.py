@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
 from highway_bench.reproduce.inits import ACTIVATIONS, INITS
 from highway_bench.results.schema import row

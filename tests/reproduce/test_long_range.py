@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, long_range, reproductions
 from highway_bench.reproduce._base import Evidence, with_needs
 from highway_bench.results.schema import row

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from highway_bench.report.frame import prepared
+from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, parallel, reproductions
 from highway_bench.reproduce._base import Evidence
 from highway_bench.results.schema import row

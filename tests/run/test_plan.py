@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from highway_bench.blocks import blocks
-from highway_bench.budget import matched_width
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
+from highway_bench.matching import matched_width
 from highway_bench.run.plan import Selection, plan
 from highway_bench.run.profiles import PROFILES, Grid, Profile, Sizes, climb
 from highway_bench.tasks import tasks

@@ -63,5 +63,5 @@ def test_what_its_digest_covers() -> None:
     cell = Cell(
         task="cost", block="plain", family="conv", depth=9, width=64, nominal_width=64, recipe={"layout": "vgg"}
     )
-    assert {"highway_bench.tasks.cost", "highway_bench.layouts.vgg"} <= set(modules_of(cell)[0])
+    assert {"highway_bench.tasks.cost", "highway_bench.architectures.vgg"} <= set(modules_of(cell)[0])
     assert not COST.meter

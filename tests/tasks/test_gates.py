@@ -14,14 +14,14 @@ from torch import nn
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.families._parts import FusedMaps
-from highway_bench.measure.activity import ExampleSparsity
+from highway_bench.measure.gate_statistics import ExampleSparsity
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
-from highway_bench.search.answers import evaluate
-from highway_bench.search.checkpoint import Kept
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks.gates import Look, gate_biases, gates_of, joins_of, lesions
 from highway_bench.tasks.trainability import SEARCH_SEED
+from highway_bench.training.checkpoint import Kept
+from highway_bench.training.evaluation import evaluate
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("gates")

@@ -12,11 +12,11 @@ import torch
 from torch import nn
 
 from highway_bench.blocks import blocks
-from highway_bench.budget import mismatch
 from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
+from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
 from highway_bench.tasks._curve import curve, first_below

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from highway_bench.report.number import quantity
+from highway_bench.report.format import quantity
 from highway_bench.report.style import RC, Look
 
 WIDTH: Final = 4.8

@@ -18,11 +18,11 @@ from highway_bench.report.figures._base import (
     settings,
     shown,
 )
-from highway_bench.report.frame import family_order, groups, of_task, prepared
-from highway_bench.report.number import listed, three
+from highway_bench.report.format import listed, three
+from highway_bench.report.rows import family_order, groups, of_task, prepared
 from highway_bench.report.style import looks
+from highway_bench.report.tables.labels import contest_name
 from highway_bench.report.tables.trainability import gives_verdicts
-from highway_bench.report.tables.words import contest_name
 from highway_bench.results.schema import Status
 
 PANEL = ("family_label", "dataset", "depth", "nominal_width", "match", "device", "machine", "machine_label")

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from highway_bench.report.figures._base import NothingToShow, Picture, head, joined, legend, panels, settings
-from highway_bench.report.frame import CONTEST, groups, prepared
-from highway_bench.report.number import three
+from highway_bench.report.format import three
+from highway_bench.report.rows import CONTEST, groups, prepared
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.gates import layers, over_seeds
-from highway_bench.report.tables.words import contest_text
+from highway_bench.report.tables.labels import contest_text
 
 GATES = ("gate_bias_start", "gate_bias_change", "gate_activity")
 EFFECTS = ("stream_change", "lesion_loss_change", "lesion_error_change")

@@ -18,9 +18,9 @@ from highway_bench.report.figures._base import (
     panels,
     settings,
 )
-from highway_bench.report.figures.places import ROWS, in_pictures, place_names
-from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
-from highway_bench.report.number import quantity, three
+from highway_bench.report.figures.dot_rows import ROWS, in_pictures, place_names
+from highway_bench.report.format import quantity, three
+from highway_bench.report.rows import YARDSTICK, groups, prepared, rows_of
 from highway_bench.report.style import looks
 from highway_bench.report.tables.memory import memory_table
 from highway_bench.results.schema import Status

@@ -18,11 +18,11 @@ from highway_bench.report.figures._base import (
     panels,
     settings,
 )
-from highway_bench.report.frame import prepared
-from highway_bench.report.number import counted, three
+from highway_bench.report.format import counted, three
+from highway_bench.report.rows import prepared
 from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.labels import contest_text
 from highway_bench.report.tables.trainability import PROVISIONAL, contests, trainability_table
-from highway_bench.report.tables.words import contest_text
 
 
 def loss_by_depth(rows: pd.DataFrame) -> list[Picture]:

@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from highway_bench.report.figures._base import NothingToShow, Picture, head, joined, legend, log_axis, panels, settings
-from highway_bench.report.frame import family_order, groups, prepared
-from highway_bench.report.number import counted, listed, three
+from highway_bench.report.format import counted, listed, three
+from highway_bench.report.rows import family_order, groups, prepared
 from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.labels import contest_name
 from highway_bench.report.tables.propagation import HEALTHY, PLACE, profiles, propagation_table
-from highway_bench.report.tables.words import contest_name
 
 WIDEST: Final = 1e6
 """Sizes beyond this, either way, leave the panel: an explosion of twenty decades would flatten all else."""

@@ -18,12 +18,12 @@ from highway_bench.report.figures._base import (
     panels,
     settings,
 )
-from highway_bench.report.frame import CONTEST, block_order, groups, prepared, rows_of
-from highway_bench.report.number import quantity, three
+from highway_bench.report.format import quantity, three
+from highway_bench.report.rows import CONTEST, block_order, groups, prepared, rows_of
 from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.labels import contest_text, size_text
 from highway_bench.report.tables.summary import summary
 from highway_bench.report.tables.trainability import FEW, gives_verdicts
-from highway_bench.report.tables.words import contest_text, size_text
 
 
 def quality_against_cost(rows: pd.DataFrame) -> list[Picture]:

@@ -19,11 +19,11 @@ from highway_bench.report.figures._base import (
     settings,
     shown,
 )
-from highway_bench.report.frame import CONTEST, block_order, groups, prepared, recipe_of, rows_of
-from highway_bench.report.number import listed, three
+from highway_bench.report.format import listed, three
+from highway_bench.report.rows import CONTEST, block_order, groups, prepared, recipe_of, rows_of
 from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.labels import contest_name, contest_text
 from highway_bench.report.tables.trainability import contests, trainability_table, trials
-from highway_bench.report.tables.words import contest_name, contest_text
 from highway_bench.results.schema import OUTCOMES, Status
 
 TRAINED: Final = "trained"

@@ -21,9 +21,9 @@ from highway_bench.report.figures._base import (
     panels,
     settings,
 )
-from highway_bench.report.figures.places import ROWS, in_pictures, place_names
-from highway_bench.report.frame import YARDSTICK, groups, prepared, rows_of
+from highway_bench.report.figures.dot_rows import ROWS, in_pictures, place_names
 from highway_bench.report.ratio import PERCENT, geometric_mean, is_decided, quoted
+from highway_bench.report.rows import YARDSTICK, groups, prepared, rows_of
 from highway_bench.report.style import looks
 from highway_bench.report.tables.throughput import throughput_table
 from highway_bench.results.schema import Status

@@ -17,11 +17,11 @@ from highway_bench.report.figures._base import (
     settings,
     shown,
 )
-from highway_bench.report.frame import prepared
-from highway_bench.report.number import listed
+from highway_bench.report.format import listed
+from highway_bench.report.rows import prepared
 from highway_bench.report.style import Look, looks
+from highway_bench.report.tables.labels import contest_text
 from highway_bench.report.tables.trainability import STALLS, TRAINS, contests, trainability_table
-from highway_bench.report.tables.words import contest_text
 
 MOST_LEVEL = 5  # depths whose labels have room side by side under a panel
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from highway_bench.report.frame import block_order, family_order, of_task
+from highway_bench.report.rows import block_order, family_order, of_task
 
 PLACE: Final = (
     "family_label",

@@ -9,11 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.report.frame import CONTEST, YARDSTICK, block_order, family_order, groups, prepared, rows_of
-from highway_bench.report.number import between, listed, quantity, three
+from highway_bench.report.format import between, listed, quantity, three
 from highway_bench.report.ratio import NOT_PAIRED, NOT_TIMED, TOO_FEW, geometric_mean, quoted
+from highway_bench.report.rows import CONTEST, YARDSTICK, block_order, family_order, groups, prepared, rows_of
 from highway_bench.report.tables.cost import measured_alike
 from highway_bench.report.tables.flips import flips
+from highway_bench.report.tables.labels import contest_text, size_text
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.throughput import throughput_table
 from highway_bench.report.tables.trainability import (
@@ -27,7 +28,6 @@ from highway_bench.report.tables.trainability import (
     runs,
     trainability_table,
 )
-from highway_bench.report.tables.words import contest_text, size_text
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.frame import CELL, rows_of
+from highway_bench.report.rows import CELL, rows_of
 from highway_bench.results.schema import RANK, Status
 
 KEPT = ("run_id", "commit", "time_utc", "torch", "gpu")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.frame import YARDSTICK, block_order, family_order, groups, of_task
+from highway_bench.report.rows import YARDSTICK, block_order, family_order, groups, of_task
 from highway_bench.report.tables.cells import by_cell
 
 METRICS: Final = ("parameters", "multiply_adds")

@@ -10,8 +10,8 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.report.frame import groups
-from highway_bench.report.number import listed
+from highway_bench.report.format import listed
+from highway_bench.report.rows import groups
 from highway_bench.report.tables.trainability import STALLS, TRAINS, contests
 
 # Named here, as in frame.py: the registry of families imports torch. Another family is compared with itself alone.

@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.measure.statistics import t_interval
-from highway_bench.report.frame import CONTEST, block_order, family_order, groups, of_task
+from highway_bench.report.rows import CONTEST, block_order, family_order, groups, of_task
 
 NETWORK: Final = (*CONTEST, "depth", "label", "seed")
 SCALARS: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.frame import YARDSTICK, block_order, family_order, groups, of_task
+from highway_bench.report.rows import YARDSTICK, block_order, family_order, groups, of_task
 from highway_bench.report.tables.cells import by_cell
 
 METRICS = (

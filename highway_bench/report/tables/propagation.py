@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.frame import block_order, family_order, groups, of_task, recipe_of, rows_of
+from highway_bench.report.rows import block_order, family_order, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import OUTCOMES, Status
 

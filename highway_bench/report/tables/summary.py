@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import canonical
-from highway_bench.report.frame import (
+from highway_bench.report.ratio import NOT_TIMED
+from highway_bench.report.rows import (
     CONTEST,
     block_order,
     family_order,
@@ -18,7 +19,6 @@ from highway_bench.report.frame import (
     recipe_of,
     rows_of,
 )
-from highway_bench.report.ratio import NOT_TIMED
 from highway_bench.report.tables.cost import ALIKE, measured_alike
 from highway_bench.report.tables.frontier import frontier
 from highway_bench.report.tables.memory import memory_table

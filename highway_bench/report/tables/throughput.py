@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.measure.statistics import Estimate, noise_floor, paired_ratio
-from highway_bench.report.frame import (
+from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
+from highway_bench.report.rows import (
     TOGETHER,
     YARDSTICK,
     block_order,
@@ -20,7 +21,6 @@ from highway_bench.report.frame import (
     rows_of,
     samples_of,
 )
-from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
 from highway_bench.report.tables.cells import by_cell
 
 METRICS = (

@@ -12,7 +12,7 @@ import pandas as pd
 
 from highway_bench.measure.frontier import FULL_SEEDS, TRAINABLE
 from highway_bench.measure.statistics import log10_interval, wilson
-from highway_bench.report.frame import CONTEST, block_order, family_order, groups, of_task, recipe_of, rows_of
+from highway_bench.report.rows import CONTEST, block_order, family_order, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 

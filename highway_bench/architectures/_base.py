@@ -1,0 +1,96 @@
+"""Architecture: where the layers of a published network stand, and what is before, between and after them.
+
+``network.build`` gives one stretch of layers between the stem and the head that suit the data. An architecture is a
+network that someone published, with a stem, a head and stages of its own; its layers are still joined by whichever
+block, and made by whichever family, the cell names. A cell names its architecture in its recipe.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import nn
+
+from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.families import Family
+from highway_bench.registry import Registry
+
+
+class Architecture(ABC):
+    """A published network around its layers. ``inputs`` and ``outputs`` are the published ones, for counting."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    inputs: ClassVar[tuple[int, ...]]  # one item, without the batch
+    outputs: ClassVar[int]
+
+    @abstractmethod
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
+        """The whole network: (batch, *``inputs``) → (batch, ``outputs``).
+
+        ``width`` is that of its first stage and ``depth`` the number of layers that the block joins in all stages.
+        Raises ``BadInput`` for a depth or a family that the architecture has no place for.
+        """
+
+    def build(
+        self,
+        block: str,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any] | None = None,
+        inputs: tuple[int, ...] | None = None,
+        outputs: int | None = None,
+        seed: int | None = None,
+    ) -> nn.Module:
+        """``network`` by the block's name, on the published inputs and outputs unless others are given.
+
+        ``seed``, if given, is set just before anything is built and leaves the global random state as it was.
+        """
+        spec = blocks.get(block)
+        chosen = {**spec.options, **(options or {})}
+        spec.check_options(chosen)
+        family.check_width(width)
+        with torch.random.fork_rng(devices=[], enabled=seed is not None):
+            if seed is not None:
+                torch.manual_seed(seed)
+            return self.network(
+                spec,
+                family,
+                width=width,
+                depth=depth,
+                options=chosen,
+                inputs=inputs or self.inputs,
+                outputs=self.outputs if outputs is None else outputs,
+            )
+
+
+architectures: Registry[Architecture] = Registry("layout", package="highway_bench.architectures")
+
+L = TypeVar("L", bound=type[Architecture])
+
+
+def register_architecture(name: str, *, summary: str, source: str) -> Callable[[L], L]:
+    """Class decorator: put one instance of an architecture into the registry."""
+
+    def register(cls: L) -> L:
+        cls.name, cls.summary, cls.source = name, summary, source
+        architectures.register(name, cls(), place=cls.__module__)
+        return cls
+
+    return register

@@ -1,0 +1,48 @@
+"""What the convolutional architectures share: stems, pools between stretches, and the checks of what they can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from highway_bench.errors import BadInput
+from highway_bench.families import Family
+from highway_bench.network import Stack
+from highway_bench.stem_head import rectified
+
+
+def check_images(architecture: str, family: Family, inputs: tuple[int, ...], least: int) -> None:
+    """Raise ``BadInput`` for a family or an input that is not of images, or images of fewer than ``least`` pixels a
+    side."""
+    if family.kind != "image":
+        raise BadInput(f"the {architecture} architecture takes families of images, not {family.name!r}")
+    if len(inputs) != 3 or min(inputs[1:]) < least:
+        raise BadInput(
+            f"the {architecture} architecture takes images of {least} × {least} pixels or more, not inputs of {inputs}"
+        )
+
+
+def check_stages(architecture: str, depth: int, known: Sequence[int]) -> None:
+    """Raise ``BadInput`` for a depth that the paper has no network of."""
+    if depth not in known:
+        raise BadInput(f"the {architecture} architecture has {' or '.join(map(str, known))} joined layers, not {depth}")
+
+
+def normed_stem(inputs: int, outputs: int, *, kernel: int, stride: int = 1) -> nn.Sequential:
+    """Convolution without bias, batch norm, ReLU; zero-padding keeps the size, divided by ``stride``."""
+    convolution = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU())
+
+
+def rectified_stem(inputs: int, outputs: int, *, kernel: int, padding: int) -> nn.Sequential:
+    """Convolution with bias, ReLU."""
+    return nn.Sequential(rectified(nn.Conv2d(inputs, outputs, kernel, padding=padding)), nn.ReLU())
+
+
+def pooled(body: nn.Module, pools: Sequence[nn.Module]) -> list[nn.Module]:
+    """The parts of ``body``, and a pool after each of its stacks, as many as there are stacks."""
+    parts = [body] if isinstance(body, Stack) else list(body.children())
+    left = iter(pools)
+    return [module for part in parts for module in ([part, next(left)] if isinstance(part, Stack) else [part])]

@@ -1,0 +1,74 @@
+"""The residual networks of CIFAR-10: 6n + 2 layers in three stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import nn
+
+from highway_bench.architectures._base import Architecture, register_architecture
+from highway_bench.architectures._parts import check_images, normed_stem
+from highway_bench.blocks import BlockSpec
+from highway_bench.errors import BadInput
+from highway_bench.families import Change, Family
+from highway_bench.network import Stage, build_body
+from highway_bench.stem_head import MeanOver, linear
+
+STAGES = 3
+
+
+@register_architecture(
+    "cifar-resnet",
+    summary="3×3 convolution → 3 stages of w, 2w, 4w features → mean → affine map",
+    source="arXiv:1512.03385, §4.2",
+)
+class CifarResNet(Architecture):
+    """A 3×3 convolution, batch norm and ReLU; three stages of ``depth`` / 3 joined layers each, of w, 2w and 4w
+    features, the later two at half the side; the mean over pixels; an affine map.
+
+    ``depth`` counts pairs of convolutions: 3n of them make 6n + 2 layers. With batch norms in the pairs, w = 16 and the
+    carried path padded with zeros (option A), these are the paper's networks, but for its ReLU after each sum, which
+    has no parameters: the block says how layers are joined.
+    """
+
+    inputs = (3, 32, 32)
+    outputs = 10
+    change: ClassVar[Change] = "pad"
+    stem_width: ClassVar[int | None] = None  # the first stage's
+
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
+        check_images(self.name, family, inputs, 2 ** (STAGES - 1))
+        if depth < STAGES or depth % STAGES:
+            raise BadInput(
+                f"the {self.name} architecture has {STAGES} stages of one depth, which {depth} layers cannot fill"
+            )
+        first = self.stem_width or width
+        stages = [Stage(depth // STAGES, width * 2**place, 2 if place else 1) for place in range(STAGES)]
+        body = build_body(spec, family, stages, self.change, options, in_width=first)
+        return nn.Sequential(
+            normed_stem(inputs[0], first, kernel=3), body, MeanOver(-2, -1), linear(stages[-1].width, outputs)
+        )
+
+
+@register_architecture(
+    "cifar-resnet-b",
+    summary="cifar-resnet whose carried path projects, on a stem of 16 features",
+    source="R. Srivastava, Weighted skip connections are not harmful for deep nets, 2025",
+)
+class CifarResNetB(CifarResNet):
+    """``cifar-resnet`` with a projection wherever the shape changes (option B), on a stem of 16 features whatever the
+    width: at 14, with highway layers whose gates are pairs, the network that the comparison of 2025 trained."""
+
+    change = "project"
+    stem_width = 16

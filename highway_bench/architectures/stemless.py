@@ -1,0 +1,54 @@
+"""The lecture's network: an image's pixels go straight into layers of as many units, with no plain layer first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from highway_bench.architectures._base import Architecture, register_architecture
+from highway_bench.blocks import BlockSpec
+from highway_bench.errors import BadInput
+from highway_bench.families import Family
+from highway_bench.network import Stage, build_body, check_depth
+from highway_bench.stem_head import linear
+
+
+@register_architecture(
+    "stemless",
+    summary="pixels → layers of as many units → an affine map",
+    source="a lecture's highway network of 20 × 784 units on MNIST",
+)
+class Stemless(Architecture):
+    """x₀ = the flattened input, whose length is the width; then ``depth`` joined layers and an affine map.
+
+    20 highway layers of 784 units and ten classes have 20 · 2 · (784² + 784) + 784 · 10 + 10 = 24,625,450 parameters.
+    """
+
+    inputs = (1, 28, 28)
+    outputs = 10
+
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
+        check_depth(depth)
+        pixels = math.prod(inputs)
+        if family.kind != "vector":
+            raise BadInput(f"the stemless architecture takes families of vectors, not {family.name!r}")
+        if width != pixels:
+            raise BadInput(
+                f"the stemless architecture has no layer that changes {pixels} inputs into {width}: "
+                f"its width is {pixels}, so match=width"
+            )
+        body = build_body(spec, family, [Stage(depth, width)], "plain", options)
+        return nn.Sequential(nn.Flatten(), body, linear(width, outputs))

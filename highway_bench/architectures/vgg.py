@@ -1,0 +1,68 @@
+"""The VGG networks of 16 and 19 layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from highway_bench.architectures._base import Architecture, register_architecture
+from highway_bench.architectures._parts import check_images, check_stages, pooled, rectified_stem
+from highway_bench.blocks import BlockSpec
+from highway_bench.families import Family
+from highway_bench.network import Stage, build_body
+from highway_bench.stem_head import linear, rectified
+
+# Joined layers → those of each stage. A stage's first convolution changes the width and is joined to nothing, but in
+# the last stage, which is as wide as the one before it.
+STAGES: Mapping[int, tuple[int, ...]] = {9: (1, 1, 2, 2, 3), 12: (1, 1, 3, 3, 4)}
+WIDER = (1, 2, 4, 8, 8)  # stages, in widths of the first
+HIDDEN = 64  # widths of the first stage in each hidden layer of the head
+
+
+@register_architecture(
+    "vgg",
+    summary="5 stages of 3×3 convolutions with max pools → 3 affine maps",
+    source="arXiv:1409.1556, table 1, D and E",
+)
+class Vgg(Architecture):
+    """Five stages of convolutions of w, 2w, 4w, 8w and 8w features (w = 64), a 2×2 max pool after each, then affine
+    maps of 64w, 64w and the outputs, with ReLU and dropout between.
+
+    ``depth`` counts the layers that a block can join: 9 in VGG-16, and 12 in VGG-19, whose other convolutions change
+    the width. Joined by ``plain`` in the family ``conv``, these are the published networks.
+    """
+
+    inputs = (3, 224, 224)
+    outputs = 1000
+
+    def network(
+        self,
+        spec: BlockSpec,
+        family: Family,
+        *,
+        width: int,
+        depth: int,
+        options: Mapping[str, Any],
+        inputs: tuple[int, ...],
+        outputs: int,
+    ) -> nn.Module:
+        check_images(self.name, family, inputs, 2 ** len(WIDER))
+        check_stages(self.name, depth, list(STAGES))
+        stem = rectified_stem(inputs[0], width, kernel=3, padding=1)
+        stages = [Stage(layers, width * wider) for layers, wider in zip(STAGES[depth], WIDER, strict=True)]
+        body = build_body(spec, family, stages, "plain", options)
+        _, height, across = (side // 2 ** len(WIDER) for side in inputs)
+        features, hidden = stages[-1].width * height * across, HIDDEN * width
+        head = [
+            nn.Flatten(),
+            rectified(nn.Linear(features, hidden)),
+            nn.ReLU(),
+            nn.Dropout(),
+            rectified(nn.Linear(hidden, hidden)),
+            nn.ReLU(),
+            nn.Dropout(),
+            linear(hidden, outputs),
+        ]
+        return nn.Sequential(stem, *pooled(body, [nn.MaxPool2d(2) for _ in stages]), *head)

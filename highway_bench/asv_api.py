@@ -1,0 +1,53 @@
+"""The entrance for asv: all that the history's benchmarks call, frozen since the first commits (``door`` until 0.2).
+
+asv runs today's benchmarks against yesterday's commits, so what they call must not change: ``workload`` builds a
+measurement, ``measured`` makes one; ``prepare``, which the first commits lack, comes before both. Cells are named by
+plain values; a field that a commit does not know raises ``TypeError``, a block that it does not have ``UnknownName``
+(a ``KeyError``). What a value *means* is told by the task's version, ``version``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.families import make_family
+from highway_bench.matching import matched_width
+from highway_bench.measure.precision import ieee_float32
+from highway_bench.tasks import Workload, tasks
+
+
+def cell(task: str, block: str, family: str, depth: int, nominal_width: int, *, snap: int = 1, **fields: Any) -> Cell:
+    """The cell of these coordinates, at the width that gives ``block`` plain's parameters a layer."""
+    family_options = fields.get("family_options", {})
+    match = fields.get("match", "params")
+    made = make_family(family, **family_options)
+    width = matched_width(blocks.get(block), made, nominal_width, match, snap=snap)
+    return Cell(task=task, block=block, family=family, depth=depth, nominal_width=nominal_width, width=width, **fields)
+
+
+def workload(task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any) -> Workload:
+    """The prepared workload of these coordinates; time its ``step``, and call ``restore`` after it, not timed."""
+    prepared: Workload = tasks.get(task).prepare(cell(task, block, family, depth, nominal_width, **fields))
+    return prepared
+
+
+def measured(
+    task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any
+) -> dict[str, float | None]:
+    """The scalar metrics of these coordinates, by name. Raises what measuring them raised."""
+    (outcome,) = tasks.get(task).measure_group([cell(task, block, family, depth, nominal_width, **fields)])
+    if outcome.error is not None:
+        raise outcome.error
+    return {one.metric: one.value for one in outcome.measurements if not one.axis}
+
+
+def prepare() -> None:
+    """Get the process ready to measure, as a worker does; call it once, before anything else."""
+    ieee_float32()
+
+
+def version(task: str) -> str:
+    """The task's version: it changes when the meaning of its values does."""
+    return str(tasks.get(task).version)

@@ -1,1 +1,0 @@
-"""Search: random trials from priors, and networks of one shape trained together as one."""

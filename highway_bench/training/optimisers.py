@@ -1,0 +1,136 @@
+"""Optimisers of many networks at once, each with a rate, a momentum and a weight decay of its own.
+
+Parameters are stacked: P networks' tensors of one name are one tensor (P, …). The equations are torch's, with a number
+a network in the place of each constant; every network moves as ``torch.optim`` would move it alone, up to rounding.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from highway_bench.errors import BadInput
+from highway_bench.training.recipe import BETAS, Recipe
+
+
+class StackedOptimiser(ABC):
+    """Moves ``parameters``, each (P, …), by gradients of the same shapes.
+
+    ``rates`` are those of the next step and ``done`` the steps before it. ``slots`` names what is kept for every
+    parameter, as ``torch.optim`` names it; ``kept`` has a tensor for each parameter under each slot. Nothing here
+    waits for the device or reads a number from it, so that a CUDA graph can record an update.
+    """
+
+    slots: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        recipes: Sequence[Recipe],
+        rates: Sequence[float],
+        kept: dict[str, list[Tensor]],
+        done: int,
+    ) -> None:
+        self.parameters = parameters
+        self.kept = kept
+        self.clip = recipes[0].clip
+        self.epsilon, self.epsilon_place = recipes[0].epsilon, recipes[0].epsilon_place
+        device = parameters[0].device
+
+        def each(values: Sequence[float]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float64, device=device)
+
+        self.rates = each(rates)
+        self.factors = each([recipe.factor for recipe in recipes])
+        self.dtypes = {parameter.dtype for parameter in parameters}
+        self.momenta = self._in_dtypes(each([recipe.momentum for recipe in recipes]))
+        self.decays = self._in_dtypes(each([recipe.weight_decay for recipe in recipes]))
+        self.decaying = any(recipe.weight_decay for recipe in recipes)
+        self.done = torch.tensor(float(done), dtype=torch.float64, device=device)
+
+    @torch.no_grad()
+    def update(self, gradients: Sequence[Tensor]) -> None:
+        """One step. ``gradients`` are left as they are, for two of them may be one tensor."""
+        if self.clip is not None:
+            gradients = self._clipped(gradients, self.clip)
+        if self.decaying:
+            gradients = self._decayed(gradients)
+        self.done.add_(1)
+        self.move(gradients)
+        self.rates.mul_(self.factors)
+
+    @abstractmethod
+    def move(self, gradients: Sequence[Tensor]) -> None:
+        """Move the parameters at the current rates."""
+
+    def _in_dtypes(self, values: Tensor) -> dict[torch.dtype, Tensor]:
+        """``values`` in each dtype that parameters have: brought there once, and not for every tensor."""
+        return {dtype: values.to(dtype) for dtype in self.dtypes}
+
+    def _clipped(self, gradients: Sequence[Tensor], most: float) -> list[Tensor]:
+        """Each network's whole gradient scaled to a norm of at most ``most``, as ``clip_grad_norm_`` does."""
+        norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
+        scales = self._in_dtypes((most / (norms + 1e-6)).clamp(max=1.0))
+        return [gradient * across(scales[gradient.dtype], gradient) for gradient in gradients]
+
+    def _decayed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        """The gradients of weights with the decay's share; biases and gains, vectors in a network, are spared."""
+        return [
+            gradient
+            if parameter.ndim <= 2
+            else torch.addcmul(gradient, parameter, across(self.decays[parameter.dtype], parameter))
+            for gradient, parameter in zip(gradients, self.parameters, strict=True)
+        ]
+
+
+class StackedSgd(StackedOptimiser):
+    """SGD with momentum: m ← μm + g, p ← p − ηm. One pass over each tensor, while it is in the cache."""
+
+    slots = ("momentum_buffer",)
+
+    def move(self, gradients: Sequence[Tensor]) -> None:
+        rates = self._in_dtypes(-self.rates)
+        for parameter, gradient, momentum in zip(self.parameters, gradients, self.kept["momentum_buffer"], strict=True):
+            torch.addcmul(gradient, momentum, across(self.momenta[momentum.dtype], momentum), out=momentum)
+            parameter.addcmul_(momentum, across(rates[parameter.dtype], parameter))
+
+
+class StackedAdam(StackedOptimiser):
+    """Adam: m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², p ← p − η/(1 − β₁ᵗ) · m / (√(v/(1 − β₂ᵗ)) + ε),
+    or, with ε outside of the bias correction, η/(1 − β₁ᵗ) · m · √(1 − β₂ᵗ) / (√v + ε)."""
+
+    slots = ("exp_avg", "exp_avg_sq")
+
+    def move(self, gradients: Sequence[Tensor]) -> None:
+        first, second = BETAS
+        rates = self._in_dtypes(-self.rates / (1 - first**self.done))
+        roots = self._in_dtypes((1 - second**self.done).sqrt())
+        for parameter, gradient, mean, square in zip(
+            self.parameters, gradients, self.kept["exp_avg"], self.kept["exp_avg_sq"], strict=True
+        ):
+            mean.lerp_(gradient, 1 - first)
+            square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+            below, root = square.sqrt(), roots[square.dtype]
+            if self.epsilon_place == "outside":
+                below.add_(self.epsilon).div_(root)
+            else:
+                below.div_(root).add_(self.epsilon)
+            parameter.addcmul_(mean / below, across(rates[parameter.dtype], parameter))
+
+
+def across(values: Tensor, stacked: Tensor) -> Tensor:
+    """``values``, one a network, as (P, 1, …) to go with ``stacked``."""
+    return values.view(-1, *[1] * (stacked.ndim - 1))
+
+
+def stacked_optimiser(name: str) -> type[StackedOptimiser]:
+    """The optimiser that a recipe calls ``name``."""
+    if name == "sgd":
+        return StackedSgd
+    if name == "adam":
+        return StackedAdam
+    raise BadInput(f"unknown optimiser {name!r}; known: sgd, adam")

@@ -1,0 +1,1 @@
+"""Tuning: random trials from priors, the same for every block."""

@@ -1,0 +1,394 @@
+"""Checkpoints: a run goes on from one bit for bit; one that is broken, or another's, is never used."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from highway_bench.cell import Cell
+from highway_bench.results import Store
+from highway_bench.run.backlog import Backlog
+from highway_bench.run.runner import run_cells
+from highway_bench.tasks import tasks
+from highway_bench.training import checkpoint
+from highway_bench.training.checkpoint import Checkpoint, Kept, headers_in, sweep
+from highway_bench.training.loop import Training
+from highway_bench.training.population import Population
+
+MakeTraining = Callable[..., Training]
+FOLDER = Path(__file__).parent
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def until(steps: int, kept: Checkpoint, members: list[Training]) -> Callable[[], None]:
+    """A look that keeps the state after ``steps`` steps, and ends there."""
+
+    def look() -> None:
+        if len(members[0].losses) == steps:
+            kept.keep(members)
+            raise Killed
+
+    return look
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimiser": "sgd"},
+        {"optimiser": "adam", "rate": 0.01},
+        {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
+        {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
+        {"watched": True, "batch_size": 400, "last_batch": "keep"},
+    ],
+)
+def test_a_training_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, options: dict[str, Any]) -> None:
+    whole, first, second = (training(**options, steps=40) for _ in range(3))
+    whole.run()
+    kept = Checkpoint(tmp_path / "new", ["a"])
+    with pytest.raises(Killed):
+        first.run(until(25, kept, [first]))
+    assert kept.restore([second])
+    assert len(second.losses) == len(second.times) == 25
+    second.run()
+    assert list(second.losses) == list(whole.losses)
+    assert second.rate == whole.rate
+    assert second.epochs == whole.epochs
+    assert list(second.times) == sorted(second.times)
+    for mine, theirs in zip(second.network.state_dict().values(), whole.network.state_dict().values(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 24, 25, 36, 40])
+def test_a_training_that_is_told_to_stop_goes_on_with_the_next_step(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """Layers that draw go on drawing, and an epoch (10 steps here) is evaluated once."""
+
+    def dropping() -> Training:
+        made = training(steps=40, batch_size=400, watched=True)
+        made.network.body.leave = torch.nn.Dropout(0.5)
+        return made
+
+    whole, first, second = dropping(), dropping(), dropping()
+    whole.run()
+    kept = Checkpoint(tmp_path, ["a"])
+    stop_after(steps, lambda: len(first.losses), monkeypatch)
+    kept.train_keeping([first], first.run)
+    assert len(first.losses) == steps
+    torch.manual_seed(99)
+    assert kept.restore([second])
+    second.run()
+    assert list(second.losses) == list(whole.losses)
+    assert second.epochs == whole.epochs
+
+
+@pytest.mark.parametrize("steps", [1, 24, 25, 36, 40])
+def test_a_population_that_is_told_to_stop_goes_on_with_the_next_step(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    def members() -> list[Training]:
+        return [training(optimiser="adam", seed=seed, rate=0.01, batch_size=400, watched=True) for seed in range(3)]
+
+    whole, first, second = members(), members(), members()
+    Population(whole).run()
+    kept = Checkpoint(tmp_path, ["a", "b", "c"])
+    population = Population(first)
+    taken = Mock(wraps=population._step)
+    monkeypatch.setattr(population, "_step", taken)
+    stop_after(steps, lambda: taken.call_count, monkeypatch)
+    kept.train_keeping(first, population.run)
+    assert [len(member.losses) for member in first] == [steps] * 3
+    assert kept.restore(second)
+    Population(second).run()
+    for one, other in zip(second, whole, strict=True):
+        assert list(one.losses) == list(other.losses)
+        assert one.epochs == other.epochs
+        assert one.together == 3
+
+
+def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands for a process that is told to end when so many steps are ``done``."""
+
+    @contextmanager
+    def told() -> Iterator[Callable[[], bool]]:
+        yield lambda: done() >= steps
+
+    monkeypatch.setattr(checkpoint, "termination_put_off", told)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_population_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, optimiser: str) -> None:
+    """One of its members has diverged by then."""
+
+    def members() -> list[Training]:
+        return [
+            training("residual", optimiser=optimiser, seed=seed, rate=rate, steps=70)
+            for seed, rate in enumerate((0.01, 1e200, 0.03))
+        ]
+
+    whole, first, second = members(), members(), members()
+    Population(whole).run()
+    kept = Checkpoint(tmp_path, ["a", "b", "c"])
+    with pytest.raises(Killed):
+        Population(first).run(until(50, kept, first))
+    assert kept.restore(second)
+    assert [len(member.losses) for member in second] == [50, 25, 50]
+    Population(second).run()
+    for one, other in zip(second, whole, strict=True):
+        assert list(one.losses) == pytest.approx(list(other.losses), rel=0, abs=0, nan_ok=True)
+        assert one.rate == other.rate
+
+
+def test_a_member_can_go_on_alone(training: MakeTraining, tmp_path: Path) -> None:
+    """The others' results were kept before the kill, or the group ran out of time."""
+    whole = training(seed=1, rate=0.03)
+    whole.run()
+    first = [training(seed=seed, rate=0.03) for seed in range(2)]
+    with pytest.raises(Killed):
+        Population(first).run(until(25, Checkpoint(tmp_path, ["a", "b"]), first))
+    second = training(seed=1, rate=0.03)
+    assert Checkpoint(tmp_path, ["b"]).restore([second])
+    second.run()
+    assert list(second.losses) == pytest.approx(list(whole.losses), rel=1e-9)
+
+
+def test_anothers_state_is_not_used(training: MakeTraining, tmp_path: Path) -> None:
+    Checkpoint(tmp_path, ["a", "b"]).keep([training(), training(seed=1)])
+    assert not Checkpoint(tmp_path, ["c"]).restore([training()])
+    assert not Checkpoint(tmp_path, ["a", "c"]).restore([training(), training()])
+    assert not Checkpoint(tmp_path / "none", ["a"]).restore([training()])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-100],
+        lambda content: content[:10],
+        lambda content: b"",
+        lambda content: content[:-100] + bytes(100),
+        lambda content: b"[]\n",
+        lambda content: b"\xff\n" + content,
+    ],
+)
+def test_a_broken_state_is_not_used(training: MakeTraining, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    kept = Checkpoint(tmp_path, ["a"])
+    kept.keep([training()])
+    kept.path.write_bytes(damage(kept.path.read_bytes()))
+    with pytest.warns(UserWarning, match=r"^checkpoint .* is broken: its run starts anew$"):
+        assert not kept.restore([training()])
+    assert not kept.path.exists()
+    assert not kept.restore([training()])  # without a warning
+
+
+def test_a_kill_amid_writing_leaves_the_state_before(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
+    with pytest.raises(Killed):
+        one.run(until(25, kept, [one]))
+
+    def killed(_: int) -> None:
+        raise Killed
+
+    monkeypatch.setattr(os, "fsync", killed)
+    with pytest.raises(Killed):
+        kept.keep([one])
+    monkeypatch.undo()
+    again = training(steps=60)
+    assert kept.restore([again])
+    assert len(again.losses) == 25
+
+
+def test_a_state_is_kept_once_a_minute(training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    kept, one, written = Checkpoint(tmp_path, ["a"]), training(), []
+    monkeypatch.setattr(kept, "keep", written.append)
+    for now[0] in (10.0, 59.0, 60.0, 70.0, 119.0, 121.0):
+        kept.offer([one])
+    assert len(written) == 2
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(9.0, False), (11.0, True)])
+def test_what_took_long_to_train_is_kept_at_its_end(
+    training: MakeTraining, tmp_path: Path, seconds: float, written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is measured of it may take long as well."""
+    now = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=2)
+    now[0] = seconds
+    kept.train_keeping([one], one.run)
+    assert kept.restore([training(steps=2)]) == written
+
+
+def test_a_state_that_took_long_to_write_is_kept_less_often(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, written = [0.0], []
+
+    def slow(_: object) -> None:
+        written.append(now[0])
+        now[0] += 10.0
+
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    kept, one = Checkpoint(tmp_path, ["a"]), training()
+    monkeypatch.setattr(kept, "keep", slow)
+    for now[0] in (60.0, 131.0, 269.0, 270.0):
+        kept.offer([one])
+    assert written == [60.0, 270.0]  # 20 times 10 s after the first had been written
+
+
+def test_a_full_disk_costs_the_state_and_not_the_run(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
+    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
+    with pytest.warns(UserWarning, match=r"^no checkpoint can be kept \(No space left on device\)") as caught:
+        one.run(lambda: kept.offer([one]))
+    assert len(caught) == 1
+    assert len(one.losses) == 60
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_has_ended_is_swept(training: MakeTraining, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    Checkpoint(folder, ["a", "b"]).keep([training(), training()])
+    Checkpoint(folder, ["c"]).keep([training()])
+    (folder / "killed.unfinished").touch()
+    sweep(folder, {"a"})
+    assert {keys for _, keys in headers_in(folder)} == {frozenset("ab"), frozenset("c")}
+    sweep(folder, {"a", "b"})
+    assert {keys for _, keys in headers_in(folder)} == {frozenset("c")}
+    Checkpoint(folder, ["c"]).forget()
+    assert list(folder.iterdir()) == []  # not removed: another worker may be about to write there
+    sweep(folder, set())
+    assert not folder.exists()
+    sweep(folder, set())
+
+
+def test_cells_are_parted_by_their_file(training: MakeTraining, tmp_path: Path) -> None:
+    cells = [trial(seed=seed) for seed in range(4)]
+    kept = Kept(tmp_path, {cell: f"key {cell.seed}" for cell in cells})
+    assert kept.parted(cells) == [cells]
+    kept.checkpoint([cells[1], cells[3]]).keep([training(), training()])
+    assert kept.parted(cells) == [[cells[1], cells[3]], [cells[0], cells[2]]]
+
+
+def trial(**changes: Any) -> Cell:
+    recipe = {"optimiser": "sgd", "rate": 0.05, "steps": 80, "together": 4}
+    fields: dict[str, Any] = {"block": "residual", "depth": 3, "seed": 0, "recipe": recipe, **changes}
+    return Cell(
+        task="trainability",
+        family="dense",
+        width=8,
+        nominal_width=8,
+        match="width",
+        batch_size=50,
+        dataset="digits",
+        dtype="float64",
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_run_that_does_not_resume_begins_anew(training: MakeTraining, tmp_path: Path, resume: bool) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        backlog = Backlog(store, resume=resume)
+        backlog.add([trial()])
+        items = backlog.ready()
+        Checkpoint(backlog.checkpoints, [items[0].digest]).keep([training()])
+        (job,) = backlog.jobs(items, [])
+        assert job.checkpoints == tmp_path / "store.sqlite.checkpoints" == backlog.checkpoints
+        assert len(list(headers_in(backlog.checkpoints))) == int(resume)
+
+
+SCRIPT = """
+    import json
+    import sys
+
+    from highway_bench.cell import Cell
+    from highway_bench.results import Store
+    from highway_bench.run.runner import run_cells
+
+    store, *keys = sys.argv[1:]
+
+    if __name__ == "__main__":
+        with Store(store) as opened:
+            try:
+                run_cells([Cell(**json.loads(key)) for key in keys], opened, workers=1, plugins=["kills_runner"])
+            except KeyboardInterrupt:
+                sys.exit(130)
+"""
+
+
+def heed_interrupts() -> None:
+    """A process started from a shell's background job ignores SIGINT; that of a test must not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50), (signal.SIGINT, 130, 60)]
+)
+def test_a_stopped_population_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals, status: int, from_step: int
+) -> None:
+    """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged: the others go on from the last
+    look, or from that very step."""
+    recipe = trial().recipe
+    cells = [trial(seed=0), trial(seed=1, recipe={**recipe, "rate": 1e200}), trial(seed=2)]
+    log, script = tmp_path / "log.txt", tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
+    killed = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "store.sqlite"), *(json.dumps(asdict(cell)) for cell in cells)],
+        timeout=180,
+        check=False,
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
+            "STRETCHES": str(log),
+            "STOP_AT": "60",
+            "STOP_WITH": way.name,
+        },
+        preexec_fn=heed_interrupts,
+    )
+    assert killed.returncode == status
+    folder = tmp_path / "store.sqlite.checkpoints"
+    assert [len(keys) for _, keys in headers_in(folder)] == [3]
+
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setenv("STRETCHES", str(log))
+    with Store(tmp_path / "store.sqlite") as store:
+        assert run_cells(cells, store, workers=1, plugins=["kills_runner"], command=["test"]).measured == 3
+        found = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}
+    assert log.read_text().splitlines() == ["0 3", "25 2", "50 2", f"{from_step} 2", "75 2"]
+    assert not folder.exists()
+    for outcome in tasks.get("trainability").measure_group(cells):
+        assert outcome.error is None
+        for one in outcome.measurements:
+            if one.metric in ("loss", "final_loss", "together", "success"):
+                expected = None if one.value is None else pytest.approx(one.value, rel=1e-9)
+                assert found[outcome.cell.seed, one.metric, one.index] == expected
+    assert found[0, "together", 0.0] == 3.0

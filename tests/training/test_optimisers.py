@@ -1,0 +1,84 @@
+"""Stacked optimisers: every member moves as ``torch.optim`` would move it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from highway_bench.errors import BadInput
+from highway_bench.training.optimisers import stacked_optimiser
+from highway_bench.training.recipe import Recipe
+
+SHAPES = ((3, 4), (3,), (2, 3), (2, 2, 2))
+STEPS = 7
+
+
+def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[torch.Tensor]]) -> list[torch.Tensor]:
+    """Where torch's own optimiser takes ``start``: the plain one, of which the fused one is a faster form."""
+    network = torch.nn.ParameterList([torch.nn.Parameter(tensor.clone()) for tensor in start])
+    groups = [
+        {"params": [p for p in network if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in network if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    optimiser: torch.optim.Optimizer
+    if recipe.optimiser == "sgd":
+        optimiser = torch.optim.SGD(groups, lr=recipe.rate, momentum=recipe.momentum)
+    else:
+        optimiser = torch.optim.Adam(groups, lr=recipe.rate, eps=recipe.epsilon)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, recipe.decay ** (1 / recipe.steps))
+    for number, step in enumerate(gradients, start=1):
+        for group in optimiser.param_groups if recipe.epsilon_place == "outside" else []:
+            group["eps"] = recipe.epsilon / (1 - 0.999**number) ** 0.5
+        for parameter, gradient in zip(network, step, strict=True):
+            parameter.grad = gradient.clone()
+        if recipe.clip is not None:
+            torch.nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
+        optimiser.step()
+        schedule.step()
+    return [parameter.detach() for parameter in network]
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+@pytest.mark.parametrize(("optimiser", "place"), [("sgd", "inside"), ("adam", "inside"), ("adam", "outside")])
+def test_every_member_moves_as_torch_moves_it(optimiser: Any, place: Any, clip: float | None) -> None:
+    recipes = [
+        Recipe(
+            optimiser=optimiser,
+            rate=rate,
+            momentum=momentum,
+            decay=decay,
+            weight_decay=weight,
+            clip=clip,
+            epsilon=0.01,
+            epsilon_place=place,
+            steps=STEPS,
+        )
+        for rate, momentum, decay, weight in ((0.1, 0.9, 0.1, 0), (0.01, 0, 1, 0.2), (1, 0.5, 0.5, 0.01))
+    ]
+    source = torch.Generator().manual_seed(0)
+
+    def drawn() -> list[list[torch.Tensor]]:
+        return [[torch.randn(shape, generator=source, dtype=torch.float64) for shape in SHAPES] for _ in recipes]
+
+    start, gradients = drawn(), [drawn() for _ in range(STEPS)]
+    parameters = [torch.stack(tensors) for tensors in zip(*start, strict=True)]
+    make = stacked_optimiser(optimiser)
+    kept = {slot: [torch.zeros_like(parameter) for parameter in parameters] for slot in make.slots}
+    stacked = make(parameters, recipes, [recipe.rate for recipe in recipes], kept, 0)
+    for step in gradients:
+        given = [torch.stack(tensors) for tensors in zip(*step, strict=True)]
+        before = [gradient.clone() for gradient in given]
+        stacked.update(given)
+        assert all(torch.equal(one, other) for one, other in zip(given, before, strict=True))
+    for place, recipe in enumerate(recipes):
+        alone = moved_alone(recipe, start[place], [step[place] for step in gradients])
+        for mine, theirs in zip(parameters, alone, strict=True):
+            torch.testing.assert_close(mine[place], theirs, rtol=1e-12, atol=1e-14)
+        assert float(stacked.rates[place]) == pytest.approx(recipe.rate * recipe.decay)
+
+
+def test_an_unknown_optimiser() -> None:
+    with pytest.raises(BadInput, match=r"^unknown optimiser 'lion'; known: sgd, adam$"):
+        stacked_optimiser("lion")
