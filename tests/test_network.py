@@ -81,7 +81,7 @@ def test_pre_norms_final_norm_stands_at_the_networks_end_alone(change: Any) -> N
     assert sum(p.numel() for p in last.parameters()) == 2 * 8
 
 
-@pytest.mark.parametrize("layout", ["cifar-resnet", "cifar-resnet-b", "imagenet-resnet", "conv-highway", "vgg"])
+@pytest.mark.parametrize("architecture", ["cifar-resnet", "cifar-resnet-b", "imagenet-resnet", "conv-highway", "vgg"])
 def test_a_published_network_under_pre_norm_has_a_norm_a_layer_and_one_more(architecture: str) -> None:
     depth = {"cifar-resnet": 9, "cifar-resnet-b": 9, "imagenet-resnet": 8, "conv-highway": 8, "vgg": 9}[architecture]
     held = {}

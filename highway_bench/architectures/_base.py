@@ -80,7 +80,7 @@ class Architecture(ABC):
             )
 
 
-architectures: Registry[Architecture] = Registry("layout", package="highway_bench.architectures")
+architectures: Registry[Architecture] = Registry("architecture", package="highway_bench.architectures")
 
 L = TypeVar("L", bound=type[Architecture])
 

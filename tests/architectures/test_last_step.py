@@ -12,12 +12,12 @@ from highway_bench.families import make_family
 from highway_bench.run.digest import modules_of
 from highway_bench.tasks._network import cell_network, count_parameters
 
-LAYOUT = architectures.get("last-step")
+ARCHITECTURE = architectures.get("last-step")
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
 def test_one_answer_an_item_and_every_step_seen(family: str) -> None:
-    network = LAYOUT.build("highway", make_family(family), width=8, depth=2, inputs=(7, 2), seed=1)
+    network = ARCHITECTURE.build("highway", make_family(family), width=8, depth=2, inputs=(7, 2), seed=1)
     x = torch.randn(3, 7, 2, requires_grad=True)
     answers = network(x)
     assert answers.shape == (3,)
@@ -26,7 +26,7 @@ def test_one_answer_an_item_and_every_step_seen(family: str) -> None:
 
 
 def test_the_backward_direction_has_seen_the_last_step_alone() -> None:
-    network = LAYOUT.build("plain", make_family("bilstm"), width=8, depth=1, inputs=(7, 2), seed=1)
+    network = ARCHITECTURE.build("plain", make_family("bilstm"), width=8, depth=1, inputs=(7, 2), seed=1)
     backward = network[1].joins[0](network[0](x := torch.randn(3, 7, 2, requires_grad=True)))[:, -1, 4:]
     (gradient,) = torch.autograd.grad(backward.sum(), x)
     assert gradient[:, -1].any()
@@ -34,7 +34,7 @@ def test_the_backward_direction_has_seen_the_last_step_alone() -> None:
 
 
 def test_parameters_and_several_outputs() -> None:
-    network = LAYOUT.build("plain", make_family("bilstm"), width=8, depth=2, inputs=(7, 3), outputs=4, seed=1)
+    network = ARCHITECTURE.build("plain", make_family("bilstm"), width=8, depth=2, inputs=(7, 3), outputs=4, seed=1)
     assert count_parameters(network) == (3 * 8 + 8) + 2 * 2 * 4 * (4 * 8 + 4 * 4 + 2 * 4) + (8 * 4 + 4)
     assert network(torch.randn(2, 7, 3)).shape == (2, 4)
 
@@ -57,6 +57,6 @@ def test_a_cell_names_it() -> None:
 
 def test_what_it_refuses() -> None:
     with pytest.raises(BadInput, match="dense"):
-        LAYOUT.build("plain", make_family("dense"), width=8, depth=2)
+        ARCHITECTURE.build("plain", make_family("dense"), width=8, depth=2)
     with pytest.raises(BadInput, match="depth must be at least 1"):
-        LAYOUT.build("plain", make_family("bilstm"), width=8, depth=0)
+        ARCHITECTURE.build("plain", make_family("bilstm"), width=8, depth=0)

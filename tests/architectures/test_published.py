@@ -67,7 +67,7 @@ SMALL = {
 
 @pytest.mark.parametrize("block", blocks.names())
 @pytest.mark.parametrize("name", SMALL)
-def test_every_block_fills_every_layout(name: str, block: str) -> None:
+def test_every_block_fills_every_architecture(name: str, block: str) -> None:
     depth, inputs = SMALL[name]
     network = architectures.get(name).build(
         block, family_of(name, {}), width=2, depth=depth, inputs=inputs, outputs=7, seed=3

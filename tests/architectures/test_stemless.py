@@ -37,7 +37,7 @@ def test_only_as_wide_as_its_inputs_and_only_vectors() -> None:
         STEMLESS.build("highway", make_family("conv"), width=784, depth=2)
 
 
-def test_a_cell_names_its_layout() -> None:
+def test_a_cell_names_its_architecture() -> None:
     cell = Cell(
         task="trainability",
         block="highway",
@@ -50,5 +50,5 @@ def test_a_cell_names_its_layout() -> None:
     )
     assert type(cell_network(cell)[0]) is torch.nn.Flatten
     assert "highway_bench.architectures.stemless" in modules_of(cell)[0]
-    with pytest.raises(UnknownName, match="layout"):
+    with pytest.raises(UnknownName, match="architecture"):
         cell_network(cell.but(recipe={"layout": "stemles"}))
