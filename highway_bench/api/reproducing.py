@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import torch
 
 from highway_bench.api.checks import check_data
 from highway_bench.api.findings_page import folder_for, write_findings
@@ -17,6 +16,7 @@ from highway_bench.api.running import AnyPath, opened
 from highway_bench.api.studies import open_studies, tell
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.gpu import gpu
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
 from highway_bench.reproduce._base import with_needs
@@ -70,7 +70,7 @@ def cost(
 def check_memory(name: str, asked: Asked, needed: int) -> None:
     """Raise ``BadInput`` where one worker's network, or those that it trains together, are larger than the memory."""
     if asked.device == "cuda":
-        there, place = torch.cuda.get_device_properties(0).total_memory, "the GPU"
+        there, place = gpu(asked.device).memory, "the GPU"
     else:
         there, place = psutil.virtual_memory().total, "this machine"
     if needed > there:

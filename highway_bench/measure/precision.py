@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -10,8 +12,11 @@ def ieee_float32() -> None:
 
     By default cuDNN computes in TF32, with 10 bits of mantissa for 23, and cuBLAS does not: one dtype would be two. An
     environment variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, set in NVIDIA's images) turns cuBLAS to TF32 as well; this
-    overrules it. The older of torch's two interfaces, for it alone sets everything at once: after the newer one
-    (``fp32_precision``) the older one's values raise when they are read, and torch itself reads them.
+    overrules it, and what a user's module has set through either of torch's two interfaces. The newer one
+    (``fp32_precision``) is put back to "none" first: otherwise torch raises when it reads the older one's values.
     """
-    torch.backends.cuda.matmul.allow_tf32 = False
+    backends: Any = torch.backends  # torch declares no types for these
+    for part in (backends, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
+        part.fp32_precision = "none"
+    torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False

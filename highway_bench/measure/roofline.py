@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from highway_bench.errors import BadInput
 from highway_bench.measure.clock import Clock, Step, synchronise
 
-SECONDS = 0.15  # of timed calls a size
+SECONDS, LEAST_CALLS = 0.15, 3  # of timed calls a size
 PLATEAU = 1.05  # a size that is less than this much faster than the best before it ends the search
 LEAST_SIDE = {"cpu": 1024, "cuda": 4096}  # no search ends before the FLOP of a square product of this side
 SMALLEST = 256  # side of the first square product
@@ -82,8 +82,7 @@ def measure_roofline(
         raise BadInput(f"threads must be at least 1, not {threads}")
     place = torch.device(device)
     count = threads or torch.get_num_threads()
-    # The precision setting lets a GPU round float32 products to TF32, at several times the rate.
-    key = (str(place), kind, count, torch.get_float32_matmul_precision())
+    key = (str(place), kind, count)
     if key not in _measured:
         with _threads(count), torch.inference_mode():
             rates = matmul_rate(place, kind), conv_rate(place, kind), copy_rate(place)
@@ -122,7 +121,7 @@ def copy_rate(device: torch.device, clock: Clock = time.perf_counter) -> float:
     return 2 * source.nbytes / parts / _best_time(copy_part, device, clock)
 
 
-_measured: dict[tuple[str, torch.dtype, int, str], Roofline] = {}
+_measured: dict[tuple[str, torch.dtype, int], Roofline] = {}
 
 
 def _products(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[float, Step]]:
@@ -157,20 +156,18 @@ def _best_rate(sizes: Iterator[tuple[float, Step]], device: torch.device, clock:
 
 
 def _best_time(work: Step, device: torch.device, clock: Clock) -> float:
-    """Least seconds of a call: of an untimed one, which pays for lazy set-up, and then of as many as ``SECONDS``
-    hold."""
+    """Least seconds of a call: of as many as ``SECONDS`` hold, after an untimed one that pays for lazy set-up."""
     calls = CALLS[device.type]
     work()
     synchronise(device)
-    best, spent = float("inf"), 0.0
-    while spent < SECONDS:
+    times: list[float] = []
+    while sum(times) < SECONDS or len(times) < LEAST_CALLS:
         start = clock()
         for _ in range(calls):
             work()
         synchronise(device)
-        seconds = max(clock() - start, 1e-9)
-        best, spent = min(best, seconds / calls), spent + seconds
-    return best
+        times.append(max(clock() - start, 1e-9))
+    return min(times) / calls
 
 
 def _warm_up(device: torch.device, dtype: torch.dtype, clock: Clock) -> None:

@@ -6,12 +6,11 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from highway_bench.errors import BadInput
+from highway_bench.gpu import gpu
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CPU_INFO = Path("/proc/cpuinfo")
@@ -26,8 +25,8 @@ def machine_identity(device: str = "cpu") -> tuple[str, str | None]:
     that this machine lacks.
     """
     if device.startswith("cuda"):
-        gpu = _gpu_name(device)
-        return slug(gpu), gpu
+        name = gpu(device).name
+        return slug(name), name
     return f"cpu-{slug(_cpu_model())}-{len(os.sched_getaffinity(0))}c", None
 
 
@@ -71,17 +70,6 @@ def slug(text: str) -> str:
     """``text`` in lower case, letters and digits joined by ``-``; trade marks and clock rates left out."""
     text = re.sub(r"\((r|tm|c)\)|@.*|\b(cpu|processor)\b", " ", text.lower())
     return "-".join(re.findall(r"[a-z0-9.]+", text)) or "unknown"
-
-
-def _gpu_name(device: str) -> str:
-    """The GPU's name, read in a short process of its own: reading it initialises CUDA, which takes memory for the whole
-    run, and keeps every worker from a GPU that serves one process at a time."""
-    read = [sys.executable, "-P", "-c", "import sys, torch; print(torch.cuda.get_device_name(sys.argv[1]))", device]
-    done = subprocess.run(read, capture_output=True, text=True, check=False)
-    if done.returncode != 0:  # torch without CUDA, or no such device
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BadInput(f"this machine has no device {device!r}: {reason}")
-    return done.stdout.strip().splitlines()[-1]
 
 
 def _cpu_model() -> str:

@@ -14,6 +14,7 @@ from highway_bench.cell import MATCHES, MODES, PHASES, Cell, canonical
 from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName, near_names
 from highway_bench.families import Family, Site, families, make_family
+from highway_bench.gpu import gpu
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
 from highway_bench.run.profiles import Grid, Profile, climbing, get_profile
@@ -109,6 +110,8 @@ def check(selection: Selection) -> None:
     cell_device(probe)
     for dtype in selection.dtypes:
         cell_dtype(probe.but(dtype=dtype))
+    if device == "cuda" and "bfloat16" in selection.dtypes and not gpu(device).bfloat16:
+        raise BadInput("this GPU lacks bfloat16")
 
 
 def _check_known(kind: str, asked: Sequence[str], known: Sequence[str]) -> None:

@@ -42,14 +42,11 @@ def check_device(name: str) -> torch.device:
 
 
 def cell_dtype(cell: Cell) -> torch.dtype:
-    """The cell's dtype; raises ``BadInput`` for one that is unknown, or that this machine cannot compute with."""
+    """The cell's dtype; raises ``BadInput`` for an unknown one."""
     try:
-        dtype = DTYPES[cell.dtype]
+        return DTYPES[cell.dtype]
     except KeyError:
         raise BadInput(f"unknown dtype {cell.dtype!r}; known: {', '.join(DTYPES)}") from None
-    if dtype is torch.bfloat16 and cell.device == "cuda" and not torch.cuda.is_bf16_supported():
-        raise BadInput("this GPU lacks bfloat16")
-    return dtype
 
 
 def cell_spec(cell: Cell) -> BlockSpec:

@@ -35,7 +35,7 @@ def check(task: str, recipe: dict[str, Any]) -> None:
         ({"ladder": {"depths": [1, 2]}}, "^a recipe's ladder must be"),
         ({"dataset": 3}, "^a recipe's dataset must be the data set's options by name, not 3$"),
         ({"dataset": {"length": math.inf}}, "^recipe .* not JSON compliant"),
-        ({"layout": "foo"}, "^a recipe's layout must be the name of a layout, or none, not 'foo'$"),
+        ({"layout": "foo"}, "^a recipe's layout must be the name of an architecture, or none, not 'foo'$"),
         ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
         ({"threshold": -1}, "^a recipe's threshold must be"),
         ({"verdict": 2}, "^a recipe's verdict must be true or false, not 2$"),
@@ -63,7 +63,7 @@ def test_words_that_no_training_has(task: str) -> None:
         dataset="digits",
         recipe={"seconds": 1.0},
     )
-    with pytest.raises(BadInput, match=f"^a recipe of {task} has no seconds; it has "):
+    with pytest.raises(BadInput, match=f"^task '{task}' has no recipe word 'seconds'; known: "):
         check_trainings([cell.but(recipe={**cell.recipe, "steps": 3})])
 
 

@@ -12,8 +12,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 READ = """
 import torch
-print(torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision())
+cudnn = torch.backends.cudnn
+print(torch.backends.cuda.matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision())
+assert "tf32" not in (torch.backends.fp32_precision, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision)
 """
+SETTINGS = {
+    "defaults": "",
+    "newer interface": "torch.backends.fp32_precision = 'tf32'",
+    "newer interface, convolutions": "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
+    "newer interface, recurrent layers": "torch.backends.cudnn.rnn.fp32_precision = 'tf32'",
+    "older interface": "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True",
+    "products alone": "torch.set_float32_matmul_precision('high')",
+}
 STARTS = {
     "worker": "from highway_bench.run.worker import start; start('memory', 1, ())",
     "history": "from benches.history.blocks import asv_api; asv_api()",
@@ -24,10 +34,20 @@ STARTS = {
 @pytest.mark.parametrize("override", ["0", "1"])
 @pytest.mark.parametrize("start", STARTS)
 def test_float32_is_ieee_where_something_is_measured(start: str, override: str) -> None:
-    """In a process of its own: torch reads the variable once, at its import."""
+    check(STARTS[start], override)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_a_users_module_has_set_is_overruled(setting: str) -> None:
+    set_up = "from highway_bench.measure.precision import ieee_float32; ieee_float32()"
+    check(f"import torch\n{SETTINGS[setting]}\n{set_up}", "0")
+
+
+def check(code: str, override: str) -> None:
+    """Run ``code`` in a process of its own, where torch reads the variable at its import, and read what is set."""
     environment = os.environ | {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": override, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", STARTS[start] + READ],
+        [sys.executable, "-c", code + READ],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -40,37 +40,10 @@ def test_device_that_is_not_there() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_gpu_identity() -> None:
     name, gpu = machine.machine_identity("cuda")
     assert gpu == torch.cuda.get_device_name(0)
     assert name == machine.slug(gpu)
-
-
-def test_a_gpus_name_is_read_in_another_process_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In this one it would initialise CUDA, which takes memory, or the whole GPU where that serves one process."""
-
-    def refuse(*_: object) -> str:
-        raise AssertionError("CUDA is initialised in the process that starts the workers")
-
-    log = tmp_path / "log"
-    (tmp_path / "torch.py").write_text(
-        f"""
-open({str(log)!r}, "a").write("read ")
-class cuda:
-    get_device_name = staticmethod("NVIDIA H200 {{}}".format)
-""",
-        encoding="utf-8",
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(torch.cuda, "get_device_name", refuse)
-    machine.machine_identity.cache_clear()
-    try:
-        assert machine.machine_identity("cuda") == ("nvidia-h200-cuda", "NVIDIA H200 cuda")
-        assert machine.machine_identity("cuda")[1] == "NVIDIA H200 cuda"
-    finally:
-        machine.machine_identity.cache_clear()
-    assert log.read_text() == "read "
 
 
 def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,42 @@
+"""GPU: what there is to know of one before a run, read in a short process of its own.
+
+Reading it initialises CUDA, which takes some hundred MB for as long as the process lives, and keeps every worker from a
+GPU that serves one process at a time. The process that starts the workers must not do that.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from highway_bench.errors import BadInput
+
+READ = """
+import json, sys, torch
+with torch.cuda.device(sys.argv[1]):
+    about = torch.cuda.get_device_properties(sys.argv[1])
+    bfloat16 = torch.cuda.is_bf16_supported()
+print(json.dumps({"name": about.name, "memory": about.total_memory, "bfloat16": bfloat16}))
+"""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU's model, its memory in bytes, and whether it computes in bfloat16."""
+
+    name: str
+    memory: int
+    bfloat16: bool
+
+
+@cache
+def gpu(device: str) -> Gpu:
+    """The GPU called ``device``. Raises ``BadInput`` where torch is without CUDA or finds no such device."""
+    done = subprocess.run([sys.executable, "-P", "-c", READ, device], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BadInput(f"this machine has no device {device!r}: {reason}")
+    return Gpu(**json.loads(done.stdout.strip().splitlines()[-1]))

@@ -1,0 +1,61 @@
+"""A GPU is read in a process of its own: in this one that would initialise CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from highway_bench.api import reproducing
+from highway_bench.errors import BadInput
+from highway_bench.gpu import Gpu, gpu
+from highway_bench.reproduce import Asked
+from highway_bench.run import plan
+from highway_bench.run.machine import machine_identity
+
+FAKE = """
+import contextlib, types
+open({log!r}, "a").write("read ")
+about = types.SimpleNamespace(name="NVIDIA H200", total_memory=2**30)
+cuda = types.SimpleNamespace(
+    device=contextlib.nullcontext, get_device_properties=lambda _: about, is_bf16_supported=lambda: False
+)
+"""
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A machine with a GPU: the file has a word for each process that read it, and this process may not."""
+
+    def refuse(*_: object) -> object:
+        raise AssertionError("CUDA is initialised in the process that starts the workers")
+
+    log = tmp_path / "log"
+    (tmp_path / "torch.py").write_text(FAKE.format(log=str(log)), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name in ("get_device_name", "get_device_properties", "is_bf16_supported", "current_device"):
+        monkeypatch.setattr(torch.cuda, name, refuse)
+    for cached in (gpu, machine_identity):
+        cached.cache_clear()
+    yield log
+    for cached in (gpu, machine_identity):
+        cached.cache_clear()
+
+
+def test_a_gpu_is_read_once_for_all_that_a_run_asks(log: Path) -> None:
+    assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False)
+    assert machine_identity("cuda") == ("nvidia-h200", "NVIDIA H200")
+    with pytest.raises(BadInput, match=r"^this GPU lacks bfloat16$"):
+        plan.check(plan.Selection(device="cuda", dtypes=["bfloat16"]))
+    with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 1.0 GiB"):
+        reproducing.check_memory("figure1", Asked(device="cuda"), 2 * 2**30)
+    assert log.read_text() == "read "
+
+
+@pytest.mark.gpu
+def test_what_is_read_is_what_torch_says() -> None:
+    about = torch.cuda.get_device_properties("cuda")
+    assert gpu("cuda") == Gpu(about.name, about.total_memory, torch.cuda.is_bf16_supported())
