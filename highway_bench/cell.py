@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Literal
 
 Phase = Literal["forward", "forward-backward", "train-step"]
@@ -17,7 +18,10 @@ MATCHES: tuple[Match, ...] = ("width", "params", "flops")
 
 def canonical(options: Mapping[str, Any]) -> str:
     """``options`` as JSON with sorted keys: equal options give equal text."""
-    return json.dumps(dict(options), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(dict(options)) if options else "{}"
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +60,7 @@ class Cell:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: canonical(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Canonical JSON of the whole cell."""
         return canonical(self.columns())

@@ -46,17 +46,13 @@ def fetch(
 
     It comes from where it is published, and goes into the cache folder.
     """
-    from highway_bench.data import cache_folder, fetch_sentiment, make_dataset
+    from highway_bench.data import make_dataset
 
     dataset = make_dataset(name, **assignments("--option", option))
-    missing = dataset.missing()
-    if missing is None:
+    if dataset.missing() is None:
         typer.echo(f"nothing is missing: {name} is here already")
-    elif name == "sentiment":
-        typer.echo(f"{name}: {fetch_sentiment()}")
     else:
-        dataset.load()  # what can be fetched is fetched by loading it
-        typer.echo(f"{name}: {cache_folder()}")
+        typer.echo(f"{name}: {dataset.fetch()}")
 
 
 def check(

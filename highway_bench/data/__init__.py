@@ -12,7 +12,6 @@ from highway_bench.data._base import (
     register_dataset,
 )
 from highway_bench.data._folder import cache_folder, data_folder
-from highway_bench.data._vader import fetch_sentiment
 
 __all__ = [
     "Data",
@@ -24,7 +23,6 @@ __all__ = [
     "cache_folder",
     "data_folder",
     "datasets",
-    "fetch_sentiment",
     "make_dataset",
     "register_dataset",
 ]

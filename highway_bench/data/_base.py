@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from torch import Tensor
 
+from highway_bench.data._folder import cache_folder
 from highway_bench.errors import BadInput
 from highway_bench.registry import Registry
 
@@ -82,6 +84,11 @@ class DataSet(ABC):
     def missing(self) -> str | None:
         """What has to be had from elsewhere before ``load`` works, in one line; ``None`` where all is here."""
         return None
+
+    def fetch(self) -> Path:
+        """Bring here what is ``missing``, and return the folder that holds it; by default, ``load`` does so."""
+        self.load()
+        return cache_folder()
 
     @abstractmethod
     def load(self, *, seed: int = 0) -> Data:

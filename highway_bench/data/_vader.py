@@ -101,7 +101,7 @@ def check(contents: bytes, corpus: Corpus, place: str) -> None:
     raise BadInput(f"{place}: wrong or damaged file, its SHA-256 is {found} and not {corpus.sha256}")
 
 
-def fetch_sentiment(folder: Path | None = None) -> Path:
+def fetch_corpora(folder: Path | None = None) -> Path:
     """Fetch both corpora with pip into ``folder``, by default ``sentiment`` in the cache folder; returns the folder.
 
     They are part of the source distribution of vaderSentiment 0.5, so that whatever index pip is set up for serves

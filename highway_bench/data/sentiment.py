@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 
 from highway_bench.data._base import Data, DataSet, Split, check_count, register_dataset
 from highway_bench.data._labels import commonest_share, label_entropy, stratified_rows
-from highway_bench.data._vader import CORPORA, absent, find, read_ratings
+from highway_bench.data._vader import CORPORA, absent, fetch_corpora, find, read_ratings
 from highway_bench.data._words import Vocabulary, tokenise
 from highway_bench.errors import BadInput
 
@@ -84,6 +85,9 @@ class Sentiment(DataSet):
     def missing(self) -> str | None:
         corpus = CORPORA[self.corpus]
         return None if find(corpus) else absent(corpus)
+
+    def fetch(self) -> Path:
+        return fetch_corpora()
 
     def load(self, *, seed: int = 0) -> Data:
         """The data in memory. Raises ``BadInput`` where the corpus is in no folder, or is not the one published."""

@@ -90,6 +90,7 @@ class SourceTree:
     def __init__(self) -> None:
         importlib.invalidate_caches()  # a file written a moment ago counts
         self._sources: dict[str, Source | None] = {}
+        self._edges: dict[str, list[str]] = {}
         self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
         self._digests: dict[frozenset[str], str] = {}
 
@@ -127,12 +128,18 @@ class SourceTree:
                 raise BadInput(f"module {name!r} has no source file, so its results could not be told from old ones")
         while waiting:
             name = waiting.pop()
-            source = self._source(name)
-            if name in found or source is None:
-                continue
-            found.add(name)
-            waiting += [imported for imported in self._imports(source) if self._followed(imported, source)]
+            if name not in found and self._source(name) is not None:
+                found.add(name)
+                waiting += self._followed_from(name)
         return found
+
+    def _followed_from(self, name: str) -> list[str]:
+        """The modules that ``name`` imports, as far as they are followed; worked out once."""
+        if name not in self._edges:
+            source = self._source(name)
+            imported = [] if source is None else dict.fromkeys(self._imports(source))
+            self._edges[name] = [one for one in imported if source is not None and self._followed(one, source)]
+        return self._edges[name]
 
     def _imports(self, source: Source) -> Iterator[str]:
         """Modules whose code ``source`` asks for: ``from a import b`` is ``a.b`` where that is a module, else ``a``."""
@@ -168,7 +175,7 @@ class Source:
         self.path = path
         self.is_package = is_package
 
-    @property
+    @cached_property
     def home(self) -> Path | None:
         """The folder that this module's top-level package or module lies in."""
         levels = self.name.count(".") + (1 if self.is_package else 0)

@@ -23,7 +23,7 @@ def test_fetch_of_what_is_here(invoke: Any) -> None:
 
 
 def test_fetch(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highway_bench.data.fetch_sentiment", lambda: here / "fetched")
+    monkeypatch.setattr("highway_bench.data.sentiment.fetch_corpora", lambda: here / "fetched")
     assert invoke("data", "fetch", "sentiment").stdout == f"sentiment: {here / 'fetched'}\n"
 
 

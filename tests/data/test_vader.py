@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from highway_bench.data import _vader, fetch_sentiment
-from highway_bench.data._vader import CORPORA, Corpus, read_ratings
+from highway_bench.data import _vader
+from highway_bench.data._vader import CORPORA, Corpus, fetch_corpora, read_ratings
 from highway_bench.errors import BadInput
 
 TEXTS = {
@@ -74,7 +74,7 @@ def test_fetched_files_are_the_published_ones_and_are_found(
     corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path
 ) -> None:
     pip(distribution)
-    folder = fetch_sentiment()
+    folder = fetch_corpora()
     assert folder == tmp_path / "cache" / "highway_bench" / "sentiment"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         corpus.file: TEXTS[name] for name, corpus in corpora.items()
@@ -86,7 +86,7 @@ def test_fetched_files_are_the_published_ones_and_are_found(
 def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path) -> None:
     pip(distribution[:-1])
     with pytest.raises(BadInput, match=r"vaderSentiment-0\.5\.zip: not the expected distribution, its SHA-256 is"):
-        fetch_sentiment(tmp_path / "here")
+        fetch_corpora(tmp_path / "here")
     assert not (tmp_path / "here").exists()
 
 
@@ -96,7 +96,7 @@ def test_another_member_is_refused(
     corpora["tweets"] = dataclasses.replace(corpora["tweets"], sha256="0" * 64)
     pip(distribution)
     with pytest.raises(BadInput, match=r"tweets_GroundTruth\.txt in vaderSentiment-0\.5\.zip: wrong or damaged file"):
-        fetch_sentiment(tmp_path / "here")
+        fetch_corpora(tmp_path / "here")
     assert not (tmp_path / "here").exists()
 
 
@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_written(distribution: bytes, pip: Callable[[byt
     (tmp_path / "file").write_text("")
     pip(distribution)
     with pytest.raises(BadInput, match="file/here: cannot be written"):
-        fetch_sentiment(tmp_path / "file" / "here")
+        fetch_corpora(tmp_path / "file" / "here")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(BadInput, match=fault):
-        fetch_sentiment(tmp_path)
+        fetch_corpora(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
