@@ -198,8 +198,8 @@ class Store:
             several = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
             known = [value for value in several if value is not None]
             null = f' OR "{name}" IS NULL' if len(known) < len(several) else ""
-            where.append(f'("{name}" IN ({", ".join("?" * len(known))}){null})')
-            values += known
+            where.append(f'("{name}" IN (SELECT value FROM json_each(?)){null})')  # any number of values
+            values.append(json.dumps(known))
         columns = ", ".join(f'"{name}"' for name in COLUMNS)
         return self._db.execute(f'SELECT {columns} FROM "rows" WHERE {" AND ".join(where)} ORDER BY rowid', values)
 
