@@ -99,6 +99,7 @@ class _Run:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self.began = began
         self.measured = 0
+        self._done = 0
         self._store = store
         self._backlog = backlog
         self._engine = engine
@@ -145,6 +146,7 @@ class _Run:
 
     def measure(self, items: Sequence[Item], plugins: Sequence[str]) -> None:
         """Run ``items`` and keep what becomes of each."""
+        self._done = sum(item.status is not None for item in self._backlog.items.values())
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
@@ -181,9 +183,7 @@ class _Run:
         self._store.put(item.digest, rows)
         item.status = Status(result.status)
         self.measured += 1
+        self._done += 1
         self._time_left.ended(item, None if item.refused else result.seconds)
-        items = self._backlog.items
-        done = sum(other.status is not None for other in items.values())
-        self._tell(
-            Finished(item.cell, item.status, result.message, result.seconds, done, len(items), self._time_left.seconds)
-        )
+        cells, left = len(self._backlog.items), self._time_left.seconds
+        self._tell(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))
