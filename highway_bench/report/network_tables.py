@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Entry, Record, Shown
 from highway_bench.report.format import NONE, quantity
-from highway_bench.report.rows import CONTEST, block_order, family_order, groups, of_task, options_text, prepared
+from highway_bench.report.rows import CONTEST, groups, in_order, of_task, options_text, prepared
 from highway_bench.report.tables import counts_table, gates_table
 from highway_bench.report.tables.along import POINTS, along
 from highway_bench.report.tables.cells import by_cell
@@ -168,16 +168,7 @@ def cell_tables(rows: pd.DataFrame, task: str, without: tuple[str, ...] = ()) ->
     if not units:
         return []
     table = by_cell(frame, list(units))
-    orders: dict[str, list[Any]] = {
-        "family_label": family_order(table["family_label"]),
-        "block": block_order(table["block"]),
-    }
-    table = table.sort_values(
-        ["family_label", "dataset", "depth", "block", "seed"],
-        kind="stable",
-        na_position="first",
-        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
-    )
+    table = in_order(table, ("family_label", "dataset", "depth", "block", "seed"))
     columns = [
         *_setting(),
         column.whole("seed", "seed"),

@@ -26,6 +26,9 @@ NOT_TIMED: Final = "not timed"
 MEANINGS: Final = {
     "undecided [": f"“undecided”: the 95 % interval reaches more than {PERCENT} from the value. More samples "
     "(--recipe seconds=2) or a machine that does nothing else make it narrower.",
+    f"{NOT_PAIRED}: ": f"“{NOT_PAIRED}: …”: the steps of this block and of plain could not be sampled in turn, for the "
+    "reason that follows the colon. To time them again gives the same while the reason lasts: leave out the block that "
+    "fails, or take a smaller size.",
     NOT_PAIRED: f"“{NOT_PAIRED}”: the steps of this block and of plain were not sampled in turn in one run, so that "
     "nothing is known of the ratio. Time all blocks together: highway-bench run throughput --fresh.",
     TOO_FEW: f"“{TOO_FEW}”: there are too few pairs of steps for an interval. Take more: --recipe samples=20.",
@@ -33,7 +36,7 @@ MEANINGS: Final = {
     NOT_TIMED: f"“{NOT_TIMED}”: training runs take their steps apart, which gives no ratio. "
     "Time them in turn: highway-bench run throughput.",
 }
-"""What a quoted ratio's words mean, and what to do about it, by how the text begins."""
+"""What a quoted ratio's words mean, and what to do about it, by how the text begins: the first that fits counts."""
 
 
 def is_decided(value: float, low: float, high: float) -> bool:
@@ -67,5 +70,5 @@ def geometric_mean(ratios: Sequence[tuple[float, float, float]]) -> tuple[float,
 
 def meanings(texts: Iterable[str]) -> list[str]:
     """What the words of these quoted ratios mean, each once."""
-    texts = list(texts)
-    return [meaning for word, meaning in MEANINGS.items() if any(text.startswith(word) for text in texts)]
+    begins = {next((word for word in MEANINGS if text.startswith(word)), "") for text in texts}
+    return [meaning for word, meaning in MEANINGS.items() if word in begins]

@@ -153,6 +153,19 @@ def family_order(labels: Iterable[str]) -> list[str]:
     return sorted(set(labels), key=lambda label: (_place(FAMILIES, label.partition(" ")[0]), label))
 
 
+def in_order(table: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
+    """``table`` sorted by ``keys``, absent values first: families and blocks as they are listed, others by value."""
+    listed = {"family_label": family_order, "block": block_order}
+    orders = {name: order(table[name]) for name, order in listed.items() if name in table and table[name].notna().all()}
+    return table.sort_values(
+        list(keys),
+        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
+        kind="stable",
+        na_position="first",
+        ignore_index=True,
+    )
+
+
 def recipe_of(text: object) -> dict[str, Any]:
     """A recipe column's value as a dictionary; an absent one is empty."""
     return dict(json.loads(text)) if isinstance(text, str) and text else {}

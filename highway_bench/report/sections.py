@@ -216,11 +216,7 @@ def rate_table(rows: pd.DataFrame) -> Shown:
     ]
     columns += [
         column.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
-        for name, heading, unit in (
-            ("matmul_rate", "matrix products", "FLOP/s"),
-            ("conv_rate", "convolutions", "FLOP/s"),
-            ("copy_rate", "copies", "B/s"),
-        )
+        for name, (heading, unit) in throughput.RATES.items()
     ]
     columns += [column.whole("n", "measured", "times, once a process")]
     title, note = "What these machines were measured to do", "Medians. The floor of a step's time follows from them."

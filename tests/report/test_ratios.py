@@ -17,7 +17,7 @@ from rich.console import Console
 from highway_bench.report import answer, print_summary, throughput_table, write_report
 from highway_bench.report.figures import quality_against_cost, step_time_ratio
 from highway_bench.report.ratio import NOT_PAIRED, TOO_FEW, UNDECIDED, geometric_mean, is_decided, quoted
-from highway_bench.report.sections import whole_tables
+from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]
@@ -150,7 +150,7 @@ def test_a_mean_over_places_has_the_mean_of_their_ends() -> None:
 @pytest.mark.parametrize(
     ("apart", "gap"),
     [
-        ({"message": "unpaired: the group's worker died"}, NOT_PAIRED),
+        ({"message": "unpaired: the group's worker died; cut short"}, f"{NOT_PAIRED}: the group's worker died"),
         ({"run_id": "run-2"}, NOT_PAIRED),
         ({"n": 1}, TOO_FEW),
         ({"threads": 2}, "plain not timed"),
@@ -162,6 +162,53 @@ def test_why_there_is_no_ratio_stands_beside_it(apart: dict[str, Any], gap: str,
     assert math.isnan(highway["ratio"])
     assert highway["ratio_gap"] == gap
     assert list(table.loc[table["block"] == "plain", "ratio_gap"]) == [""]
+
+
+def test_plain_may_be_what_was_not_paired(make: Make) -> None:
+    rows = timed(make, 0.005)
+    rows = [row | {"message": "unpaired: its worker died"} if row["block"] == "plain" else row for row in rows]
+    table = throughput_table(make["frame"](rows))
+    assert list(table.loc[table["block"] == "highway", "ratio_gap"]) == [f"{NOT_PAIRED}: plain: its worker died"]
+
+
+def test_measuring_again_is_no_advice_where_the_cell_says_why_it_was_not_paired(make: Make) -> None:
+    for apart, advised in (({"message": "unpaired: its worker died"}, False), ({"run_id": "run-2"}, True)):
+        (table,) = (one for one in whole_tables(make["frame"](timed(make, 0.005, **apart))) if one.name == "throughput")
+        assert ("--fresh" in table.note) == advised
+        assert ("reason that follows" in table.note) != advised
+
+
+def twice(make: Make, **second: Any) -> pd.DataFrame:
+    """Plain and highway timed under two recipes, the second time with ``second``; both undecided, apart."""
+    rows = []
+    for turn, (seconds, n) in enumerate(((0.2, 25), (0.3, 41))):
+        for block, scale in (("plain", 1.0), ("highway", TIMES)):
+            base = make["cell"]("throughput", block, "dense", 10, phase="forward", recipe={"seconds": seconds})
+            seed = 2 * turn + (block == "plain")
+            rows += make["timing"](base | (second if turn else {}), samples(scale, 0.6, seed, n))
+    return make["frame"](rows)
+
+
+@pytest.mark.parametrize(
+    ("second", "quoted_one"), [({}, 1), ({"message": "unpaired: its worker died"}, 0)], ids=["more samples", "unpaired"]
+)
+def test_of_cells_that_were_timed_twice_one_is_quoted_everywhere(
+    second: dict[str, Any], quoted_one: int, make: Make
+) -> None:
+    frame = twice(make, **second)
+    both = throughput_table(frame)
+    both = both[both["block"] == "highway"]
+    assert len(both) == 2
+    wanted = both.iloc[quoted_one]
+    text = quoted(wanted["ratio"], wanted["ratio_low"], wanted["ratio_high"])
+    assert text.startswith("undecided [")
+    (sentence,) = answer(frame)
+    assert f"highway {text}" in sentence.rest
+    (table,) = summary_tables(frame)
+    at = [head.text for head in table.heads].index("step ÷ plain's")
+    assert [row[at].text for row in table.entries] == ["1", text]
+    (picture,) = step_time_ratio(frame)
+    assert picture.title == f"highway's step ÷ plain's: {text}"
 
 
 def test_what_to_do_is_said_once_below_the_table(make: Make) -> None:

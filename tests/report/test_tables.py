@@ -16,7 +16,7 @@ from highway_bench.report.figures import success_rate
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.network_tables import further_tables
 from highway_bench.report.page import load
-from highway_bench.report.rows import block_order, prepared
+from highway_bench.report.rows import block_order, in_order, prepared
 from highway_bench.report.sections import summary_tables, whole_tables
 from highway_bench.report.tables import (
     answer,
@@ -80,11 +80,11 @@ def test_a_paired_ratio_is_the_median_of_the_rounds_ratios(make: Make) -> None:
     assert of(table, block="plain")["ratio"] == 1.0
 
 
-@pytest.mark.parametrize("change", [{"message": "unpaired: the group's worker died"}, {"run_id": "run-2"}])
+@pytest.mark.parametrize("change", [{"message": "unpaired: its worker died"}, {"run_id": "run-2"}])
 def test_cells_timed_apart_get_no_ratio(make: Make, change: dict[str, str]) -> None:
     row = of(throughput_table(pair(make, "highway", [2.2] * 8, **change)), block="highway")
     assert math.isnan(row["ratio"])
-    assert row["ratio_gap"] == "not paired"
+    assert row["ratio_gap"].partition(": ")[0] == "not paired"
 
 
 def test_steps_that_were_sampled_under_two_recipes_are_two_groups(make: Make) -> None:
@@ -392,9 +392,31 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, t
     assert math.isnan(of(table, block="highway")["ratio"])
     listed = failures(frame)
     assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
-        ["plain", "crashed", 1, "left with 3 (measured again; the earlier result is shown)"]
+        ["plain", "crashed", 1, "left with 3 (later than the result that is shown)"]
     ]
     assert not any("crashed" in line for line in not_measured(frame))
+
+
+def test_a_skip_after_a_result_says_that_the_result_is_shown(make: Make, tmp_path: Path) -> None:
+    plain = make["cell"]("throughput", "plain", "dense", 4, phase="train-step", digest="plain")
+    again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put("plain", make["timing"](plain, PLAIN))
+        store.put(
+            "plain", [make["metric"](plain | again, "step_time", None, "s", status="skipped", message="no room left")]
+        )
+        listed = failures(store.frame())
+    assert listed[["block", "status", "message"]].to_numpy().tolist() == [
+        ["plain", "skipped", "no room left (later than the result that is shown)"]
+    ]
+
+
+def test_families_and_blocks_are_in_their_order_and_absent_values_first() -> None:
+    keys = ("family_label", "depth", "block")
+    rows = [("my-family", 2, "plain"), ("conv", 4, "highway"), ("conv", 4, "plain"), ("conv", None, "zeta")]
+    table = in_order(pd.DataFrame(rows, columns=list(keys)), keys)
+    assert list(table["block"]) == ["zeta", "plain", "highway", "plain"]
+    assert list(table["family_label"]) == ["conv", "conv", "conv", "my-family"]
 
 
 def test_trained_networks_from_inside(make: Make) -> None:

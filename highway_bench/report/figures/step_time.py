@@ -25,7 +25,7 @@ from highway_bench.report.figures.dot_rows import ROWS, in_pictures, place_names
 from highway_bench.report.ratio import PERCENT, geometric_mean, is_decided, quoted
 from highway_bench.report.rows import YARDSTICK, groups, prepared, rows_of
 from highway_bench.report.style import looks
-from highway_bench.report.tables.throughput import throughput_table
+from highway_bench.report.tables.throughput import throughput_table, to_quote
 from highway_bench.results.schema import Status
 
 SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
@@ -35,7 +35,7 @@ def step_time_ratio(rows: pd.DataFrame) -> list[Picture]:
     """A picture a setting (phase, mode, …): a mark a block in every family with its interval, open where that is wide.
 
     What has no ratio, for it failed or was not paired, is a cross at the edge."""
-    table = throughput_table(prepared(rows))
+    table = to_quote(throughput_table(prepared(rows)))
     table = table[table["status"] != Status.SKIPPED]
     pictures: list[Picture] = []
     for setting, part in groups(table, SETTING):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from highway_bench.report.rows import block_order, family_order, of_task
+from highway_bench.report.rows import in_order, of_task
 
 PLACE: Final = (
     "family_label",
@@ -50,17 +50,7 @@ def _table(part: pd.DataFrame) -> pd.DataFrame:
     values = values[list(dict.fromkeys(part["metric"]))].reset_index()
     thin = values.groupby("place")["index"].transform(_is_shown).astype(bool)
     table = values[thin].join(about, on="place").join(counts, on="place").drop(columns="place")
-    orders: dict[str, list[Any]] = {
-        "family_label": family_order(table["family_label"]),
-        "block": block_order(table["block"]),
-    }
-    return table.sort_values(
-        ["family_label", "dataset", "depth", "recipe", "machine", "block", "index"],
-        kind="stable",
-        na_position="first",
-        ignore_index=True,
-        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
-    )
+    return in_order(table, ("family_label", "dataset", "depth", "recipe", "machine", "block", "index"))
 
 
 def _is_shown(points: pd.Series) -> pd.Series:

@@ -16,7 +16,7 @@ from highway_bench.report.tables.cost import measured_alike
 from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.labels import contest_text, size_text
 from highway_bench.report.tables.ranking import ranking
-from highway_bench.report.tables.throughput import throughput_table
+from highway_bench.report.tables.throughput import throughput_table, to_quote
 from highway_bench.report.tables.trainability import (
     FEW,
     OPEN,
@@ -45,7 +45,7 @@ class Answer:
 def answer(rows: pd.DataFrame) -> list[Answer]:
     """Sentences, one a depth of every contest with verdicts; where there is none, one a phase on speed alone."""
     frame = prepared(rows)
-    table, timed, counted = trainability_table(frame), throughput_table(frame), runs(frame)
+    table, timed, counted = trainability_table(frame), to_quote(throughput_table(frame)), runs(frame)
     found: list[Answer] = []
     for contest, part in contests(table):
         single = next((group for place, group in groups(counted, CONTEST) if place == contest), counted.iloc[:0])
@@ -160,7 +160,8 @@ def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
 def _speed(timed: pd.DataFrame) -> list[Answer]:
     """Where nothing was trained: a sentence a depth, phase and mode on what the blocks' steps cost."""
     found: list[Answer] = []
-    compared = timed["ratio"].notna() | timed["ratio_gap"].isin([NOT_PAIRED, TOO_FEW])
+    lacking = [str(gap).startswith((NOT_PAIRED, TOO_FEW)) for gap in timed["ratio_gap"]]
+    compared = timed["ratio"].notna() | pd.Series(lacking, index=timed.index, dtype=bool)
     costs = timed[(timed["block"] != YARDSTICK) & compared]
     for place, part in groups(costs.sort_values("depth", kind="stable"), ["depth", "phase", "mode", "device"]):
         families = family_order(part["family_label"])

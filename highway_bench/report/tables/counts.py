@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
-from highway_bench.report.rows import YARDSTICK, block_order, family_order, groups, of_task
+from highway_bench.report.rows import YARDSTICK, groups, in_order, of_task
 from highway_bench.report.tables.cells import by_cell
 
 METRICS: Final = ("parameters", "multiply_adds")
@@ -22,14 +22,4 @@ def counts_table(rows: pd.DataFrame) -> pd.DataFrame:
         plain = part.loc[part["block"] == YARDSTICK, "multiply_adds"].dropna()
         if len(plain) and plain.iloc[-1] > 0:
             table.loc[part.index, "adds_ratio"] = part["multiply_adds"] / plain.iloc[-1]
-    orders: dict[str, list[Any]] = {
-        "family_label": family_order(table["family_label"]),
-        "block": block_order(table["block"]),
-    }
-    return table.sort_values(
-        [*CONTEXT, "block"],
-        kind="stable",
-        na_position="first",
-        ignore_index=True,
-        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
-    )
+    return in_order(table, (*CONTEXT, "block"))

@@ -10,14 +10,14 @@ from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status
 
 LIKE = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]
 
-KEPT_RESULT = "measured again; the earlier result is shown"
+KEPT_RESULT = "later than the result that is shown"
 
 
 def failures(rows: pd.DataFrame) -> pd.DataFrame:
     """Failed and skipped cells, failures first: ``LIKE`` and the number of ``cells`` alike in all of these.
 
-    Stalled and diverged runs are outcomes and are not here. A cell that has a result, and was tried again and failed,
-    is here and says so.
+    Stalled and diverged runs are outcomes and are not here. A cell that has a result, and later failed or was
+    skipped, is here and says so.
     """
     frame = prepared(rows)
     bad = frame[frame["status"].isin([*FAILURES, Status.SKIPPED])]

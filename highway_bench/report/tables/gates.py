@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.measure.statistics import t_interval
-from highway_bench.report.rows import CONTEST, block_order, family_order, groups, of_task
+from highway_bench.report.rows import CONTEST, groups, in_order, of_task
 
 NETWORK: Final = (*CONTEST, "depth", "label", "seed")
 SCALARS: Final = (
@@ -77,13 +77,7 @@ def gates_table(rows: pd.DataFrame) -> pd.DataFrame:
         records.append(record | most)
     columns = [*CONTEST, "depth", "block", "n", "k", *SCALARS, *LAYERED, "lesion_most", "lesion_at"]
     table = pd.DataFrame(records, columns=columns)
-    orders = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
-    return table.sort_values(
-        [*CONTEST, "depth", "block"],
-        kind="stable",
-        ignore_index=True,
-        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
-    )
+    return in_order(table, (*CONTEST, "depth", "block"))
 
 
 def over_seeds(table: pd.DataFrame, by: Sequence[str], metrics: Iterable[str]) -> pd.DataFrame:

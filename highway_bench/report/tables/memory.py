@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.rows import YARDSTICK, block_order, family_order, groups, of_task
+from highway_bench.report.rows import YARDSTICK, groups, in_order, of_task
 from highway_bench.report.tables.cells import by_cell
 
 METRICS = (
@@ -44,11 +44,4 @@ def memory_table(rows: pd.DataFrame) -> pd.DataFrame:
         plain = part.loc[part["block"] == YARDSTICK, "saved_per_layer"].dropna()
         if len(plain) and plain.iloc[-1] > 0:
             table.loc[part.index, "layer_ratio"] = part["saved_per_layer"] / plain.iloc[-1]
-    places = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
-    return table.sort_values(
-        [*CONTEXT, "block"],
-        kind="stable",
-        na_position="first",
-        ignore_index=True,
-        key=lambda column: column.map(places[column.name].index) if column.name in places else column,
-    )
+    return in_order(table, (*CONTEXT, "block"))

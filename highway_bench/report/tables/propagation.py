@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.rows import block_order, family_order, groups, of_task, recipe_of, rows_of
+from highway_bench.report.rows import groups, in_order, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import OUTCOMES, Status
 
@@ -49,6 +49,19 @@ SIZES: Final = (
 LAYERS: Final = ("signal_vanishes_at", "signal_explodes_at", "gradient_vanishes_at", "gradient_explodes_at")
 STILL: Final = ("still_layers", "still_first", "still_last")
 
+ORDERED: Final = (
+    "family_label",
+    "dataset",
+    "depth",
+    "gain",
+    "steps",
+    "recipe",
+    "nominal_width",
+    "dtype",
+    "machine",
+    "block",
+)
+
 HEALTHY, VANISHES, EXPLODES, MIXED = "healthy", "vanishes", "explodes", "mixed"
 
 
@@ -80,7 +93,8 @@ def propagation_table(rows: pd.DataFrame) -> pd.DataFrame:
     spread = [f"{name}{end}" for name in SIZES for end in ("", "_low", "_high")]
     verdicts = [f"{way}{what}" for way in ("signal", "gradient") for what in ("", "_agree", "_at", "_low", "_high")]
     about = ["width", "params", "budget_mismatch", "n", "status", "message"]
-    return _ordered(pd.DataFrame(records, columns=[*PLACE, "gain", "steps", "block", *about, *verdicts, *spread]))
+    columns = [*PLACE, "gain", "steps", "block", *about, *verdicts, *spread]
+    return in_order(pd.DataFrame(records, columns=columns), ORDERED)
 
 
 def steps_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -111,7 +125,7 @@ def steps_table(rows: pd.DataFrame) -> pd.DataFrame:
         records.append(record)
     still = [f"{name}{end}" for name in STILL for end in ("", "_low", "_high")]
     columns = [*PLACE, "gain", "steps", "block", "rate", "n", "diverged", *still, "update_least", "update_most"]
-    return _ordered(pd.DataFrame(records, columns=columns))
+    return in_order(pd.DataFrame(records, columns=columns), ORDERED)
 
 
 def profiles(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -162,14 +176,3 @@ def _spread(name: str, values: Iterable[float], *, ends: str | None = None) -> d
 
 def _key(place: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(place[name] for name in (*PLACE, "label"))
-
-
-def _ordered(table: pd.DataFrame) -> pd.DataFrame:
-    places = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
-    return table.sort_values(
-        ["family_label", "dataset", "depth", "gain", "steps", "recipe", "nominal_width", "dtype", "machine", "block"],
-        kind="stable",
-        na_position="first",
-        ignore_index=True,
-        key=lambda column: column.map(places[column.name].index) if column.name in places else column,
-    )

@@ -22,7 +22,7 @@ from highway_bench.report.rows import (
 from highway_bench.report.tables.cost import ALIKE, measured_alike
 from highway_bench.report.tables.frontier import frontier
 from highway_bench.report.tables.memory import memory_table
-from highway_bench.report.tables.throughput import throughput_table
+from highway_bench.report.tables.throughput import throughput_table, to_quote
 from highway_bench.report.tables.trainability import (
     NOT_RUN,
     PROVISIONAL,
@@ -72,7 +72,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """
     frame = prepared(rows)
     ladder = list(contests(trainability_table(frame)))
-    timed, kept = throughput_table(frame), memory_table(frame)
+    timed, kept = to_quote(throughput_table(frame)), memory_table(frame)
     records: list[dict[str, Any]] = []
     for contest, part in ladder:
         depth = common_depth(part)

@@ -14,9 +14,8 @@ from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
 from highway_bench.report.rows import (
     TOGETHER,
     YARDSTICK,
-    block_order,
-    family_order,
     groups,
+    in_order,
     of_task,
     rows_of,
     samples_of,
@@ -36,7 +35,15 @@ METRICS = (
     "budget_mismatch",
 )
 SPREAD = {"step_time": "step", "roofline_share": "roofline_share", "slowdown": "slowdown"}
-RATES = ("matmul_rate", "conv_rate", "copy_rate")
+RATES = {
+    "matmul_rate": ("matrix products", "FLOP/s"),
+    "conv_rate": ("convolutions", "FLOP/s"),
+    "copy_rate": ("copies", "B/s"),
+}
+"""What a device was measured to do: each metric with its heading and unit."""
+UNPAIRED = "unpaired: "
+"""What the remark of a cell begins with that lost its group; the reason follows."""
+
 PLACE = ("machine", "device", "dtype", "threads")
 CONTEXT = (
     "machine",
@@ -64,6 +71,8 @@ def throughput_table(rows: pd.DataFrame) -> pd.DataFrame:
     plain's with ``ratio_low`` and ``ratio_high``, ``noise`` (least relative difference that the samples could tell, A
     against A), ``status``, ``message``. Times are seconds, rates per second. There is a ratio only where the two were
     sampled in turn and often enough for an interval; otherwise ``ratio_gap`` says why there is none.
+
+    A profile may time a cell twice, under two recipes: both are here. ``to_quote`` leaves the one that is quoted.
     """
     frame = of_task(rows, "throughput")
     table = by_cell(frame, METRICS, spread=SPREAD)
@@ -75,24 +84,25 @@ def throughput_table(rows: pd.DataFrame) -> pd.DataFrame:
         columns=["ratio", "ratio_low", "ratio_high", "ratio_gap"],
     )
     table = pd.concat([table.reset_index(drop=True), ratios], axis=1)
-    families, blocks = family_order(table["family_label"]), block_order(table["block"])
-    places = {"family_label": families, "block": blocks, "phase": ["forward", "forward-backward", "train-step"]}
-    keys = [*CONTEXT, "block"]
-    return table.sort_values(
-        keys,
-        key=lambda column: (
-            column.map(places[column.name].index) if column.name in places and column.notna().all() else column
-        ),
-        kind="stable",
-        na_position="first",
-        ignore_index=True,
-    )
+    return in_order(table, (*CONTEXT, "block"))
+
+
+def to_quote(table: pd.DataFrame) -> pd.DataFrame:
+    """``table`` of timed cells with one row a block and setting (``CONTEXT``): that which sentences and figures quote.
+
+    Of several like cells, which differ in their recipe or seed, it is one that has a ratio, or else one that was
+    timed; of these the one of most samples, and of equals the last one measured.
+    """
+    ranks = table.assign(_known=table["ratio"].notna(), _timed=table["step_time"].notna())
+    ranks = ranks.sort_values(["_known", "_timed", "n", "time_utc"], kind="stable", na_position="first")
+    best = ranks.drop_duplicates([*CONTEXT, "block"], keep="last").index
+    return table.loc[best.sort_values()].reset_index(drop=True)
 
 
 def rates_table(rows: pd.DataFrame) -> pd.DataFrame:
     """What a machine was measured to do: a row a device, precision and number of threads (``PLACE``).
 
-    Columns: each of ``RATES`` (FLOP/s of matrix products and of convolutions, B/s of copies), the median over ``n``
+    Columns: each of ``RATES``, the median over ``n``
     measurements, with the least and the largest of several in ``…_low`` and ``…_high``. A process measures once, and
     all of its cells carry what it found.
     """
@@ -141,6 +151,12 @@ def _paired(own: str, plain: str) -> Estimate:
     return paired_ratio(samples_of(own), samples_of(plain))
 
 
+def _unpaired(cell: dict[str, Any]) -> str:
+    """Why a cell was not sampled in turn with the others of its group, as its rows say; empty where it was."""
+    parts = str(cell["message"] or "").split("; ")
+    return next((part.removeprefix(UNPAIRED) for part in parts if part.startswith(UNPAIRED)), "")
+
+
 def _ratio(timed: dict[str, Any], yardstick: dict[str, Any] | None) -> tuple[float, float, float, str]:
     """The ratio with its interval, or why there is none."""
     nothing = (math.nan,) * 3
@@ -151,10 +167,12 @@ def _ratio(timed: dict[str, Any], yardstick: dict[str, Any] | None) -> tuple[flo
     if timed is yardstick:
         return 1.0, 1.0, 1.0, ""
     own, plain = samples_of(timed["samples"]), samples_of(yardstick["samples"])
-    alone = any(str(cell["message"] or "").startswith("unpaired") for cell in (timed, yardstick))
+    if reason := _unpaired(timed):
+        return *nothing, f"{NOT_PAIRED}: {reason}"
+    if reason := _unpaired(yardstick):
+        return *nothing, f"{NOT_PAIRED}: {YARDSTICK}: {reason}"
     if (
-        alone
-        or timed["run_id"] != yardstick["run_id"]
+        timed["run_id"] != yardstick["run_id"]
         or timed["recipe"] != yardstick["recipe"]
         or len(own) != len(plain)
         or not own

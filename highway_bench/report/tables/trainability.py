@@ -12,7 +12,7 @@ import pandas as pd
 
 from highway_bench.measure.frontier import FULL_SEEDS, TRAINABLE
 from highway_bench.measure.statistics import log10_interval, wilson
-from highway_bench.report.rows import CONTEST, block_order, family_order, groups, of_task, recipe_of, rows_of
+from highway_bench.report.rows import CONTEST, groups, in_order, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 
@@ -85,13 +85,7 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
         "rate_at_edge",
     ]
     table = pd.DataFrame(records, columns=columns)
-    places = {"family_label": family_order(table["family_label"]), "block": block_order(table["block"])}
-    return table.sort_values(
-        [*CONTEST, "depth", "block"],
-        kind="stable",
-        ignore_index=True,
-        key=lambda column: column.map(places[column.name].index) if column.name in places else column,
-    )
+    return in_order(table, (*CONTEST, "depth", "block"))
 
 
 def contests(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
