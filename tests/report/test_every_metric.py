@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 import torch
 
-from highway_bench.cell import Cell
+from highway_bench.cell import Cell, canonical
 from highway_bench.report import write_page
 from highway_bench.report.console import print_summary
 from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.run.failure import stored, worst
 from highway_bench.run.job import CellResult
+from highway_bench.run.plan import Selection, plan
 from highway_bench.run.rows import Origin, rows_of
 from highway_bench.tasks import tasks
 from highway_bench.tasks._base import Task
@@ -28,25 +29,50 @@ NOT_SHOWN: Mapping[str, str] = {
 }
 """Metrics that are in no table, and why."""
 
-TRAINED: Mapping[str, Any] = {"steps": 3, "optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "decay": 1.0}
+THRESHOLD = {"steps_to_threshold": "plain", "seconds_to_threshold": "plain"}
+EPOCHS = {"epoch_train_loss": "plain", "epoch_test_loss": "plain", "epoch_test_accuracy": "plain"}
+LACKING: Mapping[str, Mapping[str, str]] = {
+    "throughput": {"compile_time": "plain", "graph_breaks": "plain"},  # smoke compiles nothing
+    "trainability": THRESHOLD | EPOCHS,  # its runs are of twenty steps at most, and looked at once
+    "gates": THRESHOLD | EPOCHS,
+    "propagation": {  # its networks have two layers, in which nothing vanishes, settles or stands still
+        "signal_vanishes_at": "plain",
+        "gradient_vanishes_at": "plain",
+        "signal_explodes_at": "highway-free",
+        "gradient_explodes_at": "highway-free",
+        "depth_scale": "plain",
+        "still_first": "plain",
+        "still_last": "plain",
+    },
+}
+"""By task, the metrics that the profile ``smoke`` need not give: rows of them are made up for this block."""
+
+
+def frame_of(rows: list[Row]) -> pd.DataFrame:
+    """Rows as a store gives them."""
+    kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
+    frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
+    return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
+
+
+BLOCKS = ("plain", "highway-free")
+"""The yardstick, and the block with all that there is to measure: two gates."""
+
+NARROW = Selection(families=("dense", "mlp", "bilstm"), blocks=(*BLOCKS, "highway"))
+"""Every grid of ``smoke`` has cells of these."""
 
 
 def cells() -> Iterator[Cell]:
-    """A few tiny cells of every task, with what a metric needs to have a value: gates, epochs, a signal that vanishes
-    and one that explodes, layers that stand still."""
-    shared = {"family": "dense", "width": 8, "nominal_width": 8, "batch_size": 8}
-    for block in ("plain", "highway-free"):
-        timed = {"seconds": 0.001, "samples": 6}
-        yield Cell(task="throughput", block=block, depth=1, phase="forward", recipe=timed, **shared)
-        yield Cell(task="memory", block=block, depth=1, phase="train-step", **shared)
-        yield Cell(task="cost", block=block, depth=1, **shared)
-        for task in ("trainability", "gates"):
-            recipe = {**TRAINED, "threshold": 100.0, "evaluate": "epoch", "mistakes": 2}
-            yield Cell(task=task, block=block, depth=2, dataset="digits", recipe=recipe, **shared | {"batch_size": 600})
-        for gain in (0.01, 100.0):
-            yield Cell(task="propagation", block=block, depth=6, dtype="float64", recipe={"gain": gain}, **shared)
-        first = {**TRAINED, "gain": 0.01, "rate": 0.01, "momentum": 0.0}
-        yield Cell(task="propagation", block=block, depth=6, dtype="float64", dataset="digits", recipe=first, **shared)
+    """Of the cells of ``smoke`` one a task, phase, data set and recipe, in its first family or ``dense``, under each of
+    ``BLOCKS``."""
+    kinds: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in (planned.cell for planned in plan("smoke", NARROW)):
+        kinds.setdefault((cell.task, cell.phase, cell.dataset, canonical(cell.recipe)), []).append(cell)
+    for kind in kinds.values():
+        family = "dense" if any(cell.family == "dense" for cell in kind) else kind[0].family
+        alike = [cell for cell in kind if (cell.family, cell.seed) == (family, kind[0].seed)]
+        first = [cell for cell in alike if cell.seq_len == alike[0].seq_len]
+        yield from [cell for cell in first if cell.block in BLOCKS] or first[:1]
 
 
 def measured(task: Task[Any], group: list[Cell]) -> Iterator[Row]:
@@ -65,21 +91,44 @@ def measured(task: Task[Any], group: list[Cell]) -> Iterator[Row]:
         yield from rows_of(result, outcome.cell, task, digest=outcome.cell.key, origin=origin)
 
 
+def tuned(task: Task[Any], cell: Cell) -> tuple[Cell, list[Row]]:
+    """The cell with what the trials that it needs found, and their rows."""
+    trials = {trial: list(measured(task, [trial])) for trial in task.needs(cell)}
+    found = {trial: {row["metric"]: row["value"] for row in rows} for trial, rows in trials.items()}
+    return task.resolve(cell, found), [row for rows in trials.values() for row in rows]
+
+
 @pytest.fixture(scope="session")
-def real() -> pd.DataFrame:
-    """Rows of every registered task, measured here."""
-    every = list(cells())
-    assert {cell.task for cell in every} == set(tasks.names()), "a task without a cell here"
+def smoke() -> pd.DataFrame:
+    """Rows of cells of the profile ``smoke``, measured here."""
     rows: list[Row] = []
-    for name, group in itertools.groupby(sorted(every, key=lambda cell: cell.task), key=lambda cell: cell.task):
+    for name, of_task in itertools.groupby(sorted(cells(), key=lambda cell: cell.task), key=lambda cell: cell.task):
         task = tasks.get(name)
-        together = list(group)
-        groups = {key: [cell for cell in together if task.group(cell) == key] for key in map(task.group, together)}
-        for one in groups.values():
-            rows += measured(task, one)
-    kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
-    frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
-    return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
+        groups: dict[object, list[Cell]] = {}
+        for cell in of_task:
+            ready, trials = tuned(task, cell)
+            rows += trials
+            groups.setdefault(task.group(ready), []).append(ready)
+        for group in groups.values():
+            rows += measured(task, group)
+    return frame_of(rows)
+
+
+@pytest.fixture(scope="session")
+def real(smoke: pd.DataFrame) -> pd.DataFrame:
+    """Those rows, and one made up of every metric of ``LACKING``: after a scalar of the same cell."""
+    rows: list[Row] = []
+    for task, lacking in LACKING.items():
+        for metric, block in lacking.items():
+            like = smoke[(smoke["task"] == task) & (smoke["block"] == block) & smoke["trial"].isna()]
+            if metric.startswith("still"):
+                like = like[like["dataset"].fillna("").ne("")]
+            base = like[like["axis"].fillna("").eq("") & like["value"].notna()].iloc[0].to_dict()
+            base |= {"metric": metric, "unit": tasks.get(task).metric(metric).unit, "value": 1.0, "samples": None}
+            rows.append(base | ({"axis": "epoch", "index": 1.0} if metric in EPOCHS else {}))
+    given = {(task, metric) for task, metrics in LACKING.items() for metric in metrics}
+    keys = pd.MultiIndex.from_frame(smoke[["task", "metric"]])
+    return pd.concat([smoke[~keys.isin(list(given))], frame_of(rows)], ignore_index=True)
 
 
 def told_apart(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
@@ -96,28 +145,31 @@ def told_apart(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str],
     return frame, digits
 
 
-def test_every_metric_is_shown(real: pd.DataFrame, tmp_path: Path) -> None:
-    frame, digits = told_apart(real)
-    page = write_page(frame, tmp_path).read_text(encoding="utf-8")
+@pytest.fixture(scope="session")
+def page(real: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the rows told apart."""
+    return write_page(told_apart(real)[0], tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+
+
+def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
+    _, digits = told_apart(real)
     text = re.sub(r"(?s)<style.*?</style>|<script.*?</script>|<[^>]+>", " ", page)
     numbers = {re.sub(r"[.,]", "", number).strip("0") for number in re.findall(r"\d[\d.,]*", text)}
     hidden = [f"{task}: {metric}" for (task, metric), number in digits.items() if number not in numbers]
     assert not hidden
 
 
-SELDOM = {"compile_time", "graph_breaks", "conv_rate", "depth_scale"}
-"""Metrics that these cells have no value of: compiling takes seconds, and few starts settle exponentially."""
+def test_smoke_gives_every_other_metric(smoke: pd.DataFrame) -> None:
+    """What the test above can see: a new metric needs a cell in ``smoke``, or a reason in ``LACKING``."""
+    assert set(smoke["task"]) == set(tasks.names()), "a task without a cell in smoke"
+    have = {(row.task, row.metric) for row in smoke[smoke["value"].notna()].itertuples()}
+    every = {(name, metric.name) for name in tasks.names() for metric in tasks.get(name).metrics}
+    known = {(task, metric) for task, metrics in LACKING.items() for metric in metrics}
+    assert known <= every
+    assert {pair for pair in every - have - known if pair[1] not in NOT_SHOWN} == set()
 
 
-def test_the_rows_have_all_other_metrics(real: pd.DataFrame) -> None:
-    """What the test above can see."""
-    have = {(row.task, row.metric) for row in real[real["value"].notna()].itertuples()}
-    lacking = {(name, metric.name) for name in tasks.names() for metric in tasks.get(name).metrics} - have
-    assert {metric for _, metric in lacking} <= SELDOM
-
-
-def test_gates_and_counts_are_folded_away_below_the_answer(real: pd.DataFrame, tmp_path: Path) -> None:
-    page = write_page(real, tmp_path).read_text(encoding="utf-8")
+def test_gates_and_counts_are_folded_away_below_the_answer(page: str) -> None:
     for name in ("inside", "cost"):
         section = page[page.index(f'<section id="{name}">') :].partition("</section>")[0]
         assert "<table" in section.partition("<details>")[2]
