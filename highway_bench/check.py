@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.families import Family, families, make_family
 from highway_bench.network import build
 from highway_bench.training.stacked import NotStackable, Stacked
@@ -79,7 +79,7 @@ def findings(subject: Subject) -> Iterator[Finding]:
             note = check(subject)
         except ContractBroken as broken:
             yield Finding(label, subject.family.name, str(broken))
-        except (Exception, SystemExit) as error:  # the block's own code failed, which is a finding as well
+        except USER_ERRORS as error:  # the block's own code failed, which is a finding as well
             yield Finding(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
         else:
             yield Finding(label, subject.family.name, None, note)

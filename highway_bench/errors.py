@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
+
+USER_ERRORS: Final = (Exception, SystemExit)
+"""What the code of a user may raise: an exception, or ``SystemExit``, as a script that ends in ``sys.exit`` does.
+
+To be caught wherever a plug-in, a block, a family's factory or a task is imported or called. ``KeyboardInterrupt`` is
+not one of them: it is the user's own, and ends the command."""
 
 
 class HighwayBenchError(Exception):

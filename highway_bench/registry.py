@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from highway_bench.errors import BadInput, DuplicateName, UnknownName
+from highway_bench.errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ def _importing(what: str) -> Iterator[None]:
         yield
     except BadInput:
         raise
-    except (Exception, SystemExit) as error:
+    except USER_ERRORS as error:
         raise BadInput(f"{what} failed to import: {type(error).__name__}: {error}") from error
 
 

@@ -34,7 +34,7 @@ def _loaded(plugin: str) -> str:
         return plugin
     path = Path(plugin).expanduser().absolute()
     module = path.stem
-    if not os.path.isfile(path):  # a path that no file can have is none, where Path.is_file raises
+    if not os.path.isfile(path):  # answers no for a name that is too long, where Path.is_file raises
         raise BadInput(f"plug-in {plugin!r}: there is no such file")
     if not module.isidentifier():
         raise BadInput(f"plug-in {plugin!r}: {module!r} is no module name; use letters, digits and '_'")

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
-from highway_bench.errors import BadInput
+from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families._base import Family, Transform, families
 from highway_bench.families._site import FEATURE_AXIS, Kind, Site
 from highway_bench.measure.flops import count_flops
@@ -108,7 +108,7 @@ def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
     try:
         with torch.no_grad():
             y = module(torch.zeros(shape))
-    except (Exception, SystemExit) as error:  # whatever a user's module raises on a shape it is not made for
+    except USER_ERRORS as error:  # whatever a user's module raises on a shape it is not made for
         return f"{tuple(shape)} raises {type(error).__name__}"
     if not isinstance(y, torch.Tensor):
         return f"{tuple(shape)} gives a {type(y).__name__}, not a tensor"
@@ -153,7 +153,7 @@ def made(factory: Callable[[int], nn.Module], width: int, name: str) -> nn.Modul
     """``factory(width)``, or ``BadInput`` with what it raised."""
     try:
         module = factory(width)
-    except (Exception, SystemExit) as error:  # the user's code: any error is theirs to read
+    except USER_ERRORS as error:  # the user's code: any error is theirs to read
         raise BadInput(f"family {name!r}: its factory raised {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise BadInput(f"family {name!r}: its factory must return an nn.Module, not a {type(module).__name__}")
@@ -182,7 +182,7 @@ def imported(reference: str) -> Callable[[int], nn.Module]:
     module_name, _, attribute = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # the user's code
+    except USER_ERRORS as error:  # the user's code
         reason = f"{type(error).__name__}: {error}"
         raise BadInput(f"cannot import {module_name!r} for family {reference!r}: {reason}") from error
     try:

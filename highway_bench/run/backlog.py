@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.run.digest import SourceTree, cell_digest, modules_of
@@ -41,8 +41,9 @@ class Item:
 class Backlog:
     """The cells of a run and all that they need, each once, in the order they were asked for.
 
-    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again. One that cannot be run, for
-    what the cells that it needs came to, is done for as long as the reason is the same. Of a group that is timed
+    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again, even where the store has an
+    earlier result, for that one may no longer be of the same run as those it was timed with. One that cannot be run,
+    for what the cells that it needs came to, is done for as long as the reason is the same. Of a group that is timed
     together all are measured again if one is, so that ratios come from one run. Without ``resume`` nothing is done.
     """
 
@@ -122,7 +123,7 @@ class Backlog:
         found = {other.cell: self.store.scalars(other.digest) for other in ended}
         try:
             item.ran = item.task.resolve(item.cell, found)
-        except Exception as error:
+        except USER_ERRORS as error:
             item.refused = failure(error)
         item.digest = cell_digest(
             item.cell,

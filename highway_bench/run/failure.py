@@ -1,4 +1,4 @@
-"""Verdict: which status and message an exception gives a cell, and what to make of numbers that are not finite."""
+"""Failure: which status and message an exception gives a cell, and what to make of numbers that are not finite."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import torch
 from highway_bench.blocks import blocks
 from highway_bench.cell import MATCHES, MODES, PHASES, Cell, canonical
 from highway_bench.data import datasets, make_dataset
-from highway_bench.errors import BadInput, NothingMeasured, UnknownName, near_names
+from highway_bench.errors import USER_ERRORS, BadInput, NothingMeasured, UnknownName, near_names
 from highway_bench.families import Family, Site, families, make_family
 from highway_bench.gpu import gpu
 from highway_bench.matching import matched_width
@@ -313,7 +313,7 @@ def check_join(name: str, options: Mapping[str, Any]) -> None:
             spec.join(Site(part, width=4), {**spec.options, **options})
         except BadInput:
             raise
-        except (Exception, SystemExit) as error:  # the block's own code, given a value that it is not made for
+        except USER_ERRORS as error:  # the block's own code, given a value that it is not made for
             raise BadInput(f"block {name!r} with {dict(options)}: {type(error).__name__}: {error}") from error
 
 

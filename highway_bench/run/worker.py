@@ -16,6 +16,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
 
+from highway_bench.errors import USER_ERRORS
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.run.failure import failure, stored, worst
@@ -50,7 +51,7 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
 
             torch.set_num_threads(threads)
             ieee_float32()
-    except (Exception, SystemExit) as error:
+    except USER_ERRORS as error:
         _unready = error
 
 
@@ -121,7 +122,7 @@ def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> Ce
             raise ValueError(f"task {task.name!r} gives two values of one metric at one place")
         if not values:
             raise ValueError(f"task {task.name!r} measured nothing")
-    except Exception as error:  # a task's mistake: its cell failed, the others did not
+    except USER_ERRORS as error:  # a task's mistake: its cell failed, the others did not
         return CellResult.without_values(place, *failure(error), seconds)
     telling = worst(values)
     return CellResult(

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from highway_bench.cell import Cell
+from highway_bench.errors import USER_ERRORS
 from highway_bench.registry import Registry
 from highway_bench.results.schema import Status
 
@@ -81,7 +82,7 @@ class Outcome:
     measurements: Sequence[Measurement] = ()
     params: int | None = None
     flops_per_item: float | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 class Skip(Exception):
@@ -158,7 +159,7 @@ class Task(ABC, Generic[W]):
                     yield Outcome(cell, tuple(self.measure(work, cell)), work.params, work.flops_per_item)
                 finally:
                     work.close()
-            except Exception as error:  # the worker gives it a status and a row
+            except USER_ERRORS as error:  # the worker gives it a status and a row
                 yield Outcome(cell, error=error)
 
     def resume_group(self, cells: Sequence[Cell], kept: Kept) -> Iterator[Outcome]:

@@ -19,7 +19,7 @@ from torch._inductor import config as inductor_config
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
+from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
@@ -94,7 +94,7 @@ class Throughput(Task[StackStep]):
         for cell in cells:
             try:
                 works[cell], first[cell] = self._begin(cell)
-            except Exception as error:  # the worker gives it a status and a row
+            except USER_ERRORS as error:  # the worker gives it a status and a row
                 if len(cells) == 1 or isinstance(error, Skip | BadInput):
                     yield Outcome(cell, error=error)
                 else:

@@ -18,7 +18,7 @@ from statistics import median
 
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
-from highway_bench.errors import BadInput
+from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.results.schema import Status
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
 from highway_bench.tasks._curve import Verdict, curve, judge
@@ -206,13 +206,13 @@ class Trainability(Task[TrainingWork]):
             for cell in stack:
                 try:
                     works[cell] = self.prepare(cell)
-                except Exception as error:  # the worker gives it a status and a row
+                except USER_ERRORS as error:  # the worker gives it a status and a row
                     yield Outcome(cell, error=error)
             train(works, kept)
             for cell, work in works.items():
                 try:
                     yield Outcome(cell, tuple(self.measure(work, cell)), work.params, work.flops_per_item)
-                except Exception as error:
+                except USER_ERRORS as error:
                     yield Outcome(cell, error=error)
                 finally:
                     work.close()

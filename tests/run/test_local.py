@@ -40,3 +40,16 @@ def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
         events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
     ended = sorted((event.job.keys[event.result.place], event.result.status) for event in events)
     assert ended == [("0", "ok"), ("1", "crashed"), ("2", "failed"), ("3", "crashed")]
+
+
+def test_a_cell_that_leaves_python_costs_its_group_nothing(fakes: str, cell: Callable[..., Cell]) -> None:
+    """``sys.exit`` in one is its error alone: the others are not run singly."""
+    cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "leave", "measure"])]
+    with LocalEngine(1) as engine:
+        events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
+    assert [(event.job.unpaired, event.result.status) for event in events] == [
+        (None, "ok"),
+        (None, "failed"),
+        (None, "ok"),
+    ]
+    assert {len(event.job.cells) for event in events} == {3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,23 @@ def test_an_error_is_its_cells_own(digits: MakeCell) -> None:
     assert (count(outcomes[0]), count(outcomes[2])) == (2.0, 2.0)
     (skipped,) = TASK.measure_group([digits(dataset="adding")])
     assert isinstance(skipped.error, Skip)
+
+
+@pytest.mark.parametrize("method", ["prepare", "measure"])
+def test_a_cell_that_leaves_python_costs_no_other(
+    digits: MakeCell, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    real = getattr(TASK, method)
+
+    def leaving(*given: Any) -> Any:
+        if given[-1].seed == 1:
+            sys.exit(7)
+        return real(*given)
+
+    monkeypatch.setattr(TASK, method, leaving)
+    outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure_group([digits(seed=seed) for seed in range(3)])}
+    assert repr(outcomes[1].error) == "SystemExit(7)"
+    assert outcomes[0].error is outcomes[2].error is None
 
 
 def test_networks_that_cannot_be_stacked_train_by_themselves(digits: MakeCell) -> None:
