@@ -1,4 +1,7 @@
-"""Attempts: of several attempts at one cell, which rows are stored. A failure never replaces a result."""
+"""Attempts: of several attempts at one cell, which rows are stored. A failure never replaces a result.
+
+A result is more than a part of one (some of its metrics failed), and a part is more than nothing at all.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,11 @@ Attempt = list[Row]
 def stored(attempts: Sequence[Attempt]) -> list[Row]:
     """The rows to store of ``attempts`` at one cell, oldest first.
 
-    They are those of the last attempt that came to a result; then, if attempts after it came to none (a failure, a
-    skip), one row on the axis ``LATER_ATTEMPT`` for the last of these. Without any result they are the last attempt's.
+    They are those of the last attempt that measured as much as any; then, if attempts after it measured less, one row
+    on the axis ``LATER_ATTEMPT`` for the last of these.
     """
-    results = [place for place, rows in enumerate(attempts) if has_result(rows)]
-    if not results:
-        return attempts[-1]
-    later = attempts[results[-1] + 1 :]
-    return [*attempts[results[-1]], *([] if not later else [_one_row(later[-1])])]
+    place = max(range(len(attempts)), key=lambda place: (_measured(attempts[place]), place))
+    return [*attempts[place], *(_one_row(rows) for rows in attempts[place + 1 :][-1:])]
 
 
 def attempts_in(rows: Sequence[Row]) -> list[Attempt]:
@@ -30,9 +30,12 @@ def attempts_in(rows: Sequence[Row]) -> list[Attempt]:
     return [attempt for attempt in ([row for row in rows if row["axis"] != LATER_ATTEMPT], later) if attempt]
 
 
-def has_result(rows: Attempt) -> bool:
-    """Whether an attempt came to a result: no row of it failed, and not all were skipped."""
-    return _telling(rows)["status"] in OUTCOMES
+def _measured(rows: Attempt) -> int:
+    """2 for a result: no row of it failed, and not all were skipped. 1 for a part of one: some row did not fail. 0 for
+    nothing: a failure or a skip as a whole."""
+    if _telling(rows)["status"] in OUTCOMES:
+        return 2
+    return 1 if any(row["status"] in OUTCOMES for row in rows) else 0
 
 
 def _one_row(rows: Attempt) -> Row:

@@ -81,8 +81,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
 UNIQUE = ("digest", "metric", "axis", "index")
 
 LATER_ATTEMPT = "later attempt"
-"""Axis of the one row that says how a later attempt at a cell ended that came to no result, and why. The cell's other
-rows are its last result: a failure never replaces one."""
+"""Axis of the one row that says how a later attempt at a cell ended that measured less, and why. The cell's other rows
+are its last result, or a part of one: a failure never replaces either."""
 
 Row = dict[str, Any]
 

@@ -43,7 +43,7 @@ class Store:
         self.read_only = read_only
         self._lock: IO[str] | None = None
         if read_only:
-            if not os.path.isfile(self.path):  # a path that no file can have is none, where Path.is_file raises
+            if not os.path.isfile(self.path):  # answers no for a name that is too long, where Path.is_file raises
                 raise BadInput(f"no store at {self.path}")
         else:
             self._lock = _locked(self.path)
@@ -76,8 +76,8 @@ class Store:
     def put(self, digest: str, rows: Iterable[Row]) -> None:
         """Replace all rows of ``digest`` by ``rows``, in one transaction.
 
-        But a result is replaced by a result alone: rows that came to none (a failure, a skip) become one row next to
-        it, on the axis ``LATER_ATTEMPT``.
+        But rows that measured less (a failure, a skip) do not replace a result, or a part of one: they become one row
+        next to it, on the axis ``LATER_ATTEMPT``.
         Raises ``ValueError`` for rows of another digest, two with the same metric, axis and index, or a number that
         is not finite.
         """
@@ -92,12 +92,13 @@ class Store:
     def digests(self) -> dict[str, Status]:
         """Every stored digest and the status of its cell: of several rows' statuses, the first in ``RANK``.
 
-        A later attempt that came to no result does not count.
+        A later attempt that failed counts, so that the cell is tried again; one that was skipped does not.
         """
         found: dict[str, Status] = {}
         with self._explained():
             for digest, text in self._db.execute(
-                'SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ?', (LATER_ATTEMPT,)
+                'SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ? OR "status" IS NOT ?',
+                (LATER_ATTEMPT, Status.SKIPPED),
             ):
                 status = Status(text)
                 found[digest] = min(status, found.get(digest, status), key=RANK.index)

@@ -88,7 +88,7 @@ def test_a_failure_is_put_next_to_a_result(tmp_path: Path, result: str, later: s
         assert [(r["status"], r["message"], r["run_id"], r["axis"], r["value"]) for r in rows[3:]] == [
             (later, f"why {later}", f"run {later}", LATER_ATTEMPT, None)
         ]  # one, the last
-        assert store.digests() == {"a": result}
+        assert store.digests() == {"a": result if later == "skipped" else later}  # a failure is tried again
         assert store.scalars("a") == {"time": 1.0, "loss": 1.0}
         again = attempt("ok", run_id="again")
         store.put("a", again)
@@ -109,6 +109,47 @@ def test_an_attempt_that_failed_in_part_is_no_result(tmp_path: Path) -> None:
         store.put("a", [ended[0], ended[1] | {"status": "failed", "value": None, "message": "value is nan"}])
         assert store.rows()[:3] == attempt("ok")
         assert [(r["metric"], r["message"]) for r in store.rows(axis=LATER_ATTEMPT)] == [("loss", "value is nan")]
+
+
+def in_part(time: str = "2026-01-01T00:00:00") -> list[Row]:
+    """Rows of an attempt at cell ``a`` of which one metric failed."""
+    first, second, *_ = attempt("ok", time, run_id="run in part")
+    return [first, second | {"status": "failed", "value": None, "message": "value is nan"}]
+
+
+@pytest.mark.parametrize("later", ["crashed", "skipped"])
+def test_a_part_of_a_result_is_more_than_nothing(tmp_path: Path, later: str) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", attempt(later))
+        store.put("a", in_part())
+        assert store.rows() == in_part()
+        store.put("a", attempt(later))
+        assert store.rows()[:2] == in_part()
+        assert [(r["status"], r["run_id"], r["axis"]) for r in store.rows()[2:]] == [
+            (later, f"run {later}", LATER_ATTEMPT)
+        ]
+        assert store.digests() == {"a": "crashed" if later == "crashed" else "failed"}
+        newer = in_part("2026-01-02T00:00:00")
+        store.put("a", newer)
+        assert store.rows() == newer
+        store.put("a", attempt("ok"))
+        assert store.rows() == attempt("ok")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("part_is_later", [False, True])
+def test_merging_keeps_a_part_of_a_result(tmp_path: Path, swapped: bool, part_is_later: bool) -> None:
+    days = (LATE, EARLY) if part_is_later else (EARLY, LATE)
+    part, crash = in_part(days[0]), attempt("crashed", days[1])
+    with Store(tmp_path / "here") as into, Store(tmp_path / "there") as other:
+        for store, rows in zip((other, into) if swapped else (into, other), (part, crash), strict=True):
+            store.put("a", rows)
+        into.take(other)
+        assert into.rows()[:2] == part
+        assert [(r["status"], r["axis"]) for r in into.rows()[2:]] == (
+            [] if part_is_later else [("crashed", LATER_ATTEMPT)]
+        )
+        assert into.take(other) == 0
 
 
 EARLY, MIDDLE, LATE = (f"2026-01-0{day}T00:00:00" for day in (1, 2, 3))

@@ -193,7 +193,8 @@ def test_one_missing_cell_of_a_timing_group_measures_all_again(
 
 
 def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_path: Path, log: Path) -> None:
-    """Measured again on request, the cell crashes: this run fails and says so, and the next one has its result."""
+    """Measured again on request, the cell crashes: the run fails and says so, keeps the result, and the next one tries
+    again."""
     flag = tmp_path / "flag"
     cells = [cell("crash-later", file=str(flag))]
     run_cells(cells, store, plugins=[fakes])
@@ -204,10 +205,12 @@ def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_p
     assert store.rows()[:-1] == before
     assert store.rows()[-1]["run_id"] == crashed.run_id
     again = run_cells(cells, store, plugins=[fakes])
-    assert (again.counts, again.stored, again.measured, again.exit_status) == ({"ok": 1}, 1, 0, 0)
+    assert (again.counts, again.stored, again.measured, again.exit_status) == ({"crashed": 1}, 0, 1, 1)
+    assert store.rows()[:-1] == before
     flag.unlink()
-    run_cells(cells, store, plugins=[fakes], resume=False)
-    assert {row["status"] for row in store.rows()} == {"ok"}
+    healthy = run_cells(cells, store, plugins=[fakes])
+    assert {(row["status"], row["run_id"]) for row in store.rows()} == {("ok", healthy.run_id)}
+    assert run_cells(cells, store, plugins=[fakes]).stored == 1
 
 
 def test_a_crash_while_a_group_is_timed_again_costs_no_result(
@@ -217,7 +220,8 @@ def test_a_crash_while_a_group_is_timed_again_costs_no_result(
     group = [cell("crash-later", task="fake-timing", file=str(flag)), cell(task="fake-timing", block="highway")]
     first = run_cells(group, store, plugins=[fakes])
     flag.touch()
-    second = run_cells([*group, cell(task="fake-timing", block="residual")], store, plugins=[fakes])
+    group.append(cell(task="fake-timing", block="residual"))
+    second = run_cells(group, store, plugins=[fakes])
     assert (second.counts, second.exit_status) == ({"crashed": 1, "ok": 2}, 1)
     rows = {row["block"]: row for row in store.rows(metric="time", axis="")}
     assert {block: (row["run_id"], row["value"]) for block, row in rows.items()} == {
@@ -227,6 +231,10 @@ def test_a_crash_while_a_group_is_timed_again_costs_no_result(
     }
     (later,) = store.rows(axis=LATER_ATTEMPT)
     assert (later["block"], later["run_id"], later["status"]) == ("plain", second.run_id, "crashed")
+    flag.unlink()
+    third = run_cells(group, store, plugins=[fakes])
+    assert (third.measured, third.exit_status) == (3, 0)
+    assert {(row["run_id"], row["message"]) for row in store.rows()} == {(third.run_id, None)}  # paired again
 
 
 def test_processes_do_not_serve_two_tasks_or_modes(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
