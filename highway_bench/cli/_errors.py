@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import BadInput, HighwayBenchError
 
 INTERRUPTED = 128 + signal.SIGINT
 NOBODY_READS = 128 + signal.SIGPIPE
@@ -30,7 +30,11 @@ class Interrupted(HighwayBenchError):
 
 
 class Commands(TyperGroup):
-    """The group of all commands: turns ``HighwayBenchError``, Ctrl-C and a closed pipe into exit statuses."""
+    """The group of all commands: turns ``HighwayBenchError``, Ctrl-C and a closed pipe into exit statuses.
+
+    A ``SystemExit`` is bad input, for it comes from the code of a user (a block's, a family's): a command ends by
+    ``typer.Exit``, which is another.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -38,6 +42,10 @@ class Commands(TyperGroup):
             sys.stdout.flush()  # here, where a closed pipe is still met
         except HighwayBenchError as error:
             raise failed(str(error), error.exit_status) from error
+        except SystemExit as error:
+            from highway_bench.run.failure import failure
+
+            raise failed(f"stopped by {failure(error)[1]}", BadInput.exit_status) from error
         except KeyboardInterrupt:
             raise failed("interrupted", INTERRUPTED) from None
         except BrokenPipeError:

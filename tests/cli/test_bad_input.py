@@ -39,7 +39,7 @@ def leaves_later(width):
     return Leaving(width, width)
 """
 
-# A block whose making ends Python, where it is given an option.
+# Blocks whose making ends Python; that of the first where it is given an option.
 LEAVING_BLOCK = """
 import sys
 
@@ -55,6 +55,16 @@ class Leaving(Block):
 
     def forward(self, x):
         return x + self.transform(x)
+
+@register_block("always-leaving", equation="y = x", source="", summary="")
+class AlwaysLeaving(Leaving):
+    def __init__(self, site):
+        super().__init__(site, now=True)
+
+@register_block("leaving-quietly", equation="y = x", source="", summary="")
+class LeavingQuietly(Leaving):
+    def __init__(self, site):
+        sys.exit(0)
 """
 LONG = "a" * 300
 
@@ -85,6 +95,14 @@ CASES = {
     "leaving block": (
         (*RUN, "--plugin", "leaving_block.py", "--block", "leaving", "--block-option", "now=true"),
         "block 'leaving' with {'now': True}: SystemExit: 7",
+    ),
+    "block that leaves show": (
+        ("show", "always-leaving", "--plugin", "leaving_block.py"),
+        "stopped by SystemExit: 7 (leaving_block.py, line 12, in __init__)",
+    ),
+    "block that leaves show with 0": (
+        ("show", "leaving-quietly", "--plugin", "leaving_block.py"),
+        "stopped by SystemExit: 0 (leaving_block.py, line ",
     ),
     "no factory": ((*RUN, "--family", "bad_layers:nothing"), "module 'bad_layers' has no 'nothing'"),
     "no module": ((*RUN, "--family", "no_layers:make"), "No module named 'no_layers'"),
@@ -157,7 +175,8 @@ def test_one_line_and_status_2(case: str, around: Path, invoke: Any) -> None:
     done = invoke(*words)
     sys.modules.pop("bad_layers", None)
     sys.modules.pop("leaving_block", None)
-    blocks.unregister("leaving")
+    for name in ("leaving", "always-leaving", "leaving-quietly"):
+        blocks.unregister(name)
     assert done.exit_code == 2, done.output
     assert done.stderr.startswith("highway-bench: ")
     assert done.stderr.count("\n") == 1
