@@ -1,13 +1,13 @@
 """Local engine: jobs in worker processes of this machine, each with a time-out, none able to take the run down.
 
 A pool serves one (task, mode, threads): the memory tracker must never share a process with compiled cells. Pools are
-kept while jobs of their kind follow, for a new worker costs an import of torch. A job that must be alone has a pool of
+kept while jobs of their kind follow, for a new worker costs an import of torch; jobs that run through other modules get
+a new one, whose workers read these before any import (see ``source_check``). A job that must be alone has a pool of
 one worker and nothing beside it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -32,12 +33,31 @@ from highway_bench.run.failure import death, failure
 from highway_bench.run.job import Began, CellResult, Ended, Job
 
 POLL = 0.1  # seconds between looks at the files of jobs that are still running
-SILENCE = 1.0  # seconds after which a worker that is gone, and of which the pool says nothing, left with exit code 0
+SILENCE = 1.0  # seconds after which a worker that took a job and is gone, of which the pool says nothing, left with 0
 STARTS = 3  # times that workers may die before they take a job, in a row
 
 
 class WorkersUnusable(HighwayBenchError):
     """Worker processes die before they can take a job."""
+
+
+class Workers(SpawnContext):
+    """Starts the processes of one pool, and knows them. ``serving`` are the ids of those that took a job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+        self.serving: set[int] = set()
+
+    def Process(self, *given: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        process = SpawnProcess(*given, **named)
+        self.started.append(process)
+        return process
+
+    def gone(self) -> set[int]:
+        """The ids of those that ended."""
+        ids = {process.pid for process in self.started if process.pid is not None}
+        return {process for process in ids if not psutil.pid_exists(process)}
 
 
 class Kind(NamedTuple):
@@ -97,7 +117,9 @@ class LocalEngine:
         self.workers = workers or len(os.sched_getaffinity(0))
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
         self._pool: ProcessPool | None = None
+        self._workers = Workers()
         self._kind: Kind | None = None
+        self._modules: frozenset[str] = frozenset()
         self._running: dict[Future[Any], Running] = {}
         self._submitted = 0
 
@@ -131,7 +153,7 @@ class LocalEngine:
 
     def _run_kind(self, kind: Kind, queue: deque[Job]) -> Iterator[Began | Ended]:
         lanes = kind.lanes(self.workers)
-        modules = tuple(sorted({name for job in queue for name in job.sources}))
+        modules = frozenset(name for job in queue for name in job.sources)
         deaths = 0
         while queue or self._running:
             try:
@@ -141,33 +163,37 @@ class LocalEngine:
                     queue.popleft()
                     yield Began(job)
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
+                gone = self._workers.gone()  # before what they wrote is read: one that took a job said so
                 for future in list(self._running):
                     yield from self._read(self._running[future])
                     if future in done or self._running[future].is_lost():
                         future.cancel()  # so that the pool forgets a lost one; nothing to one that is done
                         queue.extendleft(reversed((yield from self._finish(future))))
                         deaths = 0
+                waiting = all(running.process is None for running in self._running.values())
+                if waiting and gone - self._workers.serving:  # with exit code 0, for which the pool starts another
+                    raise BrokenProcessPool
             except BrokenProcessPool:
                 deaths += 1
                 if deaths == STARTS:
                     raise WorkersUnusable(
                         "worker processes die before they can take a job; in a script, call highway_bench under "
-                        '`if __name__ == "__main__":`, for every worker imports the script'
+                        '`if __name__ == "__main__":`, for every worker imports the script; no plug-in may end Python'
                     ) from None
                 self._stop()
                 for running in self._running.values():
                     queue.extendleft(running.left("its worker died") if running.ended else [running.job])
                 self._running.clear()
 
-    def _submit(self, kind: Kind, lanes: int, job: Job, modules: tuple[str, ...]) -> None:
-        if kind != self._kind or self._pool is None:
+    def _submit(self, kind: Kind, lanes: int, job: Job, modules: frozenset[str]) -> None:
+        if kind != self._kind or self._pool is None or not modules <= self._modules:
             self._stop()
-            self._kind = kind
+            self._kind, self._modules, self._workers = kind, modules, Workers()
             self._pool = ProcessPool(
                 max_workers=lanes,
-                context=multiprocessing.get_context("spawn"),
+                context=self._workers,
                 initializer=worker.start,
-                initargs=(kind.task, kind.threads, kind.plugins, modules),
+                initargs=(kind.task, kind.threads, kind.plugins, sorted(modules)),
             )
         self._submitted += 1
         path = self._folder / f"{self._submitted}.jsonl"
@@ -191,6 +217,7 @@ class LocalEngine:
                     break
                 if running.process is None:
                     running.process = int(line)
+                    self._workers.serving.add(running.process)
                 else:
                     result = CellResult.of_line(line.decode())
                     yield Ended(running.job, result)

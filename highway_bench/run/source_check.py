@@ -1,7 +1,8 @@
 """Source check: whether the modules of a job are still what they were when its digests were computed.
 
-A worker imports a module once, at a moment that nobody knows. So it reads the files before it imports anything, before
-each job, and after each cell that it measured; all of these must agree with the plan, or the cell has failed.
+A worker imports a module once, at a moment that nobody knows. So it reads the files as it starts, before each job, and
+after each cell that it measured; all of these must agree with the plan, or the cell has failed. Only what a worker
+needs to start at all (``worker.py`` and what that imports) is imported a moment before the first look.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ class SourceChanged(HighwayBenchError):
 
 
 class SourceCheck:
-    """The source of ``modules`` before this process imports them, and of any module now.
+    """The source of ``modules`` when this was made, and of any module now.
 
+    Of what this process imports afterwards, ``modules`` must have all: of another module only the source of now counts.
     A file is read again only where its time, size or inode has changed: a check of fifty modules takes 0.1 ms.
     """
 
@@ -29,7 +31,7 @@ class SourceCheck:
         self._before = {name: self._now(name) for name in modules}
 
     def changed(self, planned: Mapping[str, Fingerprint]) -> SourceChanged | None:
-        """The error that names the first of the ``planned`` modules that is another, or was before the imports."""
+        """The error that names the first of the ``planned`` modules that is another, or was when this was made."""
         for name, fingerprint in planned.items():
             now = self._now(name)
             if not (_agrees(now, fingerprint) and _agrees(self._before.get(name, now), fingerprint)):

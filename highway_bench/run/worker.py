@@ -32,7 +32,8 @@ _sources = SourceCheck()
 def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str] = ()) -> None:
     """Get this process ready: threads, plug-ins, and everything the task imports, before any clock runs.
 
-    ``modules`` are those that its jobs run through: their source is read before anything of theirs is imported.
+    ``modules`` are those that its jobs run through: their source is read before any of them is imported, those aside
+    that this module itself imports.
     What goes wrong is kept and becomes the result of every job; a process that died here would be started again and
     again.
     """

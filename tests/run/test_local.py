@@ -1,12 +1,16 @@
-"""The local engine by itself: what it gives after an interrupt."""
+"""The local engine by itself: after an interrupt, and where workers or cells end Python."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.run.job import Ended, Job
-from highway_bench.run.local import LocalEngine
+from highway_bench.run.local import LocalEngine, WorkersUnusable
 
 
 def job_of(*cells: Cell, plugin: str) -> Job:
@@ -40,6 +44,21 @@ def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
         events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
     ended = sorted((event.job.keys[event.result.place], event.result.status) for event in events)
     assert ended == [("0", "ok"), ("1", "crashed"), ("2", "failed"), ("3", "crashed")]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_that_end_while_they_start(
+    fakes: str, cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
+) -> None:
+    """The pool starts others for those that left with exit code 0, for ever, and says nothing."""
+    (tmp_path / "ends.py").write_text(
+        f"import multiprocessing, os\nif multiprocessing.parent_process() is not None: os._exit({code})\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    jobs = [replace(job_of(cell(task="fake-trials", seed=seed), plugin=fakes), plugins=("ends",)) for seed in range(3)]
+    with LocalEngine(workers) as engine, pytest.raises(WorkersUnusable, match="before they can take a job"):
+        list(engine.run(jobs))
 
 
 def test_a_cell_that_leaves_python_costs_its_group_nothing(fakes: str, cell: Callable[..., Cell]) -> None:

@@ -11,6 +11,8 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.results import Store
 from highway_bench.run.digest import SourceTree
+from highway_bench.run.job import Ended, Job
+from highway_bench.run.local import LocalEngine
 from highway_bench.run.progress import Event, Finished
 from highway_bench.run.runner import Summary, run_cells
 from highway_bench.run.source_check import SourceCheck
@@ -83,6 +85,31 @@ def test_a_source_changed_while_a_cell_is_measured(
     run_cells(cells, store, workers=1, plugins=[fakes])
     rows = sorted(store.rows(metric="loss"), key=lambda row: row["seed"])
     assert [(row["value"], row["status"], row["message"]) for row in rows] == [RIGHT, CHANGED, CHANGED]
+
+
+def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(
+    fakes: str, cell: MakeCell, log: Path, layers: Path
+) -> None:
+    """Both batches are of one kind; one whose modules the worker knows is served by the same one."""
+    one = cell("value", task="fake-trials")
+    other = one.but(family="own_layers:make")
+    sources = {one: {}, other: SourceTree().fingerprints(["own_layers"])}
+    with LocalEngine(1) as engine:
+        for ran in (one.but(recipe={"do": "measure", "log": str(log)}), other, other):
+            job = Job(
+                task="fake-trials",
+                keys=("key",),
+                cells=(ran,),
+                mode="eager",
+                threads=1,
+                alone=False,
+                timeouts=(20.0,),
+                plugins=(fakes,),
+                sources=sources.get(ran, {}),
+            )
+            assert [event.result.status for event in engine.run([job]) if isinstance(event, Ended)] == ["ok"]
+    first, second, third = (line.split()[-1] for line in log.read_text().splitlines())
+    assert first != second == third
 
 
 def test_what_was_imported_counts_even_if_the_edit_is_undone(layers: Path) -> None:
