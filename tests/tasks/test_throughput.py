@@ -128,7 +128,7 @@ def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
 
 def test_a_group_in_which_all_fail(cell: MakeCell, timed: list[Any], raising: str) -> None:
     cells = [cell("throughput", raising, **QUICK)]
-    assert [type(outcome.error) for outcome in TASK.measure_group(cells)] == [RuntimeError]
+    assert [str(outcome.error) for outcome in TASK.measure_group(cells)] == ["cannot run"]
     assert timed == []
 
 
