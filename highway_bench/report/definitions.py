@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from highway_bench.report.ratio import PERCENT
+from highway_bench.success import EXPLAINED
 
 DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -19,32 +20,7 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "What is held equal between blocks. A gate has weights of its own, so under equal "
         "parameters a gated layer is narrower than a plain one; “parameters off” is what rounding of widths leaves.",
     ),
-    (
-        "trains",
-        "A run succeeds if every loss is finite and the mean of its last 5 % of training losses is at most a "
-        "tenth of what always giving the same answer would score. A depth trains if at least nine of ten seeds "
-        "succeed. Fewer than ten seeds make a verdict provisional, fewer than five make none.",
-    ),
-    (
-        "stalled, diverged",
-        "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
-        "A diverged run ranks last and is never dropped.",
-    ),
-    (
-        "L_max",
-        "The largest depth of the ladder that trains with every shallower one training too. A rule, not an estimate. "
-        "“≥” means that the ladder ended first, “<” that its first depth did not train.",
-    ),
-    (
-        "L50",
-        "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a 95 % "
-        "bootstrap interval over seeds. “>” and “<” mean that it lies beyond the ladder.",
-    ),
-    (
-        "area",
-        "Area under the share of seeds that succeed against the logarithm of depth, as a share of the ladder's: 100 % "
-        "where every seed trains at every depth. Depths beyond one at which no seed trained count as failed.",
-    ),
+    *EXPLAINED.items(),
     ("k of n [low, high]", "Successes of runs with the 95 % Wilson interval of their share."),
     (
         "learning rate",

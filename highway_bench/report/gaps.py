@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.measure.frontier import FULL_SEEDS
 from highway_bench.report.format import counted, listed
 from highway_bench.report.rows import block_order, family_order, prepared
 from highway_bench.report.tables.labels import contest_name
 from highway_bench.report.tables.trainability import contests, gives_verdicts, runs, trainability_table
 from highway_bench.results.schema import FAILURES, Status
+from highway_bench.success import FULL_SEEDS
 
 TASKS = {
     "throughput": "no step was timed",
@@ -72,7 +72,7 @@ def _training(frame: pd.DataFrame) -> list[str]:
                 if part["provisional"].any()
                 else f"{counted(part['n'].max(), 'seed')} gave no verdict."
             )
-            lines.append(f"{contest_name(contest)}: ten seeds. {rest}")
+            lines.append(f"{contest_name(contest)}: {FULL_SEEDS} seeds. {rest}")
         lines.append(f"{contest_name(contest)}: depths beyond {part['depth'].max()} and steps beyond the recipe's.")
     if runs(frame)["test_loss"].isna().all():
         lines.append("Generalisation: no test loss was taken.")

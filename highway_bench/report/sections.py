@@ -28,7 +28,8 @@ from highway_bench.report.tables import (
     trainability_table,
 )
 from highway_bench.report.tables.labels import contest_name, contest_text, size_text
-from highway_bench.report.tables.trainability import TRAINS, gives_verdicts, runs
+from highway_bench.report.tables.trainability import gives_verdicts, runs
+from highway_bench.success import FULL_SEEDS, TRAINS
 
 TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
 FOLDED = ("gates", "cost")
@@ -88,7 +89,7 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[st
     notes += _counted(part)
     edges = [f"{cell['block']} ({three(cell['edge_rate'])})" for cell in rows_of(part) if cell["edge_rate"] > 0]
     notes += [f"Best rate at the grid's edge: {listed(edges)}; a better one may lie outside."] if edges else []
-    notes += ["Fewer than ten seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
+    notes += [f"Fewer than {FULL_SEEDS} seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
     limited = part["limited"].eq(True).any()
     return notes + (["Limited by the budget: with other steps the frontier is elsewhere."] if limited else [])
 

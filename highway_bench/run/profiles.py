@@ -14,6 +14,7 @@ from highway_bench.cell import Match, Mode, Phase
 from highway_bench.errors import UnknownName
 from highway_bench.families import Kind
 from highway_bench.results.schema import OUTCOMES, Status
+from highway_bench.success import THRESHOLD
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
         "steps": steps,
         "rate": "tuned",
         "rates": list(rates),
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
     }
     return Grid(
         task="trainability",
@@ -133,7 +134,14 @@ def climbing(grid: Grid) -> Grid:
 
 def short_curve(*, steps: int, **grid: Any) -> Grid:
     """One short loss curve a combination: shows that it learns, and is too short for a verdict."""
-    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1, "verdict": False}
+    recipe = {
+        "optimiser": "adam",
+        "decay": 1.0,
+        "steps": steps,
+        "rate": 0.003,
+        "threshold": THRESHOLD,
+        "verdict": False,
+    }
     return Grid(
         **{
             "task": "trainability",

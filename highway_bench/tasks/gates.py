@@ -26,8 +26,8 @@ from highway_bench.measure.hooks import watching
 from highway_bench.measure.lesion import carried_path, cut_out
 from highway_bench.measure.signal import unpadded
 from highway_bench.network import Stack, unpadded_steps
+from highway_bench.success import Judgement
 from highway_bench.tasks._base import Measurement, Metric, register_task
-from highway_bench.tasks._curve import Verdict
 from highway_bench.tasks._network import cell_dtype, started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 from highway_bench.training.evaluation import evaluate
@@ -76,9 +76,9 @@ class Gates(Trainability):
         steps = int(cell.recipe.get("steps", Recipe.steps))
         return super().estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
 
-    def found(self, work: TrainingWork, cell: Cell, verdict: Verdict) -> Iterator[Measurement]:
-        yield from super().found(work, cell, verdict)
-        if verdict.final is None:  # it diverged, and weights that are not finite have nothing to show
+    def found(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
+        yield from super().found(work, cell, run)
+        if run.final is None:  # it diverged, and weights that are not finite have nothing to show
             return
         network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
         look = Look.at(network, split, kind)

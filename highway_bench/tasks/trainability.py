@@ -1,9 +1,8 @@
 """Trainability: does this depth train, how fast, and to what loss?
 
-A run succeeds if every loss is finite and the mean of the last 5 % of training losses is at most ``threshold`` (a
-tenth) of the constant predictor's. The learning rate is tuned a depth: every block gets the same trials over the same
-rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only those runs count. A
-recipe with a ``search`` draws more than the rate at random; see ``_search``.
+A run succeeds by the rule of ``highway_bench.success``. The learning rate is tuned for each depth: every block gets the
+same trials over the same rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only
+those runs count. A recipe with a ``search`` draws more than the rate at random; see ``_search``.
 
 With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster. Each
 still has rows of its own, ``together`` says how many there were, and its seconds are its equal share of the time.
@@ -20,8 +19,9 @@ from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.results.schema import Status
+from highway_bench.success import THRESHOLD, Judgement, judge
 from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
-from highway_bench.tasks._curve import Verdict, curve, judge
+from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, check_rung, rung_below
 from highway_bench.tasks._network import (
     budget_mismatch,
@@ -41,8 +41,6 @@ from highway_bench.training.population import Population
 from highway_bench.training.recipe import POSITIVE, TRAINING, Recipe, Word, either, one_of, whole
 from highway_bench.training.stacked import NotStackable
 
-THRESHOLD = 0.1  # of the constant predictor's loss, where the recipe does not say
-TAIL = 0.05  # share of the run whose mean loss is its final loss
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
 
@@ -223,15 +221,15 @@ class Trainability(Task[TrainingWork]):
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
         work.run()
         target = value_of(cell, "threshold", THRESHOLD) * work.dataset.chance_loss
-        verdict = judge(work.training.history(), target, tail=max(1, round(TAIL * work.training.recipe.steps)))
-        for one in self.found(work, cell, verdict):
-            yield replace(one, status=verdict.status, message=one.message or verdict.message)
+        run = judge(work.training.history(), target, work.training.recipe.steps)
+        for one in self.found(work, cell, run):
+            yield replace(one, status=run.status, message=one.message or run.message)
 
-    def found(self, work: TrainingWork, cell: Cell, verdict: Verdict) -> Iterator[Measurement]:
-        """What there is to tell of a run that has ended; every measurement of it gets the verdict's status."""
-        times, reached = work.training.times, verdict.reached
-        yield Measurement(metric="final_loss", value=verdict.final)
-        yield Measurement(metric="success", value=float(verdict.status == Status.OK))
+    def found(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
+        """The measurements of a run that has ended; each of them gets the run's status."""
+        times, reached = work.training.times, run.reached
+        yield Measurement(metric="final_loss", value=run.final)
+        yield Measurement(metric="success", value=float(run.status == Status.OK))
         yield Measurement(metric="steps_to_threshold", value=reached)
         yield Measurement(metric="seconds_to_threshold", value=times[reached - 1] if reached else None)
         each = (after - before for before, after in zip([0.0, *times], times, strict=False))
@@ -239,7 +237,7 @@ class Trainability(Task[TrainingWork]):
         yield Measurement(metric="rate", value=work.training.recipe.rate)
         yield Measurement(metric="together", value=float(work.training.together), message=work.why_alone)
         yield budget_mismatch(cell)
-        if verdict.final is not None:
+        if run.final is not None:
             yield from answers_of(work)
         for step, loss in curve(work.training.history()):
             yield Measurement(metric="loss", value=loss, axis="step", index=step)
@@ -247,7 +245,7 @@ class Trainability(Task[TrainingWork]):
             for metric, values in epoch_values(work.training).items():
                 for epoch, value in enumerate(values, start=1):
                     yield Measurement(metric=metric, value=value, axis="epoch", index=epoch)
-        if verdict.final is not None and (most := value_of(cell, "mistakes", 0)):
+        if run.final is not None and (most := value_of(cell, "mistakes", 0)):
             for row, given in mistakes(work.training.network, work.data.test, most):
                 yield Measurement(metric="mistaken_for", value=given, axis="test item", index=row)
 

@@ -10,11 +10,10 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.frontier import area_under_success, l50, l_max
 from highway_bench.measure.statistics import (
     best_of_k,
     holm,
@@ -199,89 +198,6 @@ def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[flo
     assert holm(p_values[::-1]) == pytest.approx(adjusted[::-1])
 
 
-# ----------------------------------------------------------------------------------------- the frontier of depth
-
-
-@pytest.mark.parametrize(
-    ("success", "printed"),
-    [
-        ({10: (10, 10), 20: (9, 10), 50: (8, 10), 100: (0, 10)}, "20"),
-        ({10: (10, 10), 20: (8, 10), 50: (10, 10)}, "10"),  # a deeper success does not mend a failing rung
-        ({10: (10, 10), 20: (10, 10)}, "≥ 20"),
-        ({10: (8, 10), 20: (10, 10)}, "< 10"),
-        ({20: (0, 5), 10: (5, 5)}, "10 (provisional)"),
-        ({10: (4, 5)}, "< 10 (provisional)"),
-    ],
-)
-def test_l_max_reads_the_rule(success: dict[int, tuple[int, int]], printed: str) -> None:
-    assert str(l_max(success)) == printed
-
-
-def test_l50_by_hand() -> None:
-    got = l50({10: (10, 10), 100: (0, 10)})
-    assert got.value == pytest.approx(math.sqrt(1000))  # half-way on a log axis
-    assert (got.low, got.high, got.censored) == (10, 100, None)  # no wider or narrower than what the ladder looked at
-    got = l50({10: (10, 10), 20: (8, 10), 40: (2, 10), 80: (0, 10)})
-    assert got.value == pytest.approx(20 * math.sqrt(2))
-    assert got.low <= 20
-    assert got.high >= 40
-    # 0.75 at 10, then 20 and 40 out of order pool to 0.25: the crossing is half-way from 10 to 20
-    assert l50({10: (6, 8), 20: (1, 8), 40: (3, 8)}).value == pytest.approx(10 * math.sqrt(2))
-
-
-def test_l50_in_the_middle_of_a_stretch_at_one_half() -> None:
-    assert l50({10: (10, 10), 20: (5, 10), 80: (5, 10), 100: (0, 10)}).value == pytest.approx(40)
-
-
-def test_l50_is_censored_where_the_ladder_ends() -> None:
-    right, left = l50({10: (5, 5), 100: (5, 5)}), l50({10: (0, 5), 100: (0, 5)})
-    assert (right.value, right.low, right.high, right.censored, str(right)) == (100, 100, math.inf, "right", "> 100")
-    assert (left.value, left.low, left.high, left.censored, str(left)) == (10, 0, 10, "left", "< 10")
-    assert l50({10: (10, 10), 100: (6, 10)}).censored == "right"
-    unsure = l50({10: (10, 10), 100: (4, 10)})
-    assert (unsure.censored, unsure.high) == (None, math.inf)
-    assert str(unsure) == "68.1 [10, beyond the ladder]"
-
-
-@settings(max_examples=30)
-@given(LADDERS)
-def test_l50_lies_in_its_interval_and_on_the_ladder(success: dict[int, tuple[int, int]]) -> None:
-    got = l50(success)
-    assert min(success) <= got.value <= max(success)
-    assert got.low <= got.value <= got.high
-    assert l50(dict(reversed(success.items()))) == got
-
-
-@settings(max_examples=30)
-@given(LADDERS, st.data())
-def test_one_more_success_never_lowers_l50_l_max_or_the_area(
-    success: dict[int, tuple[int, int]], data: st.DataObject
-) -> None:
-    depth = data.draw(st.sampled_from(sorted(success)))
-    k, n = success[depth]
-    assume(k < n)
-    better = success | {depth: (k + 1, n)}
-    assert l50(better).value >= l50(success).value * (1 - 1e-9)
-    assert (l_max(better).value or 0) >= (l_max(success).value or 0)
-    assert area_under_success(better) >= area_under_success(success)
-
-
-def test_the_bootstrap_interval_covers_a_known_frontier() -> None:
-    rng, truth, depths = np.random.default_rng(0), 40.0, (5, 10, 20, 40, 80, 160, 320)
-    rates = [1 / (1 + (depth / truth) ** 2) for depth in depths]
-    covered = 0
-    for _ in range(100):
-        got = l50({depth: (int(rng.binomial(10, rate)), 10) for depth, rate in zip(depths, rates, strict=True)})
-        covered += got.low <= truth <= got.high
-    assert covered >= 88  # nominal 95 of 100; fewer than 88 would happen once in 300 times
-
-
-def test_area_under_success_by_hand() -> None:
-    assert area_under_success({10: (10, 10), 100: (0, 10)}) == pytest.approx(0.5)
-    assert area_under_success({10: (10, 10), 100: (10, 10), 1000: (0, 10)}) == pytest.approx(0.75)
-    assert area_under_success({10: (4, 5)}) == 0.8
-
-
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
@@ -304,9 +220,6 @@ def test_area_under_success_by_hand() -> None:
         lambda: sign_flip_minimum_p(0),
         lambda: pairs_needed(0),
         lambda: holm([1.5]),
-        lambda: l50({}),
-        lambda: l_max({0: (1, 1)}),
-        lambda: area_under_success({10: (3, 2)}),
     ],
 )
 def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]

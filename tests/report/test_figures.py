@@ -149,7 +149,7 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     assert picture.title == "dense: final loss by depth; not enough seeds for a ranking"
     (picture,) = quality_against_cost(make["frame"](rows))
     assert picture.title == "dense: loss and cost at depth 50; not enough seeds for a ranking"
-    (lacking,) = [line for line in not_measured(make["frame"](rows)) if "ten seeds" in line]
+    (lacking,) = [line for line in not_measured(make["frame"](rows)) if "10 seeds" in line]
     assert lacking == "dense on mnist-5k: ten seeds. 2 seeds gave no verdict."
 
 

@@ -19,7 +19,7 @@ from highway_bench.families import make_family
 from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks._curve import curve, first_below
+from highway_bench.tasks._curve import curve
 from highway_bench.tasks.trainability import SEARCH_SEED, Trainability, TrainingWork
 
 MakeCell = Callable[..., Cell]
@@ -114,22 +114,6 @@ def test_a_loss_that_is_not_finite_is_divergence(digits: MakeCell, end: float) -
     said = [m for m in found if m.metric == "final_loss"]
     assert (said[0].status, said[0].message) == (Status.DIVERGED, "the loss was not finite at step 3")
     assert [(m.index, m.value) for m in found if m.metric == "loss"] == [(1, 0.01), (2, 0.02)]
-
-
-@pytest.mark.parametrize(
-    ("losses", "window", "step"),
-    [
-        ([3, 2, 1], 1, 3),
-        ([3, 1, 1], 2, 3),
-        ([1, 3, 3], 1, 1),
-        ([1.5, 0.5, 9], 2, 2),
-        ([3, 3], 1, None),
-        ([1], 2, None),
-        ([], 1, None),
-    ],
-)
-def test_first_below(losses: list[float], window: int, step: int | None) -> None:
-    assert first_below(losses, 1.0, window) == step
 
 
 def test_the_curve_is_means_of_equal_stretches() -> None:

@@ -22,7 +22,8 @@ from highway_bench.report.format import counted, three
 from highway_bench.report.rows import prepared
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.labels import contest_text
-from highway_bench.report.tables.trainability import PROVISIONAL, contests, trainability_table
+from highway_bench.report.tables.trainability import contests, trainability_table
+from highway_bench.success import LEAST_SEEDS
 
 
 def loss_by_depth(rows: pd.DataFrame) -> list[Picture]:
@@ -101,7 +102,7 @@ def _finding(part: pd.DataFrame) -> str:
     deepest = int(part["depth"].max())
     here = part[part["depth"] == deepest].sort_values("final_loss", kind="stable")
     best, last = here.iloc[0], here.iloc[-1]
-    if (here["n"] < PROVISIONAL).any():
+    if (here["n"] < LEAST_SEEDS).any():
         return "final loss by depth; not enough seeds for a ranking"
     if not np.isfinite(best["final_loss"]):
         return f"at depth {deepest:,} no block keeps a finite loss"

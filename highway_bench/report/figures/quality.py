@@ -23,7 +23,8 @@ from highway_bench.report.rows import CONTEST, block_order, groups, prepared, ro
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.labels import contest_text, size_text
 from highway_bench.report.tables.summary import summary
-from highway_bench.report.tables.trainability import FEW, gives_verdicts
+from highway_bench.report.tables.trainability import gives_verdicts
+from highway_bench.success import FEW
 
 
 def quality_against_cost(rows: pd.DataFrame) -> list[Picture]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.frontier import TRAINABLE
 from highway_bench.report.figures._base import (
     NothingToShow,
     Picture,
@@ -21,7 +20,8 @@ from highway_bench.report.format import listed
 from highway_bench.report.rows import prepared
 from highway_bench.report.style import Look, looks
 from highway_bench.report.tables.labels import contest_text
-from highway_bench.report.tables.trainability import STALLS, TRAINS, contests, trainability_table
+from highway_bench.report.tables.trainability import contests, trainability_table
+from highway_bench.success import STALLS, TRAINABLE, TRAINS
 
 MOST_LEVEL = 5  # depths whose labels have room side by side under a panel
 

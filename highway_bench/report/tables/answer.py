@@ -17,17 +17,8 @@ from highway_bench.report.tables.flips import flips
 from highway_bench.report.tables.labels import contest_text, size_text
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.throughput import throughput_table, to_quote
-from highway_bench.report.tables.trainability import (
-    FEW,
-    OPEN,
-    STALLS,
-    TRAINS,
-    able_blocks,
-    contests,
-    gives_verdicts,
-    runs,
-    trainability_table,
-)
+from highway_bench.report.tables.trainability import able_blocks, contests, gives_verdicts, runs, trainability_table
+from highway_bench.success import FEW, OPEN, STALLS, TRAINS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import pandas as pd
 
 from highway_bench.report.format import listed
 from highway_bench.report.rows import groups
-from highway_bench.report.tables.trainability import STALLS, TRAINS, contests
+from highway_bench.report.tables.trainability import contests
+from highway_bench.success import STALLS, TRAINS
 
 # Named here, as in frame.py: the registry of families imports torch. Another family is compared with itself alone.
 BRANCHES: Final = {"dense-pair": "dense", "conv-pair": "conv"}

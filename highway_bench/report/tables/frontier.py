@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.frontier import Success, area_under_success, l50, l_max
 from highway_bench.report.rows import rows_of
-from highway_bench.report.tables.trainability import FEW, NO_VERDICT
+from highway_bench.success import FEW, NO_VERDICT, Success, area_under_success, l50, l_max
 
 
 def frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:

@@ -23,14 +23,8 @@ from highway_bench.report.tables.cost import ALIKE, measured_alike
 from highway_bench.report.tables.frontier import frontier
 from highway_bench.report.tables.memory import memory_table
 from highway_bench.report.tables.throughput import throughput_table, to_quote
-from highway_bench.report.tables.trainability import (
-    NOT_RUN,
-    PROVISIONAL,
-    TRAINS,
-    able_blocks,
-    contests,
-    trainability_table,
-)
+from highway_bench.report.tables.trainability import able_blocks, contests, trainability_table
+from highway_bench.success import LEAST_SEEDS, NOT_RUN, TRAINS
 
 FRONTIER = ("l_max", "l_max_censored", "l50", "l50_low", "l50_high", "l50_censored", "area", "provisional", "limited")
 AT_DEPTH = (
@@ -98,7 +92,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 def common_depth(part: pd.DataFrame) -> int:
     """The deepest depth of a contest at which some block trains, or else the shallowest."""
     trained = part.loc[part["verdict"] == TRAINS, "depth"]
-    if trained.empty and (part["n"] < PROVISIONAL).all():  # too few seeds for verdicts: where most seeds succeed
+    if trained.empty and (part["n"] < LEAST_SEEDS).all():  # too few seeds for verdicts: where most seeds succeed
         trained = part.loc[part["k"] * 2 > part["n"], "depth"]
     return int(trained.max() if len(trained) else part["depth"].min())
 

@@ -6,15 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from statistics import median
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.frontier import FULL_SEEDS, TRAINABLE
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report.rows import CONTEST, groups, in_order, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
+from highway_bench.success import FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
 
 METRICS = (
     "final_loss",
@@ -29,11 +29,6 @@ METRICS = (
     "together",
     "budget_mismatch",
 )
-PROVISIONAL: Final = 5
-"""Seeds from which a verdict is given at all, as a provisional one."""
-
-TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
-NOT_RUN: Final = "not measured"
 
 
 def runs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -111,7 +106,7 @@ def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     n, k = len(ran), sum(cell["success"] == 1 for cell in ran)
     low, high = wilson(k, n) if n else (math.nan, math.nan)
     loss, loss_low, loss_high = _loss(ran)
-    verdict = _verdict(k, n, unfinished) if gives_verdicts(place["recipe"]) else NO_VERDICT
+    said = verdict(k, n, unfinished) if gives_verdicts(place["recipe"]) else NO_VERDICT
     record = {
         **place,
         "width": part["width"].max(),
@@ -124,8 +119,8 @@ def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         "stalled": count[Status.STALLED],
         "unfinished": unfinished,
         "skipped": count[Status.SKIPPED],
-        "verdict": verdict,
-        "provisional": verdict in (TRAINS, STALLS) and n < FULL_SEEDS,
+        "verdict": said,
+        "provisional": said in (TRAINS, STALLS) and n < FULL_SEEDS,
         "final_loss": loss,
         "loss_low": loss_low,
         "loss_high": loss_high,
@@ -154,16 +149,6 @@ def _at_edge(rate: float, recipe: dict[str, Any]) -> bool:
 
 def _middle(values: list[float]) -> float:
     return median(values) if values else math.nan
-
-
-def _verdict(k: int, n: int, unfinished: int) -> str:
-    """The rule of nine in ten. Runs that did not finish could have gone either way: it must hold both ways."""
-    if n == 0:
-        return NOT_RUN
-    if n + unfinished < PROVISIONAL:
-        return FEW
-    least = TRAINABLE * (n + unfinished) - 1e-9
-    return TRAINS if k >= least else STALLS if k + unfinished < least else OPEN
 
 
 def _loss(ran: list[dict[str, Any]]) -> tuple[float, float, float]:

@@ -1,15 +1,17 @@
-"""The frontier of depth: how deep a block trains, from successes over seeds at each rung of a ladder.
+"""Success: the one rule by which a run succeeds and a depth trains, and how deep a block trains by it.
 
-``l_max`` is the rule (the deepest rung that trains, with none failing before it), ``l50`` the estimate with its
-interval; both are censored where the ladder ends. Needs numpy and scipy and no torch, as ``statistics`` does.
+A run's losses are read by ``judge``, the runs of one depth by ``verdict``, the depths of a ladder by ``l_max`` (the
+rule: the deepest depth that trains, with none failing before it), ``l50`` (the estimate, with its interval) and
+``area_under_success``; these are censored where the ladder ends. ``EXPLAINED`` says all of it in words. Needs numpy and
+scipy and no torch.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +19,75 @@ from scipy import optimize
 
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, _counted, _level
+from highway_bench.results.schema import Status
 
+THRESHOLD = 0.1  # of the constant predictor's loss, where a recipe does not say
+TAIL = 0.05  # share of the run whose mean loss is its final loss
 TRAINABLE = 0.9  # share of seeds that must succeed
 FULL_SEEDS = 10  # fewer make a verdict provisional
+LEAST_SEEDS = 5  # fewer make none
+ROUNDING = 1e-9  # 0.9 · n is not exact in binary
+
+TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
+NOT_RUN: Final = "not measured"
+
+EXPLAINED: Final = {
+    "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
+    f"most {THRESHOLD:.0%} of what the best constant answer would score. A depth trains if at least {TRAINABLE:.0%} of "
+    f"its seeds succeed. Fewer than {FULL_SEEDS} seeds make a verdict provisional, fewer than {LEAST_SEEDS} make none.",
+    "stalled, diverged": "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
+    "A diverged run ranks last and is never dropped.",
+    "L_max": "The largest depth of the ladder that trains with every shallower one training too. A rule, not an "
+    "estimate. “≥” means that the ladder ended first, “<” that its first depth did not train.",
+    "L50": "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a 95 % "
+    "bootstrap interval over seeds. “>” and “<” mean that it lies beyond the ladder.",
+    "area": "Area under the share of seeds that succeed against the logarithm of depth, as a share of the ladder's: "
+    "100 % where every seed trains at every depth. Depths beyond one at which no seed trained count as failed.",
+}
+"""The rule in words, by the word that it explains."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the losses of a run say of it: its final loss (none where it diverged), its outcome with a remark, and the
+    step by which it had reached the target."""
+
+    final: float | None
+    status: Status
+    message: str | None
+    reached: int | None
+
+
+def judge(losses: Sequence[float], target: float, steps: int) -> Judgement:
+    """Read a run of ``steps`` off its losses, one a step, which end with the first that is not finite. It succeeds if
+    the mean of the last ``TAIL`` of them, its final loss, is at most ``target``."""
+    tail = max(1, round(TAIL * steps))
+    reached = first_below(losses, target, tail)
+    if not math.isfinite(losses[-1]):
+        return Judgement(None, Status.DIVERGED, f"the loss was not finite at step {len(losses)}", reached)
+    final = sum(losses[-tail:]) / len(losses[-tail:])
+    return Judgement(final, Status.OK if final <= target else Status.STALLED, None, reached)
+
+
+def first_below(losses: Sequence[float], target: float, window: int) -> int | None:
+    """The first step, from 1, at which the mean of the last ``window`` losses is at most ``target``."""
+    if len(losses) < window:
+        return None
+    means = np.lib.stride_tricks.sliding_window_view(np.asarray(losses, dtype=np.float64), window).mean(-1)
+    reached = np.flatnonzero(means <= target)
+    return int(reached[0]) + window if len(reached) else None
+
+
+def verdict(successes: int, runs: int, unfinished: int = 0) -> str:
+    """What ``runs`` at one depth say of it. Runs that did not finish could have gone either way: the rule must hold
+    both ways."""
+    if runs == 0:
+        return NOT_RUN
+    if runs + unfinished < LEAST_SEEDS:
+        return FEW
+    least = TRAINABLE * (runs + unfinished) - ROUNDING
+    return TRAINS if successes >= least else STALLS if successes + unfinished < least else OPEN
+
 
 Success = Mapping[int, tuple[int, int]]  # depth → (runs that succeeded, runs)
 Censored = Literal["left", "right"] | None
@@ -73,7 +141,7 @@ def l_max(success: Success, share: float = TRAINABLE) -> LMax:
     provisional = False
     for depth, k, n in ladder:
         provisional = provisional or n < FULL_SEEDS
-        if k < share * n - 1e-9:  # 0.9 · n is not exact in binary
+        if k < share * n - ROUNDING:
             break
         reached = depth
     censored: Censored = "left" if reached is None else "right" if reached == ladder[-1][0] else None
