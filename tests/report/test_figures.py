@@ -150,7 +150,7 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     (picture,) = quality_against_cost(make["frame"](rows))
     assert picture.title == "dense: loss and cost at depth 50; not enough seeds for a ranking"
     (lacking,) = [line for line in not_measured(make["frame"](rows)) if "10 seeds" in line]
-    assert lacking == "dense on mnist-5k: ten seeds. 2 seeds gave no verdict."
+    assert lacking == "dense on mnist-5k: 10 seeds. 2 seeds gave no verdict."
 
 
 def test_a_title_names_paired_ratios_only(make: Make) -> None:
