@@ -109,8 +109,7 @@ def check(
             for one in found
         ],
         right=["chance loss", "chance accuracy"],
-        note="Chance: the best that always answering the same scores; the loss on training data, the accuracy "
-        "on test data.",
+        note="Chance: the best score without the input; the loss is on training data, the accuracy on test data.",
     )
 
 

@@ -79,7 +79,8 @@ def run(
     """Measure a profile's cells into a store.
 
     Options narrow or change the profile. Those that name several values may be repeated: --depth 10 --depth 50. What
-    the store has is not measured again, so the same command goes on where it was interrupted.
+    the store has is not measured again, so the same command goes on where it was interrupted. Blocks that are timed in
+    turn are timed again together when one is added.
     """
     from highway_bench import api
 

@@ -1,6 +1,6 @@
 """Profiles: named sets of cells. A profile is a list of grids, a grid the values of each coordinate of some cells.
 
-`smoke` touches every combination once, within a minute; `standard` gives the answer on two CPU cores within ten;
+`smoke` touches every combination once, in about a minute; `standard` gives the answer on two CPU cores in 13 minutes;
 `full` is everything, for a GPU or a night.
 """
 
@@ -192,7 +192,7 @@ OTHER_FAMILIES = ("conv", "conv-pair", "mlp", "bilstm", "attention", "transforme
 
 SMOKE = Profile(
     "smoke",
-    "every combination once, under a minute: does it all still run?",
+    "every combination once, about a minute: does it all still run?",
     (
         memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
         timing(0.02, 3, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
@@ -210,7 +210,7 @@ SMOKE = Profile(
 
 STANDARD = Profile(
     "standard",
-    "the answer on two CPU cores within ten minutes",
+    "the answer on two CPU cores in about 13 minutes",
     (
         memory(),
         memory(families=("dense", "dense-pair"), depths=(10, 50)),

@@ -487,6 +487,21 @@ def test_the_digest_that_a_run_asked_for_last_is_reported(make: Make, tmp_path: 
     assert found == [1.0, 2.0, 1.0, 3.0]
 
 
+def test_bytes_of_blocks_are_compared_at_one_size(make: Make) -> None:
+    """Plain was counted at a nearer width as well, alone: the others' bytes are not of that width."""
+    frame = ladder(make, {("plain", 50): [0.1] * 5, ("highway", 50): [0.1] * 5})
+    rows = []
+    for block, width, value in (("plain", 71, 7.0), ("plain", 128, 100.0), ("highway", 128, 180.0)):
+        size = {"nominal_width": width, "batch_size": 128, "digest": f"{block}/{width}"}
+        rows += make["memory"](make["cell"]("memory", block, "dense", 10, **size), value)
+    both = summary(pd.concat([frame, make["frame"](rows)]))
+    assert {block: of(both, block=block)["bytes_per_layer"] for block in ("plain", "highway")} == {
+        "plain": 100.0,
+        "highway": 180.0,
+    }
+    assert set(both["bytes_width"]) == {128}
+
+
 def test_costs_are_of_the_contests_own_dtype_and_say_their_size(make: Make) -> None:
     frame = ladder(make, {("plain", 50): [0.1] * 5, ("highway", 50): [0.1] * 5})
     rows = []

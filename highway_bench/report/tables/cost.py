@@ -15,15 +15,38 @@ PHASES: Final = ("train-step", "forward-backward", "forward")
 """Phases by how much they say of training, most first."""
 
 
+SIZE: Final = ("depth", "nominal_width", "batch_size")
+"""What must be equal where costs of blocks are compared with one another."""
+
+
 def measured_alike(table: pd.DataFrame, contest: Mapping[str, Any], block: str, depth: float) -> pd.DataFrame:
     """Eager cells of ``block`` in a throughput or memory table, measured as ``contest`` was trained, nearest first.
 
     Nearest by depth, then by plain's width, then by batch; of equals, the phase that says most of training.
     """
-    same = table["mode"].eq("eager") & table["block"].eq(block)
+    own = _alike(table, contest)
+    return _nearest_first(own[own["block"] == block], contest, depth)
+
+
+def at_one_size(table: pd.DataFrame, contest: Mapping[str, Any], depth: float) -> pd.DataFrame:
+    """The cells that ``measured_alike`` would take, of one depth, plain's width and batch: the size at which most
+    blocks were measured and, of equals, the nearest one. Costs of different sizes say nothing of blocks."""
+    own = _nearest_first(_alike(table, contest), contest, depth)
+    if own.empty:
+        return own
+    blocks = own.groupby(list(SIZE), sort=False)["block"].nunique()
+    best = blocks.reset_index().iloc[int(blocks.argmax())]
+    return own[(own[list(SIZE)] == best[list(SIZE)]).all(axis=1)]
+
+
+def _alike(table: pd.DataFrame, contest: Mapping[str, Any]) -> pd.DataFrame:
+    same = table["mode"].eq("eager")
     for name in ALIKE:
         same &= table[name].eq(contest[name])
-    own = table[same]
+    return table[same]
+
+
+def _nearest_first(own: pd.DataFrame, contest: Mapping[str, Any], depth: float) -> pd.DataFrame:
     wanted = {"depth": depth, "nominal_width": contest["nominal_width"], "batch_size": contest["batch_size"]}
     away = {f"_{name}": (own[name] - (math.nan if at is None else at)).abs() for name, at in wanted.items()}
     late = own["phase"].map(lambda phase: PHASES.index(phase) if phase in PHASES else len(PHASES))

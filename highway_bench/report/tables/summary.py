@@ -19,7 +19,7 @@ from highway_bench.report.rows import (
     recipe_of,
     rows_of,
 )
-from highway_bench.report.tables.cost import ALIKE, measured_alike
+from highway_bench.report.tables.cost import ALIKE, at_one_size, measured_alike
 from highway_bench.report.tables.frontier import frontier
 from highway_bench.report.tables.memory import memory_table
 from highway_bench.report.tables.throughput import throughput_table, to_quote
@@ -67,10 +67,12 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     frame = prepared(rows)
     ladder = list(contests(trainability_table(frame)))
     timed, kept = to_quote(throughput_table(frame)), memory_table(frame)
+    kept = kept[kept["saved_per_layer"].notna()]
     records: list[dict[str, Any]] = []
     for contest, part in ladder:
         depth = common_depth(part)
         able = able_blocks(part)
+        counted = at_one_size(kept, contest, depth)
         here = {cell["block"]: cell for cell in rows_of(part[part["depth"] == depth])}
         for block in block_order(part["block"]):
             rung = here.get(block, {})
@@ -82,7 +84,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "training_seconds": rung.get("step_seconds", math.nan) * steps,
                 "edge_rate": rung["rate"] if block in able and rung.get("rate_at_edge") else math.nan,
             }
-            cost = _cost(timed, kept, contest, block, depth)
+            cost = _cost(timed, counted, contest, block, depth)
             records.append({**contest, "block": block, **frontier(part, block), **found, **cost})
     if not ladder:
         records = _without_ladder(timed, kept)
@@ -127,7 +129,7 @@ def _cost(
             "ratio_batch": best["batch_size"],
             "ratio_from": best["phase"],
         }
-    for best in rows_of(measured_alike(kept[kept["saved_per_layer"].notna()], contest, block, depth).head(1)):
+    for best in rows_of(measured_alike(kept, contest, block, depth).head(1)):
         cost |= {
             "bytes_per_layer": best["saved_per_layer"],
             "bytes_depth": best["depth"],
@@ -148,12 +150,13 @@ def _without_ladder(timed: pd.DataFrame, kept: pd.DataFrame) -> list[dict[str, A
     for alike, here in sorted(groups(measured, shared), key=lambda item: families.index(item[0]["family_label"])):
         depth = here["depth"].max()
         empty = dict.fromkeys([*CONTEST, *FRONTIER, *AT_DEPTH], None) | alike
+        counted = at_one_size(kept, empty, depth)
         for block in block_order(here["block"]):
             own = here[here["block"] == block].sort_values("depth").iloc[-1]
             empty |= {"nominal_width": own["nominal_width"], "params": own["params"]}
             records.append(
                 empty
                 | {"block": block, "at_depth": depth, "verdict": NOT_RUN}
-                | _cost(timed, kept, empty, block, depth)
+                | _cost(timed, counted, empty, block, depth)
             )
     return records
