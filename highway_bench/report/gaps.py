@@ -52,7 +52,7 @@ def not_measured(rows: pd.DataFrame) -> list[str]:
         found = sorted(frame[column].dropna().unique())
         if len(found) == 1:
             lines.append(f"Any other {what} than {found[0]}.")
-    return lines
+    return list(dict.fromkeys(lines))  # contests that differ in their recipe alone have the same gaps
 
 
 def _training(frame: pd.DataFrame) -> list[str]:

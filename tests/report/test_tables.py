@@ -487,6 +487,14 @@ def test_the_digest_that_a_run_asked_for_last_is_reported(make: Make, tmp_path: 
     assert found == [1.0, 2.0, 1.0, 3.0]
 
 
+def test_gaps_of_contests_that_differ_in_their_recipe_are_listed_once(make: Make) -> None:
+    one = ladder(make, {("plain", 4): [2.0] * 2})
+    steps = one["recipe"].map(lambda text: json.dumps({**json.loads(text), "steps": 7}))
+    lines = not_measured(pd.concat([one, one.assign(recipe=steps, digest=one["digest"] + "/7")]))
+    assert len(lines) == len(set(lines))
+    assert any("gave no verdict" in line for line in lines)
+
+
 def test_bytes_of_blocks_are_compared_at_one_size(make: Make) -> None:
     """Plain was counted at a nearer width as well, alone: the others' bytes are not of that width."""
     frame = ladder(make, {("plain", 50): [0.1] * 5, ("highway", 50): [0.1] * 5})

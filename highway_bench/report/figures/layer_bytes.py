@@ -81,7 +81,7 @@ def _picture(
         for edge in range(1, len(places)):
             axes.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.6)
         log_axis(axes, "x", "B")
-        axes.set_xlabel("bytes a layer keeps for the backward pass (log)")
+        axes.set_xlabel("bytes a layer keeps for backward (log)")
         title = _finding(pd.concat([part for _, part in places]))
         head(figure, title)
         legend(figure, {block: look[block] for block in blocks}, [mark("x", "failed")] if failed else [])

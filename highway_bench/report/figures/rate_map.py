@@ -147,7 +147,7 @@ def _outcome(cell: dict[str, Any]) -> str:
 def _finding(part: pd.DataFrame, contest: dict[str, Any]) -> str:
     trained = part[part["outcome"] == TRAINED]
     if trained.empty:
-        return f"{contest_name(contest)}: no block trains at any rate and depth tried"
+        return f"{contest_name(contest)}: no trial reached the threshold"
     deepest = int(trained["depth"].max())
     shares = (
         trained[trained["depth"] == deepest].groupby("block").size()
