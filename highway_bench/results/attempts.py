@@ -43,5 +43,5 @@ def _one_row(rows: Attempt) -> Row:
 
 
 def _telling(rows: Attempt) -> Row:
-    """The row whose status stands for the attempt."""
+    """The row whose status is the attempt's."""
     return min(rows, key=lambda row: RANK.index(Status(row["status"])))

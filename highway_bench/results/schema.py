@@ -29,7 +29,7 @@ class Status(StrEnum):
 OUTCOMES = frozenset({Status.OK, Status.DIVERGED, Status.STALLED})
 FAILURES = frozenset({Status.OOM, Status.TIMEOUT, Status.CRASHED, Status.FAILED})
 
-# Which of several rows' statuses stands for their cell: a failure before all else, an outcome before a skip.
+# A cell's status is the first of these that any of its rows has: a failure before an outcome, that before a skip.
 RANK = (*sorted(FAILURES), Status.DIVERGED, Status.STALLED, Status.OK, Status.SKIPPED)
 
 # Column → (SQLite type, meaning). Options, recipe and samples are JSON text.

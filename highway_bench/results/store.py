@@ -145,7 +145,7 @@ class Store:
         return {run_id: json.loads(text) for run_id, text in found}
 
     def take(self, other: Store) -> int:
-        """Add ``other``'s runs, and what it has of cells that is missing or older here; the number of cells changed.
+        """Add ``other``'s runs and those of its cells that are missing or older here; the number of cells changed.
 
         The newest result of a cell is kept, and with it the last attempt after it that came to none. One transaction:
         either all of ``other`` is here afterwards, or nothing of it.
