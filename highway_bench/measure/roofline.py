@@ -5,7 +5,7 @@ no cache holds bounds how fast it moves data. So work of F FLOP that must move B
 max(F / max(matmul_rate, conv_rate), B / copy_rate) seconds. All rates are measured here, in this process, with its
 threads: never looked up.
 
-A rate is the best of several calls, so that other processes can only hide it, not raise it. Several CPU threads wait for
+A rate is the best of several calls, so that other processes can only lower it. Several CPU threads wait for
 each other at every call, up to a tenth of a second where other processes are busy; so one thread's rates are measured
 as well, and the faster count. Data that stay in a cache can move faster than the copy, and a convolution by Winograd's
 algorithm takes fewer FLOP than are counted: a step can be faster than its floor.
