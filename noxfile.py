@@ -22,7 +22,7 @@ STORE = Path("reports/results.sqlite")
 PAGE = Path("reports/page/index.html")
 MACHINE = """
 import torch
-from highway_bench.run.machine import machine_identity
+from highway_bench.execution.machine import machine_identity
 print(machine_identity("cuda" if torch.cuda.is_available() else "cpu")[0])
 """
 

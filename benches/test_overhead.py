@@ -14,9 +14,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from highway_bench.cell import Cell
+from highway_bench.execution.progress import Event, Finished
+from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
-from highway_bench.run.progress import Event, Finished
-from highway_bench.run.runner import run_cells
 
 CELLS = 200
 

@@ -26,8 +26,8 @@ from highway_bench.data import make_dataset
 from highway_bench.measure.clock import Budget, sample, sample_interleaved, synchronise
 from highway_bench.measure.statistics import paired_ratio
 from highway_bench.network import build
-from highway_bench.tasks._network import default_device
-from highway_bench.tasks._together import ON_CPU
+from highway_bench.tasks.from_cell import default_device
+from highway_bench.tasks.populations import ON_CPU
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe

@@ -15,8 +15,8 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import Profile, timing
+from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.profiles import Profile, timing
 from highway_bench.tasks import tasks
 
 STEPS = Profile(

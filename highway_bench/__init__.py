@@ -5,35 +5,27 @@ The public names, loaded at first use: importing this module imports neither tor
     >>> import highway_bench as hb
     >>> network = hb.build("highway", "dense", width=50, depth=10)
 
-Some public names are spelt like the package that they come from (``blocks``, ``families``, ``tasks``, ``run``).
-The public name wins: ``highway_bench.run`` is the function, whichever module was imported before. Reach into such a
-package with ``from highway_bench.run import …``.
+Registries are reached in their packages: ``from highway_bench.blocks import blocks``.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal to the table below
-    from highway_bench.api import run as run
     from highway_bench.blocks import Block as Block
     from highway_bench.blocks import BlockSpec as BlockSpec
-    from highway_bench.blocks import blocks as blocks
     from highway_bench.blocks import register_block as register_block
     from highway_bench.check import check_block as check_block
-    from highway_bench.data import datasets as datasets
     from highway_bench.families import Family as Family
     from highway_bench.families import Gate as Gate
     from highway_bench.families import Site as Site
-    from highway_bench.families import families as families
     from highway_bench.families import family as family
     from highway_bench.network import build as build
     from highway_bench.report import write_report as write_report
     from highway_bench.results import Store as Store
-    from highway_bench.tasks import tasks as tasks
+    from highway_bench.running import run as run
 
 __version__ = "0.1.0"
 
@@ -44,15 +36,11 @@ _HOMES = {
     "Gate": "highway_bench.families",
     "Site": "highway_bench.families",
     "Store": "highway_bench.results",
-    "blocks": "highway_bench.blocks",
     "build": "highway_bench.network",
     "check_block": "highway_bench.check",
-    "datasets": "highway_bench.data",
-    "families": "highway_bench.families",
     "family": "highway_bench.families",
     "register_block": "highway_bench.blocks",
-    "run": "highway_bench.api",
-    "tasks": "highway_bench.tasks",
+    "run": "highway_bench.running",
     "write_report": "highway_bench.report",
 }
 
@@ -71,18 +59,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
-
-
-class _Facade(ModuleType):
-    """A module whose public names are not overwritten by sub-packages of the same spelling.
-
-    Importing ``highway_bench.run`` makes the import system set the attribute ``run`` of its parent to that package;
-    what ``hb.run`` is would then depend on who imported what first.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Facade

@@ -18,7 +18,7 @@ from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
-from highway_bench.families._padding import ReadsLengths, lengths_of, real_steps, told_lengths
+from highway_bench.families.padding import ReadsLengths, lengths_of, real_steps, told_lengths
 from highway_bench.stem_head import build_head, build_stem
 
 

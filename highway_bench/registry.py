@@ -138,9 +138,10 @@ def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
         with _importing(str(path)):
             tree = ast.parse(path.read_text(encoding="utf-8"), path)
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args:
-                name = ast.literal_eval(node.args[0])
-                found[name] = {
+            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args):
+                continue
+            if isinstance(first := node.args[0], ast.Constant):  # not a call inside of the decorators' own module
+                found[str(first.value)] = {
                     word.arg: ast.literal_eval(word.value)
                     for word in node.keywords
                     if word.arg and isinstance(word.value, ast.Constant)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from highway_bench.data import DataSet
 from highway_bench.errors import BadInput
 from highway_bench.families import Family
-from highway_bench.families._init import init_map_
+from highway_bench.families.init import init_map_
 
 
 class Incompatible(BadInput):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, _counted, _level
+from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, check_counts, checked_confidence
 from highway_bench.results.schema import Status
 
 THRESHOLD = 0.1  # of the constant predictor's loss, where a recipe does not say
@@ -162,7 +162,7 @@ def l50(success: Success, confidence: float = CONFIDENCE, *, seed: int = 0) -> L
     draws = np.random.default_rng(seed).binomial(totals, counts / totals, size=(RESAMPLES, len(totals)))
     resampled, times = np.unique(draws, axis=0, return_counts=True)  # few distinct ones: fit each of them once
     crossings = np.repeat([_crossing(depths, row / totals, totals).middle for row in resampled], times)
-    tail = (1 - _level(confidence)) / 2
+    tail = (1 - checked_confidence(confidence)) / 2
     low = min(float(np.quantile(crossings, tail, method="lower")), best.below)
     high = max(float(np.quantile(crossings, 1 - tail, method="higher")), best.above)
 
@@ -212,7 +212,7 @@ def _ladder(success: Success) -> list[tuple[int, int, int]]:
     if not success:
         raise BadInput("there is no depth")
     for depth, (k, n) in success.items():
-        _counted(k, n)
+        check_counts(k, n)
         if depth < 1:
             raise BadInput(f"a depth is at least 1, not {depth}")
     return sorted((depth, k, n) for depth, (k, n) in success.items())

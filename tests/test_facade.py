@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -40,20 +38,5 @@ def test_unknown_name() -> None:
         _ = highway_bench.highways
 
 
-def test_a_package_imported_first_takes_no_public_name() -> None:
-    names = [name for name in highway_bench._HOMES if importlib.util.find_spec(f"highway_bench.{name}")]
-    assert "run" in names
-    code = f"""
-import importlib, types
-import highway_bench
-for name in {names}:
-    importlib.import_module("highway_bench." + name)
-    assert not isinstance(getattr(highway_bench, name), types.ModuleType), name
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-
-
-def test_other_attributes_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(highway_bench, "__version__", "9")
-    assert importlib.import_module("highway_bench").__version__ == "9"
+def test_no_public_name_is_a_modules() -> None:
+    assert [name for name in highway_bench._HOMES if importlib.util.find_spec(f"highway_bench.{name}")] == []

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from highway_bench.api import reproducing
 from highway_bench.errors import BadInput
+from highway_bench.execution.machine import machine_identity
 from highway_bench.gpu import Gpu, gpu
+from highway_bench.plan import grids as plan
 from highway_bench.reproduce import Asked
-from highway_bench.run import plan
-from highway_bench.run.machine import machine_identity
+from highway_bench.reproduce import running as reproducing
 
 FAKE = """
 import contextlib, types

@@ -12,7 +12,7 @@ from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import families, make_family
-from highway_bench.families._parts import Carry
+from highway_bench.families.parts import Carry
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from highway_bench.architectures._base import Architecture, register_architecture
+from highway_bench.architectures.base import Architecture, register_architecture
 from highway_bench.blocks import BlockSpec
 from highway_bench.errors import BadInput
 from highway_bench.families import Family

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from highway_bench.blocks._base import Block, register_block
+from highway_bench.blocks.base import Block, register_block
 from highway_bench.families import Site
 
 

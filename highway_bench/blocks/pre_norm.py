@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from highway_bench.blocks._base import Block, register_block
+from highway_bench.blocks.base import Block, register_block
 from highway_bench.families import Site
 
 

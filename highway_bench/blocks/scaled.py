@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from highway_bench.blocks._base import Block, register_control
+from highway_bench.blocks.base import Block, register_control
 from highway_bench.errors import BadInput
 from highway_bench.families import Site
 

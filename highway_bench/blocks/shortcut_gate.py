@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from highway_bench.blocks._base import Block, register_control
+from highway_bench.blocks.base import Block, register_control
 from highway_bench.families import Gate, Site
 
 

@@ -43,7 +43,7 @@ class Commands(TyperGroup):
         except HighwayBenchError as error:
             raise failed(str(error), error.exit_status) from error
         except SystemExit as error:
-            from highway_bench.run.failure import failure
+            from highway_bench.execution.failure import failure
 
             raise failed(f"stopped by {failure(error)[1]}", BadInput.exit_status) from error
         except KeyboardInterrupt:

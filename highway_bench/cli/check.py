@@ -32,11 +32,11 @@ def check(
     """
     from rich.progress import track
 
-    from highway_bench.api import load_plugins
-    from highway_bench.api.progress import stderr_console
     from highway_bench.blocks import blocks
     from highway_bench.check import check_block
+    from highway_bench.execution.progress_bar import stderr_console
     from highway_bench.families import families
+    from highway_bench.plugins import load_plugins
 
     began = time.perf_counter()
     load_plugins(plugin or [])

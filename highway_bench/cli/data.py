@@ -20,7 +20,7 @@ def list_sets(json: AsJson = False) -> None:
 
     Says what is missing of each, and where files are looked for.
     """
-    from highway_bench.api import catalogue
+    from highway_bench.catalogue import catalogue
     from highway_bench.data import cache_folder, data_folder
 
     entries, given = catalogue("datasets"), data_folder()
@@ -66,7 +66,7 @@ def check(
 
     Loading verifies their files.
     """
-    from highway_bench.api import catalogue
+    from highway_bench.catalogue import catalogue
     from highway_bench.data import datasets, make_dataset
 
     chosen = (

@@ -42,7 +42,8 @@ def list_entries(
     json: AsJson = False,
 ) -> None:
     """List blocks, families, tasks, data sets, profiles."""
-    from highway_bench.api import catalogue, load_plugins
+    from highway_bench.catalogue import catalogue
+    from highway_bench.plugins import load_plugins
 
     load_plugins(plugin or [])
     chosen = [section] if section else list(Section)

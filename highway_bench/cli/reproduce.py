@@ -14,8 +14,8 @@ from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:
-    from highway_bench.api.reproducing import Reproduced
-    from highway_bench.run.estimate import Estimate
+    from highway_bench.plan.estimate import Estimate
+    from highway_bench.reproduce.running import Reproduced
 
 STORE = Path("reports/reproduce.sqlite")
 
@@ -45,7 +45,7 @@ def reproduce(
     The cost is printed first. What the store has is not measured again, so the same command goes on where it was
     interrupted.
     """
-    from highway_bench.api import reproducing
+    from highway_bench.reproduce import running as reproducing
 
     if names:
         typer.echo("\n".join(reproducing.choices()))
@@ -84,7 +84,7 @@ def reproduce(
         print_cost(told, store, as_json=json)
     if dry_run:
         return
-    from highway_bench.api import showing_progress
+    from highway_bench.execution.progress_bar import showing_progress
 
     try:
         with showing_progress() as on_event:
@@ -109,8 +109,8 @@ def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"cells": len(told.cells), "stored": told.stored, "seconds": told.seconds, "bytes": told.bytes})
         return
-    from highway_bench.api.checks import missing_data
-    from highway_bench.api.progress import duration
+    from highway_bench.execution.progress_bar import duration
+    from highway_bench.plan.checks import missing_data
 
     typer.echo(f"cells: {len(told.cells)}, of which {told.stored} in {store} already")
     if left:

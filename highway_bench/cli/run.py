@@ -16,9 +16,8 @@ from highway_bench.cli._output import console, print_json
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
-    from highway_bench.api import Ran
-    from highway_bench.api.running import Ending
-    from highway_bench.run.estimate import Estimate
+    from highway_bench.plan.estimate import Estimate
+    from highway_bench.running import Ending, Ran
 
 MOST_NAMED = 20  # cells listed one by one at the end
 
@@ -82,7 +81,8 @@ def run(
     the store has is not measured again, so the same command goes on where it was interrupted. Blocks that are timed in
     turn are timed again together when one is added.
     """
-    from highway_bench import api
+    from highway_bench import running
+    from highway_bench.execution.progress_bar import showing_progress
 
     words: dict[str, Any] = {
         "block": block,
@@ -105,11 +105,11 @@ def run(
     }
     words |= {"profile": profile, "store": store, "plugins": plugin or [], "workers": workers, "resume": not fresh}
     if dry_run:
-        print_plan(api.dry_run(task, **words), store, as_json=json)
+        print_plan(running.dry_run(task, **words), store, as_json=json)
         return
     try:
-        with api.showing_progress() as on_event:
-            ran = api.measure(task, on_event=on_event, command=["highway-bench", *sys.argv[1:]], **words)
+        with showing_progress() as on_event:
+            ran = running.measure(task, on_event=on_event, command=["highway-bench", *sys.argv[1:]], **words)
     except KeyboardInterrupt:
         raise Interrupted.keeping(store, fresh=fresh) from None
     print_results(ran, store, as_json=json)
@@ -132,7 +132,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
             }
         )
         return
-    from highway_bench.api.progress import duration
+    from highway_bench.execution.progress_bar import duration
 
     for cell in estimate.cells:
         typer.echo(str(cell))
@@ -147,7 +147,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
 
 def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
     """The tables of the rows, how the cells ended, and what to do next."""
-    from highway_bench.api.progress import duration
+    from highway_bench.execution.progress_bar import duration
 
     summary = ran.summary
     counts = {str(status): count for status, count in summary.counts.items()}

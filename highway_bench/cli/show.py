@@ -11,7 +11,7 @@ from highway_bench.cli._options import AsJson, BlockOptions, FamilyOptions, Plug
 from highway_bench.cli._output import print_json, print_table
 
 if TYPE_CHECKING:
-    from highway_bench.api import NetworkSummary
+    from highway_bench.summary import NetworkSummary
 
 
 def show(
@@ -33,7 +33,8 @@ def show(
 
     Plain's at an equal budget stand beside.
     """
-    from highway_bench.api import describe, load_plugins
+    from highway_bench.plugins import load_plugins
+    from highway_bench.summary import describe
 
     load_plugins(plugin or [])
     summary = describe(

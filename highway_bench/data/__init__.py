@@ -1,6 +1,7 @@
 """Data sets: real ones from packages and folders, sequence tasks made on the spot. One data set a file."""
 
-from highway_bench.data._base import (
+from highway_bench.data._folder import cache_folder, data_folder
+from highway_bench.data.base import (
     Data,
     DataSet,
     DataSetSpec,
@@ -11,7 +12,6 @@ from highway_bench.data._base import (
     make_dataset,
     register_dataset,
 )
-from highway_bench.data._folder import cache_folder, data_folder
 
 __all__ = [
     "Data",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from highway_bench.data._base import DataSet
+from highway_bench.data.base import DataSet
 
 
 class DigitImages(DataSet):

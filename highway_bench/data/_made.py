@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from highway_bench.data._base import check_count
+from highway_bench.data.base import check_count
 
 
 def generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from highway_bench.data._base import Data, DataSet, Split, check_count, register_dataset
 from highway_bench.data._made import generators
+from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
 
 
 @register_dataset(

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._base import Data, Split, register_dataset
 from highway_bench.data._digit_images import DigitImages
 from highway_bench.data._folder import VARIABLE, cache_folder, find_folder
 from highway_bench.data._idx import read_idx
 from highway_bench.data._labels import commonest_share, label_entropy
+from highway_bench.data.base import Data, Split, register_dataset
 from highway_bench.errors import BadInput
 
 # MD5 of the unpacked files, training images and labels first, then the test set's

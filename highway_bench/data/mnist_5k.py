@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from highway_bench.data._base import Data, Split, register_dataset
 from highway_bench.data._digit_images import DigitImages
 from highway_bench.data._labels import stratified_rows
+from highway_bench.data.base import Data, Split, register_dataset
 
 SPLIT_SEED = 5000
 TEST_ITEMS = 1000

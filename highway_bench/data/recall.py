@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._base import Data, DataSet, Split, check_count, register_dataset
 from highway_bench.data._made import generators
+from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
 from highway_bench.errors import BadInput
 
 UNASKED = -100  # torch's ignore_index

@@ -1,9 +1,9 @@
 """Families: what the transform H is. One family a file; ``make_family`` makes what the registry ``families`` lists."""
 
-from highway_bench.families._base import Family, FamilySpec, Transform, families, register_family
 from highway_bench.families._custom import family, make_family
-from highway_bench.families._init import Activation, Init
 from highway_bench.families._site import CHANGES, Change, Gate, Kind, Site
+from highway_bench.families.base import Family, FamilySpec, Transform, families, register_family
+from highway_bench.families.init import Activation, Init
 
 __all__ = [
     "CHANGES",

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.families._base import Family, Transform, families
 from highway_bench.families._site import FEATURE_AXIS, Kind, Site
+from highway_bench.families.base import Family, Transform, families
 from highway_bench.measure.flops import count_flops
 
 PROBE: dict[Kind, tuple[int, ...]] = {"vector": (2,), "sequence": (2, 5), "image": (2, 7, 7)}  # without the features

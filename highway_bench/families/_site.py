@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:
-    from highway_bench.families._base import Transform
+    from highway_bench.families.base import Transform
 
 Kind = Literal["vector", "image", "sequence"]
 Change = Literal["plain", "pad", "subsample", "project"]

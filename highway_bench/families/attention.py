@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from highway_bench.errors import BadInput
-from highway_bench.families._base import Transform, register_family
-from highway_bench.families._init import init_map_
-from highway_bench.families._padding import ReadsLengths
 from highway_bench.families._site import Site
+from highway_bench.families.base import Transform, register_family
+from highway_bench.families.init import init_map_
+from highway_bench.families.padding import ReadsLengths
 
 
 class SelfAttention(ReadsLengths):

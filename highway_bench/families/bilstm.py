@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from highway_bench.errors import BadInput
-from highway_bench.families._base import Transform, register_family
-from highway_bench.families._padding import ReadsLengths
 from highway_bench.families._site import Site
+from highway_bench.families.base import Transform, register_family
+from highway_bench.families.padding import ReadsLengths
 
 
 class BiLstmTransform(ReadsLengths):

@@ -9,10 +9,10 @@ from typing import Literal
 from torch import nn
 
 from highway_bench.errors import BadInput
-from highway_bench.families._base import Transform, register_family
-from highway_bench.families._init import Activation, activation_module, init_map_
-from highway_bench.families._parts import FusedMaps, init_gates_
 from highway_bench.families._site import Gate, Site
+from highway_bench.families.base import Transform, register_family
+from highway_bench.families.init import Activation, activation_module, init_map_
+from highway_bench.families.parts import FusedMaps, init_gates_
 
 Norm = Literal["layer", "batch"]
 

@@ -9,11 +9,11 @@ from typing import Literal
 
 from torch import nn
 
-from highway_bench.families._base import register_family
-from highway_bench.families._init import Activation, activation_module, init_map_
-from highway_bench.families._parts import Beside
 from highway_bench.families._site import Gate, Site
+from highway_bench.families.base import register_family
 from highway_bench.families.conv import ImageTransform
+from highway_bench.families.init import Activation, activation_module, init_map_
+from highway_bench.families.parts import Beside
 
 GateDesign = Literal["pointwise", "pair"]
 

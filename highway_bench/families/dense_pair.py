@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from highway_bench.families._base import Transform, register_family
-from highway_bench.families._init import Activation, Init, activation_module, init_map_
 from highway_bench.families._site import Site
+from highway_bench.families.base import Transform, register_family
+from highway_bench.families.init import Activation, Init, activation_module, init_map_
 
 
 @register_family(

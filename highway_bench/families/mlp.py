@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from highway_bench.families._base import Transform, register_family
-from highway_bench.families._init import Activation
 from highway_bench.families._site import Site
+from highway_bench.families.base import Transform, register_family
 from highway_bench.families.dense_pair import affine_pair
+from highway_bench.families.init import Activation
 
 
 @register_family(

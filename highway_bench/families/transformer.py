@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from highway_bench.families._base import Family, Transform, register_family
-from highway_bench.families._init import Activation
 from highway_bench.families.attention import Attention
+from highway_bench.families.base import Family, Transform, register_family
+from highway_bench.families.init import Activation
 from highway_bench.families.mlp import Mlp
 
 

@@ -37,7 +37,7 @@ GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", CO
 FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
 WHO = """
 import json, sys, torch
-from highway_bench.run.machine import machine_identity
+from highway_bench.execution.machine import machine_identity
 device = sys.argv[1] or ("cuda" if torch.cuda.is_available() else "cpu")
 print(json.dumps([device, *machine_identity(device)]))
 """

@@ -50,8 +50,8 @@ class Estimate:
 
 def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a success rate (Wilson 1927): 4 of 5 gives [0.376, 0.964]."""
-    _counted(successes, n)
-    interval = stats.binomtest(successes, n).proportion_ci(_level(confidence), method="wilson")
+    check_counts(successes, n)
+    interval = stats.binomtest(successes, n).proportion_ci(checked_confidence(confidence), method="wilson")
     return Interval(float(interval.low), float(interval.high))
 
 
@@ -61,7 +61,7 @@ def t_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Estim
     middle = float(data.mean())
     if n == 1:
         return Estimate(middle, math.nan, math.nan, 1)
-    half = float(stats.t.ppf((1 + _level(confidence)) / 2, n - 1) * data.std(ddof=1) / math.sqrt(n))
+    half = float(stats.t.ppf((1 + checked_confidence(confidence)) / 2, n - 1) * data.std(ddof=1) / math.sqrt(n))
     return Estimate(middle, middle - half, middle + half, n)
 
 
@@ -76,7 +76,7 @@ def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> 
     """Median, and the two values between which it lies by the sign test (Conover 1999, §3.2), whatever their
     distribution: of eight values the least and the greatest. No interval (NaN) below six values at 95 %."""
     data, n = _finite(values)
-    ends = stats.quantile_test(data, p=0.5).confidence_interval(_level(confidence))
+    ends = stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
     return Estimate(float(np.median(data)), float(ends.low), float(ends.high), n)
 
 
@@ -175,12 +175,12 @@ def _finite(values: Iterable[float], *, positive: bool = False) -> tuple[Array, 
     return data, len(data)
 
 
-def _level(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise BadInput(f"a confidence lies between 0 and 1, not {confidence}")
     return confidence
 
 
-def _counted(successes: int, n: int) -> None:
+def check_counts(successes: int, n: int) -> None:
     if not 0 <= successes <= n or n < 1:
         raise BadInput(f"{successes} of {n} is not a success rate")

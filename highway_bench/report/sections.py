@@ -78,7 +78,7 @@ def summary_tables(rows: pd.DataFrame) -> list[Shown]:
 def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[str]:
     if not ladder:
         made = f"{contest['dtype']} on {contest['device']}, equal {contest['match']}"
-        return [f"No depth was trained with a verdict; {made}.", *_counted(part)]
+        return [f"No depth was trained with a verdict; {made}.", *counted(part)]
     notes = [
         f"{contest_text(contest)}.",
         f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}, "
@@ -86,7 +86,7 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[st
         if (part["verdict"] == TRAINS).any()
         else f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}.",
     ]
-    notes += _counted(part)
+    notes += counted(part)
     edges = [f"{cell['block']} ({three(cell['edge_rate'])})" for cell in rows_of(part) if cell["edge_rate"] > 0]
     notes += [f"Best rate at the grid's edge: {listed(edges)}; a better one may lie outside."] if edges else []
     notes += [f"Fewer than {FULL_SEEDS} seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
@@ -94,7 +94,7 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool) -> list[st
     return notes + (["Limited by the budget: with other steps the frontier is elsewhere."] if limited else [])
 
 
-def _counted(part: pd.DataFrame) -> list[str]:
+def counted(part: pd.DataFrame) -> list[str]:
     sizes = part.loc[part["bytes_depth"].notna(), ["bytes_depth", "bytes_width", "bytes_batch"]].drop_duplicates()
     texts = [size_text(*size) for size in sorted(sizes.itertuples(index=False, name=None))]
     return [f"Bytes were counted at {'; '.join(texts)}."] if texts else []

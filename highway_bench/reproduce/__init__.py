@@ -1,6 +1,6 @@
 """Published results, measured again: one a file."""
 
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,

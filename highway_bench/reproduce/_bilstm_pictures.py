@@ -10,7 +10,7 @@ import pandas as pd
 from highway_bench.measure.statistics import Estimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, legend, log_axis, mark, panels, settings
+from highway_bench.report.figures.base import head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import looks

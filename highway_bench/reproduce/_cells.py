@@ -9,7 +9,7 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Cell, Match
 from highway_bench.families import make_family
 from highway_bench.matching import matched_width
-from highway_bench.tasks._network import positions_of
+from highway_bench.tasks.from_cell import positions_of
 
 
 def trained(

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import dodge, head, joined, legend, log_axis, mark, panels, settings
+from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import between, count
 from highway_bench.report.rows import block_order
 from highway_bench.report.style import Look, looks

@@ -12,7 +12,7 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
 from highway_bench.report.format import between, times
-from highway_bench.reproduce._base import Verdict
+from highway_bench.reproduce.base import Verdict
 from highway_bench.results.schema import OUTCOMES
 
 WHO = (

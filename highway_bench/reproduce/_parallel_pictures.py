@@ -6,7 +6,7 @@ import pandas as pd
 
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import quantity
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import looks

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import looks

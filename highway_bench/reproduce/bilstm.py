@@ -14,7 +14,9 @@ from highway_bench.measure.statistics import Estimate, t_interval
 from highway_bench.report.format import count, three
 from highway_bench.report.rows import of_task, recipe_of
 from highway_bench.report.tables.trainability import runs
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._bilstm_pictures import in_percent, picture, shown
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -24,8 +26,6 @@ from highway_bench.reproduce._base import (
     Verdict,
     register_reproduction,
 )
-from highway_bench.reproduce._bilstm_pictures import in_percent, picture, shown
-from highway_bench.reproduce._cells import trained
 from highway_bench.results.schema import OUTCOMES, Status
 
 BLOCKS = ("plain", "highway", "residual")

@@ -15,7 +15,10 @@ from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._trial_pictures import ARMS, best, best_of, curves
+from highway_bench.reproduce._trials import Ratio, Trials, best_ratio, table_of, trials_of
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -25,9 +28,6 @@ from highway_bench.reproduce._base import (
     Verdict,
     register_reproduction,
 )
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._trial_pictures import ARMS, best, best_of, curves
-from highway_bench.reproduce._trials import Ratio, Trials, best_ratio, table_of, trials_of
 
 DEPTHS = (10, 20, 50, 100)  # as the papers count: the plain layer before the stack is one of them
 NOMINAL = 71  # plain's units; highway gets 50: 5,112 and 5,100 parameters a layer

@@ -11,9 +11,11 @@ from matplotlib.lines import Line2D
 from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, log_axis, panels, settings
+from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import count, quantity, three
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._paired import measured
+from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -23,8 +25,6 @@ from highway_bench.reproduce._base import (
     Verdict,
     register_reproduction,
 )
-from highway_bench.reproduce._paired import measured
-from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
 
 TOLERANCE = 0.02  # papers print two or three digits, and some are rounded down
 COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys: colours are blocks'
@@ -75,11 +75,11 @@ def _findings(net: Net, found: Mapping[str, float]) -> list[Finding]:
     told, verdict = "not counted", Verdict.NOT_TESTABLE
     if held.keys() <= found.keys():
         agrees = all(found[metric] == number for metric, number in held.items())
-        told = "the same" if agrees else _counted({metric: found[metric] for metric in held})
+        told = "the same" if agrees else counted({metric: found[metric] for metric in held})
         verdict = Verdict.REPRODUCED if agrees else Verdict.CONTRADICTED
     findings = [
         Finding(
-            published=f"{net.name}: {_counted(held)}",
+            published=f"{net.name}: {counted(held)}",
             source=net.source,
             evidence=net.evidence,
             rule="equal",
@@ -108,7 +108,7 @@ def _findings(net: Net, found: Mapping[str, float]) -> list[Finding]:
     return findings
 
 
-def _counted(held: Mapping[str, float]) -> str:
+def counted(held: Mapping[str, float]) -> str:
     return ", ".join(f"{count(number)} {metric.replace('_', '-')}" for metric, number in held.items())
 
 

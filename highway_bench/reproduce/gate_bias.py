@@ -16,9 +16,11 @@ from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, log_axis, mark, panels, settings
+from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import between, listed, three, times
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._bias import signed
+from highway_bench.reproduce._paired import Arm, arm, log_ratio, loss_record, measured, worse
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -28,8 +30,6 @@ from highway_bench.reproduce._base import (
     Verdict,
     register_reproduction,
 )
-from highway_bench.reproduce._bias import signed
-from highway_bench.reproduce._paired import Arm, arm, log_ratio, loss_record, measured, worse
 
 GUIDELINE: Mapping[int, float] = {10: -1.0, 20: -2.0, 30: -3.0}  # layers → bias
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)

@@ -11,12 +11,14 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
+from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.profiles import TRAINED, Grid, Profile
 from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.tables.gates import layers, networks, over_seeds
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -27,8 +29,6 @@ from highway_bench.reproduce._base import (
     register_reproduction,
 )
 from highway_bench.results.schema import OUTCOMES
-from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import TRAINED, Grid, Profile
 
 DEPTH = 49  # highway layers; with the plain layer before them the paper's 50
 BATCH = TRAINED.batches["vector"]

@@ -17,11 +17,11 @@ from highway_bench.families import make_family
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, panels, settings
+from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
 from highway_bench.report.rows import groups, recipe_of
-from highway_bench.reproduce._base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
 from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce.base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
 
 # Zero-mean distributions of W_H, as the dense family's inits: normal and uniform by the fan, orthogonal, a small normal
 INITS = ("default", "uniform", "orthogonal", "small")

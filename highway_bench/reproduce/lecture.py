@@ -17,10 +17,10 @@ from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import log10_interval, t_interval
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, log_axis, panels, settings
+from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
-from highway_bench.reproduce._base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
 
 WIDTH, DEPTH, BATCH = 784, 20, 1_000
 EPOCHS, SEEDS = 3, 3  # by default; the lecture trained for 50, once

@@ -15,7 +15,9 @@ from highway_bench.data import make_dataset
 from highway_bench.report.format import count, three
 from highway_bench.report.rows import recipe_of
 from highway_bench.report.tables.trainability import runs
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, table_of, told
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -25,8 +27,6 @@ from highway_bench.reproduce._base import (
     Verdict,
     register_reproduction,
 )
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, table_of, told
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.success import THRESHOLD
 

@@ -14,7 +14,8 @@ from highway_bench.families import make_family
 from highway_bench.measure.statistics import CONFIDENCE, Estimate, median_interval
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.rows import of_task, rows_of, samples_of
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._parallel_pictures import picture, shown
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -23,7 +24,6 @@ from highway_bench.reproduce._base import (
     Verdict,
     register_reproduction,
 )
-from highway_bench.reproduce._parallel_pictures import picture, shown
 from highway_bench.results.schema import Status
 
 FAMILIES = ("attention", "bilstm")

@@ -13,9 +13,12 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, log_axis, mark, panels, settings
+from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import quantity, three, times
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce._bias import signed
+from highway_bench.reproduce._paired import Arm, Said, arm, level, loss_record, measured, worse
+from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -24,9 +27,6 @@ from highway_bench.reproduce._base import (
     Reproduction,
     register_reproduction,
 )
-from highway_bench.reproduce._bias import signed
-from highway_bench.reproduce._paired import Arm, Said, arm, level, loss_record, measured, worse
-from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 joined pairs of convolutions: 34 layers
 STEPS, SEEDS = 200, 4

@@ -13,14 +13,16 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
+from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.profiles import TRAINED, Grid, Profile
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures._base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import looks
 from highway_bench.report.tables.trainability import runs
-from highway_bench.reproduce._base import (
+from highway_bench.reproduce.base import (
     Asked,
     Evidence,
     Finding,
@@ -31,8 +33,6 @@ from highway_bench.reproduce._base import (
     register_reproduction,
 )
 from highway_bench.results.schema import OUTCOMES
-from highway_bench.run.plan import Selection, plan
-from highway_bench.run.profiles import TRAINED, Grid, Profile
 
 LAYERS = 1_101  # one plain layer and 1,100 that the block joins
 DEEP = 1_000  # layers joined from which the claim is about a network
@@ -150,7 +150,7 @@ def _highway(here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
         verdict = Verdict.REPRODUCED
     elif own and 2 * stalled >= len(own):
         verdict = Verdict.CONTRADICTED
-    told = [f"{block}: {_counted(ways[block])}, final loss {_loss(here[here['block'] == block])} nat" for block in ways]
+    told = [f"{block}: {counted(ways[block])}, final loss {_loss(here[here['block'] == block])} nat" for block in ways]
     return Finding(
         published=CLAIM,
         source=LONG,
@@ -179,7 +179,7 @@ def _way(run: column.Record, curves: pd.DataFrame, chance: float) -> str:
     return "under way" if falling and run["final_loss"] < MOVES * chance else "slow"
 
 
-def _counted(ways: Sequence[str]) -> str:
+def counted(ways: Sequence[str]) -> str:
     return (
         ", ".join(
             f"{ways.count(way)} of {len(ways)} seeds {_says(way, ways.count(way))}" for way in dict.fromkeys(ways)

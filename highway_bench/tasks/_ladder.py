@@ -11,8 +11,8 @@ from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks._base import Skip
-from highway_bench.tasks._recipe import RATES, listed, value_of
+from highway_bench.tasks.base import Skip
+from highway_bench.tasks.recipe_words import RATES, listed, value_of
 from highway_bench.training.recipe import Word, whole
 
 DEPTHS, SEEDS = listed(whole(1)), listed(whole(0))

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from highway_bench.analysis.signal import Layer, Profile, profile, weights
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.families._parts import FusedMaps, Maps
-from highway_bench.measure.signal import Layer, Profile, profile, weights
+from highway_bench.families.parts import FusedMaps, Maps
 from highway_bench.network import Stack
-from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, dataset_options
-from highway_bench.tasks._recipe import recipe_from
+from highway_bench.tasks.from_cell import cell_device, cell_dtype, cell_family, dataset_options
+from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.training.evaluation import loss_of, placed
 from highway_bench.training.loop import Training
 

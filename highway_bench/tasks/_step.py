@@ -13,8 +13,15 @@ from highway_bench.cell import MODES, PHASES, Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.clock import cache_eviction, synchronise
 from highway_bench.measure.flops import count_flops
-from highway_bench.tasks._base import Skip
-from highway_bench.tasks._network import cell_device, cell_dtype, cell_family, cell_network, cell_spec, count_parameters
+from highway_bench.tasks.base import Skip
+from highway_bench.tasks.from_cell import (
+    cell_device,
+    cell_dtype,
+    cell_family,
+    cell_network,
+    cell_spec,
+    count_parameters,
+)
 
 RATE = 1e-3  # of the timed training step; the weights and momenta are put back after every sample
 OPTIMISER_MOVES = 5  # of SGD, each weight: weight, gradient and momentum read, weight and momentum written

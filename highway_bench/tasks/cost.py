@@ -13,9 +13,9 @@ from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.measure.flops import count_flops, multiply_adds
-from highway_bench.tasks._base import Measurement, Metric, Task, register_task
-from highway_bench.tasks._network import cell_family, count_parameters, dataset_options, started_network
-from highway_bench.tasks._recipe import LAYOUT
+from highway_bench.tasks.base import Measurement, Metric, Task, register_task
+from highway_bench.tasks.from_cell import cell_family, count_parameters, dataset_options, started_network
+from highway_bench.tasks.recipe_words import LAYOUT
 
 SHAPES = torch.device("meta")  # tensors that have a shape and no numbers
 

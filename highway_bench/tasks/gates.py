@@ -17,18 +17,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
+from highway_bench.analysis.hooks import watching
+from highway_bench.analysis.lesion import carried_path, cut_out
+from highway_bench.analysis.signal import unpadded
 from highway_bench.cell import Cell
 from highway_bench.data import Split
-from highway_bench.data._base import TargetKind
-from highway_bench.families._parts import Beside, FusedMaps, Maps
-from highway_bench.measure.gate_statistics import Activity, ExampleSparsity, sparsity
-from highway_bench.measure.hooks import watching
-from highway_bench.measure.lesion import carried_path, cut_out
-from highway_bench.measure.signal import unpadded
+from highway_bench.data.base import TargetKind
+from highway_bench.families.parts import Beside, FusedMaps, Maps
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.success import Judgement
-from highway_bench.tasks._base import Measurement, Metric, register_task
-from highway_bench.tasks._network import cell_dtype, started_network
+from highway_bench.tasks.base import Measurement, Metric, register_task
+from highway_bench.tasks.from_cell import cell_dtype, started_network
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 from highway_bench.training.evaluation import evaluate
 from highway_bench.training.recipe import Recipe

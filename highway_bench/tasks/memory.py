@@ -12,9 +12,9 @@ from torch import Tensor
 
 from highway_bench.cell import Cell
 from highway_bench.measure.memory import measure_memory
-from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
-from highway_bench.tasks._network import budget_mismatch
 from highway_bench.tasks._step import StackStep
+from highway_bench.tasks.base import Measurement, Metric, Skip, Task, register_task
+from highway_bench.tasks.from_cell import budget_mismatch
 
 
 @register_task

@@ -23,16 +23,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from highway_bench.analysis.conditioning import gains, jacobian, line_gradients, neighbour_correlation, spectrum
+from highway_bench.analysis.depth_scale import depth_scale
+from highway_bench.analysis.gate_state import GateState, gate_state
+from highway_bench.analysis.hooks import watching
+from highway_bench.analysis.signal import FACTOR, Layer, departure, unpadded, weights
 from highway_bench.cell import Cell
-from highway_bench.measure.depth_scale import depth_scale
-from highway_bench.measure.gates import GateState, gate_state
-from highway_bench.measure.hooks import watching
-from highway_bench.measure.jacobian import gains, jacobian, line_gradients, neighbour_correlation, spectrum
-from highway_bench.measure.signal import FACTOR, Layer, departure, unpadded, weights
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.results.schema import Status
-from highway_bench.tasks._base import Measurement, Metric, Skip, Task, register_task
-from highway_bench.tasks._network import budget_mismatch, cell_family, cell_network, count_parameters
 from highway_bench.tasks._probe import (
     Probe,
     data_batch,
@@ -41,7 +39,9 @@ from highway_bench.tasks._probe import (
     take_batch_statistics,
     training_of,
 )
-from highway_bench.tasks._recipe import ON_DATA, value_of
+from highway_bench.tasks.base import Measurement, Metric, Skip, Task, register_task
+from highway_bench.tasks.from_cell import budget_mismatch, cell_family, cell_network, count_parameters
+from highway_bench.tasks.recipe_words import ON_DATA, value_of
 from highway_bench.training.loop import Training
 from highway_bench.training.recipe import POSITIVE, TRAINING, Word
 

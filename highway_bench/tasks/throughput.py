@@ -23,10 +23,10 @@ from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
-from highway_bench.tasks._base import Measurement, Metric, Outcome, Skip, Task, register_task
-from highway_bench.tasks._network import DTYPES, budget_mismatch, cell_dtype
-from highway_bench.tasks._recipe import value_of
 from highway_bench.tasks._step import StackStep
+from highway_bench.tasks.base import Measurement, Metric, Outcome, Skip, Task, register_task
+from highway_bench.tasks.from_cell import DTYPES, budget_mismatch, cell_dtype
+from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.recipe import NOT_NEGATIVE, Word, whole
 
 UNPAIRED = "unpaired: it could not be prepared beside the others of its group"

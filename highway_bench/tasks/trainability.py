@@ -20,10 +20,10 @@ from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.results.schema import Status
 from highway_bench.success import THRESHOLD, Judgement, judge
-from highway_bench.tasks._base import Measurement, Metric, Outcome, Task, register_task
 from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, check_rung, rung_below
-from highway_bench.tasks._network import (
+from highway_bench.tasks.base import Measurement, Metric, Outcome, Task, register_task
+from highway_bench.tasks.from_cell import (
     budget_mismatch,
     cell_family,
     cell_network,
@@ -31,9 +31,9 @@ from highway_bench.tasks._network import (
     count_parameters,
     dataset_options,
 )
-from highway_bench.tasks._recipe import ON_DATA, RATES, recipe_from, value_of
-from highway_bench.tasks._search import SEARCH_SEED, trial_cell, trials_of, with_trial
-from highway_bench.tasks._together import at_once, most_together, shape, stacks
+from highway_bench.tasks.populations import at_once, most_together, shape, stacks
+from highway_bench.tasks.recipe_words import ON_DATA, RATES, recipe_from, value_of
+from highway_bench.tasks.search_trials import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, Kept
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training

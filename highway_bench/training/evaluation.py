@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from highway_bench.data import Split
-from highway_bench.data._base import TargetKind
+from highway_bench.data.base import TargetKind
 
 
 class Answers(NamedTuple):

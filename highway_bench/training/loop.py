@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.data import Split
-from highway_bench.data._base import TargetKind
+from highway_bench.data.base import TargetKind
 from highway_bench.errors import BadInput
 from highway_bench.measure.clock import synchronise
 from highway_bench.training.evaluation import Answers, evaluate, loss_of, place_of, placed

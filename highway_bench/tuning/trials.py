@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from highway_bench.cell import canonical
-from highway_bench.data._base import check_count
+from highway_bench.data.base import check_count
 from highway_bench.errors import BadInput
 from highway_bench.tuning.space import Choice, LogUniform, Prior, Space
 

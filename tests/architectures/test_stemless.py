@@ -6,9 +6,9 @@ import torch
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.digest import modules_of
 from highway_bench.families import make_family
-from highway_bench.run.digest import modules_of
-from highway_bench.tasks._network import cell_network, count_parameters
+from highway_bench.tasks.from_cell import cell_network, count_parameters
 
 STEMLESS = architectures.get("stemless")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from highway_bench.blocks import blocks
 from highway_bench.families import Site, families, make_family
-from highway_bench.families._parts import FusedMaps
+from highway_bench.families.parts import FusedMaps
 from highway_bench.network import Stack, build
 
 FAMILIES = families.names()

@@ -217,5 +217,5 @@ def test_bugs_show_themselves(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(section: str) -> None:
         raise KeyError(section)
 
-    monkeypatch.setattr("highway_bench.api.catalogue", broken)
+    monkeypatch.setattr("highway_bench.catalogue.catalogue", broken)
     assert isinstance(invoke("list").exception, KeyError)

@@ -14,10 +14,10 @@ import typer
 from typer.main import get_command
 
 import highway_bench
-from highway_bench.api import Words
-from highway_bench.api.running import measure
 from highway_bench.cli import app
 from highway_bench.cli.run import run
+from highway_bench.plan.selection import Words
+from highway_bench.running import measure
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

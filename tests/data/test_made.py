@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from highway_bench.data import adding, copy_memory, make_dataset, recall
-from highway_bench.data._base import Data
+from highway_bench.data.base import Data
 
 MAKERS = {"adding": adding._make, "copy": copy_memory._make, "recall": recall._make}
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
 from highway_bench.families import Gate, Site, families, make_family
-from highway_bench.families._base import Transform
-from highway_bench.families._parts import FusedMaps, Maps
+from highway_bench.families.base import Transform
+from highway_bench.families.parts import FusedMaps, Maps
 from highway_bench.network import build
 
 TRANSFORMS = [name for name in families.names() if name != "transformer"]

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from highway_bench.blocks import blocks
 from highway_bench.data import make_dataset
-from highway_bench.families._padding import ReadsLengths, lengths_of
 from highway_bench.families.bilstm import BiLstmTransform
+from highway_bench.families.padding import ReadsLengths, lengths_of
 from highway_bench.network import Network, build
 
 VOCABULARY = 12

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.families import Site, make_family
-from highway_bench.families._base import Transform
 from highway_bench.families.attention import SelfAttention
+from highway_bench.families.base import Transform
 from highway_bench.network import Stack, build
 
 WIDTH, HEADS, STEPS = 8, 4, 6

@@ -25,7 +25,7 @@ SETTINGS = {
     "products alone": "torch.set_float32_matmul_precision('high')",
 }
 STARTS = {
-    "worker": "from highway_bench.run.worker import start; start('memory', 1, ())",
+    "worker": "from highway_bench.execution.worker import start; start('memory', 1, ())",
     "history": "from benches.history.blocks import asv_api; asv_api()",
     "step benches": "import benches.conftest",
 }

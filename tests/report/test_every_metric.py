@@ -13,16 +13,16 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell, canonical
+from highway_bench.execution.failure import stored, worst
+from highway_bench.execution.job import CellResult
+from highway_bench.execution.rows import Origin, rows_of
+from highway_bench.plan.grids import Selection, plan
 from highway_bench.report import write_page
 from highway_bench.report.console import print_summary
 from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
-from highway_bench.run.failure import stored, worst
-from highway_bench.run.job import CellResult
-from highway_bench.run.plan import Selection, plan
-from highway_bench.run.rows import Origin, rows_of
 from highway_bench.tasks import tasks
-from highway_bench.tasks._base import Task
+from highway_bench.tasks.base import Task
 
 NOT_SHOWN: Mapping[str, str] = {
     "mistaken_for": "the class that a single test item was taken for: a picture's, which one reproduction draws",

@@ -11,7 +11,7 @@ import pytest
 from highway_bench.data import make_dataset
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, bilstm, reproductions
-from highway_bench.reproduce._base import Evidence, with_needs
+from highway_bench.reproduce.base import Evidence, with_needs
 from highway_bench.results.schema import row
 
 BILSTM = reproductions.get("bilstm")

@@ -10,7 +10,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
-from highway_bench.reproduce._base import ended_cells, with_needs
+from highway_bench.reproduce.base import ended_cells, with_needs
 from highway_bench.results.schema import row
 
 

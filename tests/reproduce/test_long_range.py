@@ -11,7 +11,7 @@ import pytest
 
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, long_range, reproductions
-from highway_bench.reproduce._base import Evidence, with_needs
+from highway_bench.reproduce.base import Evidence, with_needs
 from highway_bench.results.schema import row
 
 LONG_RANGE = reproductions.get("long-range")

@@ -12,7 +12,7 @@ import pytest
 
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Verdict, parallel, reproductions
-from highway_bench.reproduce._base import Evidence
+from highway_bench.reproduce.base import Evidence
 from highway_bench.results.schema import row
 
 PARALLEL = reproductions.get("parallel")

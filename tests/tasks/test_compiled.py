@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.execution.local import Kind
+from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
-from highway_bench.run.local import Kind
-from highway_bench.run.runner import run_cells
 
 AFTER_THE_TRACKER = """
 import functools, torch
@@ -76,7 +76,7 @@ def test_memory_then_inductor_through_the_runner(tmp_path: Path) -> None:
 
 
 def test_workers_never_mix_tasks_or_modes() -> None:
-    from highway_bench.run.job import Job
+    from highway_bench.execution.job import Job
 
     cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
     kinds = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.execution.digest import modules_of
 from highway_bench.families import families
-from highway_bench.run.digest import modules_of
 from highway_bench.tasks import tasks
-from highway_bench.tasks._network import cell_network, count_parameters
+from highway_bench.tasks.from_cell import cell_network, count_parameters
 
 COST = tasks.get("cost")
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import nn
 
+from highway_bench.analysis.gate_statistics import ExampleSparsity
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.families._parts import FusedMaps
-from highway_bench.measure.gate_statistics import ExampleSparsity
+from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks

@@ -9,10 +9,10 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.execution.backlog import Backlog
+from highway_bench.execution.runner import run_cells
 from highway_bench.results.schema import Status, row
 from highway_bench.results.store import Store
-from highway_bench.run.backlog import Backlog
-from highway_bench.run.runner import run_cells
 from highway_bench.tasks import Skip, tasks
 from highway_bench.tasks._ladder import rung_below
 

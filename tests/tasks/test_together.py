@@ -12,7 +12,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.tasks import Outcome, Skip, tasks
-from highway_bench.tasks import _together as together
+from highway_bench.tasks import populations as together
 from highway_bench.training.checkpoint import Kept
 
 MakeCell = Callable[..., Cell]

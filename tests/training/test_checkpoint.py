@@ -19,9 +19,9 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
+from highway_bench.execution.backlog import Backlog
+from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
-from highway_bench.run.backlog import Backlog
-from highway_bench.run.runner import run_cells
 from highway_bench.tasks import tasks
 from highway_bench.training import checkpoint
 from highway_bench.training.checkpoint import Checkpoint, Kept, headers_in, sweep
@@ -330,7 +330,7 @@ SCRIPT = """
 
     from highway_bench.cell import Cell
     from highway_bench.results import Store
-    from highway_bench.run.runner import run_cells
+    from highway_bench.execution.runner import run_cells
 
     store, *keys = sys.argv[1:]
 

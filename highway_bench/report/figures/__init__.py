@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from highway_bench.report.figures._base import Draw, NothingToShow, Picture
+from highway_bench.report.figures.base import Draw, NothingToShow, Picture
 from highway_bench.report.figures.curves import loss_curves
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.figures.layer_bytes import bytes_per_layer

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from highway_bench.report.figures._base import (
+from highway_bench.report.figures.base import (
     NothingToShow,
     Picture,
     head,

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from highway_bench.report.figures._base import NothingToShow, Picture, head, joined, legend, panels, settings
+from highway_bench.report.figures.base import NothingToShow, Picture, head, joined, legend, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import CONTEST, groups, prepared
 from highway_bench.report.style import Look, looks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from highway_bench.report.figures._base import (
+from highway_bench.report.figures.base import (
     NothingToShow,
     Picture,
     dodge,

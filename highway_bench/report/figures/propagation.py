@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from highway_bench.report.figures._base import NothingToShow, Picture, head, joined, legend, log_axis, panels, settings
+from highway_bench.report.figures.base import NothingToShow, Picture, head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import counted, listed, three
 from highway_bench.report.rows import family_order, groups, prepared
 from highway_bench.report.style import Look, looks

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.cell import canonical
-from highway_bench.report.figures._base import (
+from highway_bench.report.figures.base import (
     NothingToShow,
     Picture,
     head,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.report.figures._base import (
+from highway_bench.report.figures.base import (
     NothingToShow,
     Picture,
     head,

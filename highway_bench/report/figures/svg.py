@@ -7,7 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Final
 
-from highway_bench.report.figures._base import Picture, settings
+from highway_bench.report.figures.base import Picture, settings
 
 SVG: Final = "http://www.w3.org/2000/svg"
 XLINK: Final = "http://www.w3.org/1999/xlink"

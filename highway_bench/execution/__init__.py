@@ -1,0 +1,1 @@
+"""Execution: runs cells through an engine into the store. One module an engine; it starts at ``runner.run_cells``."""

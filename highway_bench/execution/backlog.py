@@ -1,0 +1,162 @@
+"""Backlog: which cells of a run are in the store already, which can be run now, and which wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from highway_bench.cell import Cell
+from highway_bench.errors import USER_ERRORS, HighwayBenchError
+from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
+from highway_bench.execution.failure import failure
+from highway_bench.execution.job import Job
+from highway_bench.execution.machine import machine_identity, torch_version
+from highway_bench.results.schema import FAILURES, Status
+from highway_bench.results.store import Store
+from highway_bench.tasks.base import Task, tasks
+from highway_bench.training.checkpoint import headers_in, sweep
+
+
+@dataclass
+class Item:
+    """A cell of the run. ``ran`` (what is run for it) and ``digest`` are known once the cells it needs have ended.
+
+    ``refused`` is the status and the reason of a cell that cannot be run, ``status`` how it ended, now or before.
+    """
+
+    cell: Cell
+    task: Task[Any]
+    needs: tuple[Cell, ...]
+    ran: Cell
+    digest: str = ""
+    refused: tuple[Status, str] | None = None
+    status: Status | None = None
+    stored: bool = False
+    chosen: bool = False
+
+
+@dataclass
+class Backlog:
+    """The cells of a run and all that they need, each once, in the order they were asked for.
+
+    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again, even where the store has an
+    earlier result, for that one may no longer be of the same run as those it was timed with. One that cannot be run,
+    for what the cells that it needs came to, is done for as long as the reason is the same. Of a group that is timed
+    together all are measured again if one is, so that ratios come from one run. Without ``resume`` nothing is done.
+    """
+
+    store: Store
+    resume: bool = True
+    items: dict[Cell, Item] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._tree = SourceTree()
+        self._before = self.store.digests() if self.resume else {}
+
+    def add(self, cells: Iterable[Cell]) -> None:
+        """Add ``cells``, and those that they need. Raises ``UnknownName`` for a task, block or family that is none."""
+        waiting = list(cells)
+        for cell in waiting:  # grows: a needed cell may need others
+            if cell not in self.items:
+                task = tasks.get(cell.task)
+                needs = tuple(task.needs(cell))
+                self.items[cell] = Item(cell, task, needs, ran=cell)
+                self._sources(cell)
+                waiting.extend(needs)
+
+    def ready(self) -> list[Item]:
+        """Items to run now: not yet chosen, and all they need has ended. Those that are done already are marked so."""
+        chosen: list[Item] = []
+        while fresh := [item for item in self.items.values() if self._is_fresh(item)]:
+            for item in fresh:
+                self._identify(item)
+            missing = {item.digest for item in fresh if self._before.get(item.digest) in {None, *FAILURES}}
+            paired = {self._group(item) for item in fresh if item.digest in missing and item.task.alone}
+            for item in fresh:
+                if item.digest in missing or self._group(item) in paired:
+                    item.chosen = True
+                    chosen.append(item)
+                else:
+                    item.status, item.stored = self._before[item.digest], True
+        return chosen
+
+    def check_all_ended(self) -> None:
+        """Raise where cells are left that wait for each other: a mistake of their task's."""
+        left = [item.cell for item in self.items.values() if item.status is None]
+        if left:
+            raise HighwayBenchError(f"{len(left)} cells need each other in a circle, among them: {left[0]}")
+
+    def jobs(self, items: Sequence[Item], plugins: Sequence[str]) -> list[Job]:
+        """``items`` in groups. Jobs that run side by side come longest first, so that none is left alone at the end."""
+        if not self.resume:
+            sweep(self.checkpoints, {item.digest for item in items})
+        groups: dict[Hashable, list[Item]] = {}
+        for item in items:
+            groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
+        in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
+        return [self._job(group, plugins) for group in in_order]
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder beside the store in which long measurements keep their state; made when one does."""
+        return self.store.path.with_name(f"{self.store.path.name}.checkpoints")
+
+    def count_resumed(self) -> int:
+        """How many of the cells that are chosen now go on from a checkpoint."""
+        if not self.resume:
+            return 0
+        kept = {key for _, keys in headers_in(self.checkpoints) for key in keys}
+        return sum(item.chosen and item.digest in kept for item in self.items.values())
+
+    def sweep(self) -> None:
+        """Once a run is over: remove checkpoints whose cells have all ended."""
+        if self.checkpoints.is_dir():
+            sweep(self.checkpoints, {key for key, status in self.store.digests().items() if status not in FAILURES})
+
+    def _is_fresh(self, item: Item) -> bool:
+        return item.status is None and not item.chosen and all(self.items[need].status for need in item.needs)
+
+    def _identify(self, item: Item) -> None:
+        ended = [self.items[need] for need in item.needs if self.items[need].status not in FAILURES]
+        found = {other.cell: self.store.scalars(other.digest) for other in ended}
+        try:
+            item.ran = item.task.resolve(item.cell, found)
+        except USER_ERRORS as error:
+            item.refused = failure(error)
+        item.digest = cell_digest(
+            item.cell,
+            ran=item.ran if item.ran != item.cell else None,
+            sources=self._sources(item.cell),
+            task_version=item.task.version,
+            refused=item.refused,
+            torch=torch_version(),
+            machine=machine_identity(item.cell.device)[0] if item.task.meter else None,
+        )
+
+    def _sources(self, cell: Cell) -> str:
+        modules, variant = modules_of(cell)
+        return f"{self._tree.digest(modules)} {variant}"
+
+    def _group(self, item: Item) -> tuple[str, Hashable]:
+        return item.task.name, item.task.group(item.ran)
+
+    def _job(self, group: Sequence[Item], plugins: Sequence[str]) -> Job:
+        first = group[0]
+        return Job(
+            task=first.task.name,
+            keys=tuple(item.digest for item in group),
+            cells=tuple(item.ran for item in group),
+            mode="+".join(sorted({item.ran.mode for item in group})),
+            threads=first.ran.threads,
+            alone=first.task.alone,
+            timeouts=tuple(item.task.timeout(item.ran) for item in group),
+            plugins=tuple(plugins),
+            checkpoints=self.checkpoints.absolute(),
+            sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]),
+        )
+
+
+def _estimate(group: Sequence[Item]) -> float:
+    return sum(item.task.estimate(item.ran) for item in group)

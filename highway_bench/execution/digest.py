@@ -1,0 +1,287 @@
+"""Digest: what a cell's result depends on, in one number, so that a store knows what is still true.
+
+A digest covers the cell, the version of its task, and the source of the modules it runs through: those that define
+its block, family, task and data set, and what these import in turn, read from their source without importing anything.
+Comments, docstrings and layout do not count. torch's minor version counts for every cell; for a meter (a task whose
+values depend on the hardware) its whole version and the machine do. The thread count is in every cell.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import json
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from highway_bench.cell import Cell, canonical
+from highway_bench.errors import BadInput
+
+PACKAGE = "highway_bench"
+
+# Parts of the package that decide which cells are run and where results go, but not what is measured. A package's
+# own entry "highway_bench" is the façade module alone, which only forwards names.
+PLUMBING = ("errors", "registry", "cell", "results", "run", "report", "cli", "history", "reproduce", "api", "check")
+
+LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def cell_digest(
+    cell: Cell,
+    *,
+    sources: str,
+    task_version: str,
+    torch: str,
+    ran: Cell | None = None,
+    machine: str | None = None,
+    refused: tuple[str, str] | None = None,
+) -> str:
+    """The digest of ``cell``: 32 hexadecimal digits.
+
+    ``sources`` is a ``SourceTree.digest``. ``ran`` is the cell that is run for it, where another's results decide
+    that (a search's winner): a new winner is a new digest. ``refused`` is the status and the reason of a cell that
+    cannot be run: once it can be, it is another. ``torch`` is torch's version, of which a meter (which gives its
+    ``machine``) keeps all, any other task the first two numbers.
+    """
+    if machine is None:
+        torch = ".".join(torch.split(".")[:2])
+    parts = [cell.key, ran.key if ran is not None else None, task_version, sources, machine, torch]
+    return _hash(json.dumps([*parts, *([refused] if refused is not None else [])]))
+
+
+def modules_of(cell: Cell) -> tuple[list[str], str]:
+    """The modules that define what ``cell`` runs (task, block, family, data set, architecture), and its block's variant
+    options.
+
+    A family or a data set given as ``module:factory`` starts at that module. Raises ``UnknownName``.
+    """
+    from highway_bench.architectures import architectures
+    from highway_bench.blocks import blocks
+    from highway_bench.data import datasets
+    from highway_bench.families import families
+    from highway_bench.tasks.base import tasks
+
+    found = [tasks.place(cell.task), blocks.place(cell.block)]
+    found.append(cell.family.partition(":")[0] if ":" in cell.family else families.place(cell.family))
+    if cell.dataset is not None:
+        found.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.place(cell.dataset))
+    if cell.recipe.get("layout") is not None:
+        found.append(architectures.place(cell.recipe["layout"]))
+    return found, canonical(blocks.get(cell.block).options)
+
+
+class Fingerprint(NamedTuple):
+    """Hashes of a module's file: of its bytes, which is quick, and of its meaning (``Source.meaning``)."""
+
+    content: str
+    meaning: str
+
+
+class SourceTree:
+    """The source that modules run through. Every file is read once: make a new one for each run."""
+
+    def __init__(self) -> None:
+        importlib.invalidate_caches()  # a file written a moment ago counts
+        self._sources: dict[str, Source | None] = {}
+        self._edges: dict[str, list[str]] = {}
+        self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
+        self._digests: dict[frozenset[str], str] = {}
+
+    def digest(self, modules: Iterable[str]) -> str:
+        """One hash over the meaning of ``modules`` and of all that they import, themselves or through others.
+
+        Raises ``BadInput`` for one of ``modules`` that has no source to be found.
+        """
+        starts = frozenset(modules)
+        if starts not in self._digests:
+            meanings = [(name, found.meaning) for name, found in self.fingerprints(starts).items()]
+            self._digests[starts] = _hash(json.dumps(meanings))
+        return self._digests[starts]
+
+    def fingerprints(self, modules: Iterable[str]) -> dict[str, Fingerprint]:
+        """The fingerprint of each module that ``digest`` covers, by name; one object for the same ``modules``."""
+        starts = frozenset(modules)
+        if starts not in self._fingerprints:
+            named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
+            self._fingerprints[starts] = {
+                name: Fingerprint(source.content, source.meaning) for name, source in named if source
+            }
+        return self._fingerprints[starts]
+
+    def closure(self, modules: Iterable[str]) -> set[str]:
+        """Names of ``modules`` and of every module they import, as far as it is this package's or a plug-in's.
+
+        What a plug-in's modules import is followed within its own top-level package, and to modules that lie beside
+        it in a folder of the user's; libraries are not followed.
+        """
+        found: set[str] = set()
+        waiting = list(modules)
+        for name in waiting:
+            if self._source(name) is None:
+                raise BadInput(f"module {name!r} has no source file, so its results could not be told from old ones")
+        while waiting:
+            name = waiting.pop()
+            if name not in found and self._source(name) is not None:
+                found.add(name)
+                waiting += self._followed_from(name)
+        return found
+
+    def _followed_from(self, name: str) -> list[str]:
+        """The modules that ``name`` imports, as far as they are followed; worked out once."""
+        if name not in self._edges:
+            source = self._source(name)
+            imported = [] if source is None else dict.fromkeys(self._imports(source))
+            self._edges[name] = [one for one in imported if source is not None and self._followed(one, source)]
+        return self._edges[name]
+
+    def _imports(self, source: Source) -> Iterator[str]:
+        """Modules whose code ``source`` asks for: ``from a import b`` is ``a.b`` where that is a module, else ``a``."""
+        for module, names in source.imports:
+            inner = [f"{module}.{name}" for name in names]
+            submodules = [name for name in inner if self._source(name) is not None]
+            yield from submodules
+            if len(submodules) < len(inner) or not inner:
+                yield module
+
+    def _followed(self, name: str, source: Source) -> bool:
+        top, _, rest = name.partition(".")
+        if top == PACKAGE:
+            return bool(rest) and rest.partition(".")[0] not in PLUMBING
+        if top == source.name.partition(".")[0]:
+            return True
+        if source.home is None or any(source.home.is_relative_to(library) for library in LIBRARIES):
+            return False
+        other = self._source(top)
+        return other is not None and other.home == source.home
+
+    def _source(self, name: str) -> Source | None:
+        if name not in self._sources:
+            self._sources[name] = find_source(name)
+        return self._sources[name]
+
+
+class Source:
+    """One module's file, read once."""
+
+    def __init__(self, name: str, path: Path, is_package: bool) -> None:
+        self.name = name
+        self.path = path
+        self.is_package = is_package
+
+    @cached_property
+    def home(self) -> Path | None:
+        """The folder that this module's top-level package or module lies in."""
+        levels = self.name.count(".") + (1 if self.is_package else 0)
+        parents = self.path.resolve().parents
+        return parents[levels] if levels < len(parents) else None
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of the bytes."""
+        return hashlib.sha256(self._bytes).hexdigest()[:32]
+
+    @cached_property
+    def meaning(self) -> str:
+        """A hash of the code without comments, docstrings and layout; of the bytes where it is not Python."""
+        return _hash(json.dumps(_plain(self._tree))) if self.path.suffix == ".py" else self.content
+
+    @cached_property
+    def imports(self) -> list[tuple[str, list[str]]]:
+        """(module, names) of every import statement that can run, relative ones made absolute."""
+        return list(self._found_imports(self._tree)) if self.path.suffix == ".py" else []
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        return self.path.read_bytes()
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        try:
+            return ast.parse(self._bytes, filename=str(self.path))
+        except SyntaxError as error:
+            raise BadInput(f"module {self.name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
+
+    def _found_imports(self, node: ast.AST) -> Iterator[tuple[str, list[str]]]:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield self._absolute(node), [alias.name for alias in node.names]
+        elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
+            for alternative in node.orelse:  # the body never runs
+                yield from self._found_imports(alternative)
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from self._found_imports(child)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = self.name.split(".")
+        drop = node.level - (1 if self.is_package else 0)
+        return ".".join([*package[: len(package) - drop], *([node.module] if node.module else [])])
+
+
+def find_source(name: str) -> Source | None:
+    """The file of module ``name``, which is not imported for this; ``None`` where there is none."""
+    spec = _spec(name)
+    origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
+    is_package = bool(spec and spec.submodule_search_locations is not None)
+    return Source(name, origin, is_package) if origin and origin.is_file() else None
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """Where module ``name`` comes from. Its packages are searched for, not imported, as ``find_spec`` alone would."""
+    top, *rest = name.split(".")
+    if top == "__main__":
+        return _spec_of_main()
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):  # a module made by hand, without a spec
+        return None
+    for depth in range(len(rest)):
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(".".join([top, *rest[: depth + 1]]), list(spec.submodule_search_locations))
+    return spec
+
+
+def _spec_of_main() -> ModuleSpec | None:
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    if path is None:
+        return None
+    spec = ModuleSpec("__main__", None, origin=str(Path(path).resolve()))
+    spec.has_location = True
+    return spec
+
+
+def _plain(node: object) -> object:
+    """A syntax tree as nested lists, without docstrings, positions, and fields that are empty.
+
+    Leaving empty fields out keeps the hash over Python versions, which add fields to the tree.
+    """
+    if isinstance(node, ast.AST):
+        fields = [(name, _without_docstring(node, name, value)) for name, value in ast.iter_fields(node)]
+        return [type(node).__name__, *([name, _plain(value)] for name, value in fields if value not in (None, []))]
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    return f"{type(node).__name__} {node!r}"
+
+
+def _without_docstring(node: ast.AST, name: str, value: object) -> object:
+    documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    if documented and name == "body" and isinstance(value, list) and value:
+        first = value[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            return value[1:]
+    return value
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

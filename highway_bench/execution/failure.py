@@ -1,0 +1,122 @@
+"""Failure: which status and message an exception gives a cell, and what to make of numbers that are not finite."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from highway_bench.errors import HighwayBenchError
+from highway_bench.execution.job import Value
+from highway_bench.results.schema import RANK, Status
+from highway_bench.tasks.base import Measurement, Skip, Task
+
+# How torch and CUDA's libraries say in a plain RuntimeError that memory ran out.
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "not enough memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+LONGEST = 500  # characters of a message; compilers raise pages
+
+
+def failure(error: BaseException) -> tuple[Status, str]:
+    """The status of a cell that ended in ``error``, and the reason in one line."""
+    if isinstance(error, Skip):
+        return Status.SKIPPED, _line(str(error)) or "no reason given"
+    if isinstance(error, HighwayBenchError):
+        return Status.FAILED, _line(str(error))
+    for link in _chain(error):
+        if _is_out_of_memory(link):
+            return Status.OOM, _line(f"{type(link).__name__}: {link}")
+    return Status.FAILED, _line(f"{type(error).__name__}: {error}") + _place(error)
+
+
+def death(code: int | None) -> str:
+    """What a worker's exit code says: the signal that ended it, or the code it left with."""
+    if code is not None and code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = "unknown"
+        hint = "; the system may have run out of memory" if -code == signal.SIGKILL else ""
+        return f"the worker process was ended by signal {-code} ({name}){hint}"
+    return f"the worker process left with exit code {code}"
+
+
+def stored(measurement: Measurement, task: Task[Any]) -> Value:
+    """``measurement`` as it is stored. A number that is not finite becomes null, and the message says what it was.
+
+    A value that should be ``ok`` and is not finite is ``failed``: a task that expects one says ``diverged`` itself.
+    Raises ``ValueError`` for a metric that ``task`` does not declare.
+    """
+    if measurement.metric not in {metric.name for metric in task.metrics}:
+        raise ValueError(f"task {task.name!r} gives the metric {measurement.metric!r}, which it does not declare")
+    numbers = {name: getattr(measurement, name) for name in ("value", "low", "high")}
+    odd = [f"{name} is {number:g}" for name, number in numbers.items() if not (number is None or math.isfinite(number))]
+    samples = None if measurement.samples is None else [_finite(float(sample)) for sample in measurement.samples]
+    if samples is not None and None in samples:
+        odd.append(f"{samples.count(None)} of {len(samples)} samples are not finite")
+    status = Status.FAILED if odd and measurement.status == Status.OK else measurement.status
+    message = "; ".join(filter(None, [measurement.message, *odd])) or None
+    return Value(
+        metric=measurement.metric,
+        axis=measurement.axis,
+        index=float(measurement.index),
+        samples=samples,
+        status=str(status),
+        message=message,
+        **{name: None if number is None else _finite(float(number)) for name, number in numbers.items()},
+    )
+
+
+def worst(values: Sequence[Value]) -> Value:
+    """The value whose status stands for its cell."""
+    return min(values, key=lambda value: RANK.index(Status(value.status)))
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """``error`` and what caused it, as compilers wrap what a graph raised."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        yield link
+        seen.append(link)
+        link = link.__cause__ or link.__context__
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in OUT_OF_MEMORY)
+
+
+def _line(text: str) -> str:
+    """The first line of ``text`` that says something, cut to a length that a table can hold."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first if len(first) <= LONGEST else first[: LONGEST - 1] + "…"
+
+
+def _place(error: BaseException) -> str:
+    """Where ``error`` was raised: the innermost line outside libraries, else the innermost; files by name only."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ""
+    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
+    frame = (own or frames)[-1]
+    return f" ({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"

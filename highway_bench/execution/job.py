@@ -1,0 +1,125 @@
+"""Job: cells measured together in one worker, and what comes back of each. Plain data that any engine can carry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from highway_bench.cell import Cell
+from highway_bench.execution.digest import Fingerprint
+from highway_bench.results.schema import Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Cells of one group. ``keys`` name them to the one who asked, in the same order; ``cells`` are what is run.
+
+    ``alone`` says that nothing else may run beside it. ``timeouts`` are seconds a cell; the job has their sum.
+    ``mode`` joins the cells' modes with ``+``. ``unpaired`` is why a cell of a paired group is run singly; its rows
+    say so. ``checkpoints`` is the folder in which a long measurement may keep its state, under the cells' keys.
+    ``sources`` are the modules that the cells run through, as they were planned.
+    """
+
+    task: str
+    keys: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    mode: str
+    threads: int
+    alone: bool
+    timeouts: tuple[float, ...]
+    plugins: tuple[str, ...] = ()
+    unpaired: str | None = None
+    checkpoints: Path | None = None
+    sources: Mapping[str, Fingerprint] = field(default_factory=dict)
+
+    @property
+    def timeout(self) -> float:
+        return sum(self.timeouts)
+
+    def single(self, place: int, unpaired: str | None) -> Job:
+        """The job of the cell at ``place`` alone."""
+        one = slice(place, place + 1)
+        return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one], unpaired=unpaired)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A measurement as it is stored: only finite numbers."""
+
+    metric: str
+    axis: str
+    index: float
+    value: float | None
+    low: float | None
+    high: float | None
+    samples: list[float | None] | None
+    status: str
+    message: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """What became of one cell. ``place`` is its place in the job; a cell without values says why in ``message``."""
+
+    place: int
+    status: str
+    message: str | None = None
+    seconds: float = 0.0
+    params: int | None = None
+    flops_per_item: float | None = None
+    values: tuple[Value, ...] = ()
+
+    def line(self) -> str:
+        """This result as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def of_line(cls, line: str) -> CellResult:
+        fields: dict[str, Any] = json.loads(line)
+        return cls(**{**fields, "values": tuple(Value(**value) for value in fields["values"])})
+
+    @classmethod
+    def without_values(cls, place: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:
+        return cls(place=place, status=str(status), message=message, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Began:
+    """A worker is about to run this job."""
+
+    job: Job
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One cell of a job has ended; the others may still be running."""
+
+    job: Job
+    result: CellResult
+
+
+class Engine(Protocol):
+    """Where jobs run. A context manager; leaving it stops every worker."""
+
+    @property
+    def workers(self) -> int:
+        """Jobs that run side by side, those that must be alone aside."""
+        ...
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        """Run ``jobs``; every cell of every job ends exactly once, whatever happens to its worker."""
+        ...
+
+    def drain(self) -> Iterator[Ended]:
+        """After an interrupt: stop the workers, and give the cells that ended but were not given yet."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,257 @@
+"""Local engine: jobs in worker processes of this machine, each with a time-out, none able to take the run down.
+
+A pool serves one (task, mode, threads): the memory tracker must never share a process with compiled cells. Pools are
+kept while jobs of their kind follow, for a new worker costs an import of torch; jobs that run through other modules get
+a new one, whose workers read these before any import (see ``source_check``). A job that must be alone has a pool of
+one worker and nothing beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import psutil
+from pebble import ProcessExpired, ProcessPool
+
+from highway_bench.errors import HighwayBenchError
+from highway_bench.execution import worker
+from highway_bench.execution.failure import death, failure
+from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.results.schema import Status
+
+POLL = 0.1  # seconds between looks at the files of jobs that are still running
+SILENCE = 1.0  # seconds after which a worker that took a job and is gone, of which the pool says nothing, left with 0
+STARTS = 3  # times that workers may die before they take a job, in a row
+
+
+class WorkersUnusable(HighwayBenchError):
+    """Worker processes die before they can take a job."""
+
+
+class Workers(SpawnContext):
+    """Starts the processes of one pool, and knows them. ``serving`` are the ids of those that took a job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+        self.serving: set[int] = set()
+
+    def Process(self, *given: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        process = SpawnProcess(*given, **named)
+        self.started.append(process)
+        return process
+
+    def gone(self) -> set[int]:
+        """The ids of those that ended."""
+        ids = {process.pid for process in self.started if process.pid is not None}
+        return {process for process in ids if not psutil.pid_exists(process)}
+
+
+class Kind(NamedTuple):
+    """What a worker process may serve."""
+
+    task: str
+    mode: str
+    threads: int
+    alone: bool
+    device: str
+    plugins: tuple[str, ...]
+
+    @classmethod
+    def of(cls, job: Job) -> Kind:
+        return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
+
+    def lanes(self, workers: int) -> int:
+        """Workers that may run side by side: one where timing is the point, and one to a GPU, which they share."""
+        return 1 if self.alone or self.device != "cpu" else max(1, workers // self.threads)
+
+
+@dataclass
+class Running:
+    """A job in a worker: its results file, how far that was read, and the places of the cells that ended.
+
+    ``process`` is the worker's id, once it took the job; ``gone`` the first time that no process had it.
+    """
+
+    job: Job
+    path: Path
+    began: float = field(default_factory=time.monotonic)
+    read: int = 0
+    ended: set[int] = field(default_factory=set)
+    process: int | None = None
+    gone: float | None = None
+
+    def is_lost(self) -> bool:
+        """Whether the worker left with exit code 0: the pool reports any other code, but takes this one for its end."""
+        if self.process is None or psutil.pid_exists(self.process):
+            return False
+        self.gone = self.gone or time.monotonic()
+        return time.monotonic() - self.gone > SILENCE
+
+    def left(self, unpaired: str) -> list[Job]:
+        """The cells that have not ended, each a job of its own; those of a paired group say that they lost it."""
+        return [
+            self.job.single(place, unpaired if self.job.alone else None)
+            for place in range(len(self.job.cells))
+            if place not in self.ended
+        ]
+
+
+class LocalEngine:
+    """Runs jobs in ``workers`` processes at a time (by default, one a core this process may use)."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
+        self._pool: ProcessPool | None = None
+        self._workers = Workers()
+        self._kind: Kind | None = None
+        self._modules: frozenset[str] = frozenset()
+        self._running: dict[Future[Any], Running] = {}
+        self._submitted = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        """Run ``jobs``, those of one kind after another; every cell of every job ends exactly once.
+
+        Raises ``WorkersUnusable`` where no worker lives long enough to take a job.
+        """
+        kinds: dict[Kind, deque[Job]] = {}
+        for job in jobs:
+            kinds.setdefault(Kind.of(job), deque()).append(job)
+        # The pool that is still warm from the last call goes first.
+        for kind in sorted(kinds, key=lambda kind: kind != self._kind):
+            yield from self._run_kind(kind, kinds[kind])
+
+    def drain(self) -> Iterator[Ended]:
+        """Stop the workers, and give the cells that ended but were not given yet: for after an interrupt."""
+        self._stop()
+        for running in self._running.values():
+            yield from self._read(running)
+        self._running.clear()
+
+    def _run_kind(self, kind: Kind, queue: deque[Job]) -> Iterator[Began | Ended]:
+        lanes = kind.lanes(self.workers)
+        modules = frozenset(name for job in queue for name in job.sources)
+        deaths = 0
+        while queue or self._running:
+            try:
+                while queue and len(self._running) < lanes:
+                    job = queue[0]
+                    self._submit(kind, lanes, job, modules)
+                    queue.popleft()
+                    yield Began(job)
+                done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
+                gone = self._workers.gone()  # before what they wrote is read: one that took a job said so
+                for future in list(self._running):
+                    yield from self._read(self._running[future])
+                    if future in done or self._running[future].is_lost():
+                        future.cancel()  # so that the pool forgets a lost one; nothing to one that is done
+                        queue.extendleft(reversed((yield from self._finish(future))))
+                        deaths = 0
+                waiting = all(running.process is None for running in self._running.values())
+                if waiting and gone - self._workers.serving:  # with exit code 0, for which the pool starts another
+                    raise BrokenProcessPool
+            except BrokenProcessPool:
+                deaths += 1
+                if deaths == STARTS:
+                    raise WorkersUnusable(
+                        "worker processes die before they can take a job; in a script, call highway_bench under "
+                        '`if __name__ == "__main__":`, for every worker imports the script; no plug-in may end Python'
+                    ) from None
+                self._stop()
+                for running in self._running.values():
+                    queue.extendleft(running.left("its worker died") if running.ended else [running.job])
+                self._running.clear()
+
+    def _submit(self, kind: Kind, lanes: int, job: Job, modules: frozenset[str]) -> None:
+        if kind != self._kind or self._pool is None or not modules <= self._modules:
+            self._stop()
+            self._kind, self._modules, self._workers = kind, modules, Workers()
+            self._pool = ProcessPool(
+                max_workers=lanes,
+                context=self._workers,
+                initializer=worker.start,
+                initargs=(kind.task, kind.threads, kind.plugins, sorted(modules)),
+            )
+        self._submitted += 1
+        path = self._folder / f"{self._submitted}.jsonl"
+        path.touch()
+        # Threads and processes started here inherit the mask: Ctrl-C reaches this process alone, which stops them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            future = self._pool.schedule(worker.measure, args=(job, path), timeout=job.timeout)
+        except RuntimeError as error:  # pebble's word for a pool that broke between two jobs
+            raise BrokenProcessPool(str(error)) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._running[future] = Running(job, path)
+
+    def _read(self, running: Running) -> Iterator[Ended]:
+        """Cells that have ended since the last look. One that the caller did not come back from is given again."""
+        with running.path.open("rb") as lines:
+            lines.seek(running.read)
+            for line in lines:
+                if not line.endswith(b"\n"):  # the worker is writing it, or died over it
+                    break
+                if running.process is None:
+                    running.process = int(line)
+                    self._workers.serving.add(running.process)
+                else:
+                    result = CellResult.of_line(line.decode())
+                    yield Ended(running.job, result)
+                    running.ended.add(result.place)
+                running.read += len(line)
+
+    def _finish(self, future: Future[Any]) -> Generator[Ended, None, list[Job]]:
+        """The last cells of a job whose worker is done with it, or gone; jobs for cells that are to be run singly."""
+        running = self._running[future]
+        try:
+            status, message = Status.FAILED, str(future.result())
+        except TimeoutError:
+            status, message = Status.TIMEOUT, f"stopped after {running.job.timeout:g} s"
+        except ProcessExpired as error:
+            status, message = Status.CRASHED, death(error.exitcode)
+        except CancelledError:
+            status, message = Status.CRASHED, death(0)
+        except BrokenProcessPool:
+            raise
+        except Exception as error:  # the worker's own, not a task's: a disk that is full
+            status, message = failure(error.with_traceback(None))
+            message = f"in the worker: {message}"
+        yield from self._read(running)
+        again: list[Job] = []
+        if len(running.job.cells) > 1:
+            again = running.left(message)
+        elif not running.ended:
+            yield Ended(running.job, CellResult.without_values(0, status, message, time.monotonic() - running.began))
+        del self._running[future]
+        running.path.unlink()
+        return again
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.stop()  # type: ignore[no-untyped-call]  # pebble's
+            self._pool.join()
+        self._pool = self._kind = None

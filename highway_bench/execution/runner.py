@@ -1,0 +1,189 @@
+"""Runner: cells in, rows in the store out. Measures what the store lacks, and keeps every cell the moment it ends."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from highway_bench.cell import Cell
+from highway_bench.execution.backlog import Backlog, Item
+from highway_bench.execution.descriptions import descriptions
+from highway_bench.execution.job import Began, CellResult, Ended, Engine
+from highway_bench.execution.local import LocalEngine
+from highway_bench.execution.machine import machine_identity, provenance
+from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
+from highway_bench.execution.rows import Origin, now, rows_of
+from highway_bench.registry import load_plugin
+from highway_bench.results.schema import FAILURES, OUTCOMES, Status
+from highway_bench.results.store import Store
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended: cells by status, stored ones included; how many were measured now and how many before.
+
+    ``digests`` are those of all its cells, under which the store has their rows.
+    """
+
+    run_id: str
+    counts: dict[Status, int]
+    measured: int
+    stored: int
+    seconds: float
+    digests: dict[Cell, str]
+
+    @property
+    def exit_status(self) -> int:
+        """1 if a cell failed; 3 if no cell has a result, so that an empty run never passes; else 0."""
+        if any(self.counts.get(status) for status in FAILURES):
+            return 1
+        return 0 if any(self.counts.get(status) for status in OUTCOMES) else 3
+
+
+def run_cells(
+    cells: Iterable[Cell],
+    store: Store,
+    *,
+    workers: int | None = None,
+    plugins: Sequence[str] = (),
+    resume: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+    engine: Engine | None = None,
+    command: Sequence[str] | None = None,
+) -> Summary:
+    """Measure ``cells`` and what they need, and put each into ``store`` as it ends.
+
+    ``workers`` processes run side by side (by default, one a core). ``plugins`` are modules to import first, here and
+    in the workers. With ``resume``, cells that the store has are not measured again, unless they failed. ``on_event``
+    is told what happens, in this process. ``engine`` replaces the local one; ``command`` is kept as how the run was
+    started, by default ``sys.argv``.
+
+    On Ctrl-C the workers are stopped, the cells that ended are kept, those in training leave a checkpoint (if their
+    next step ends within three seconds), and ``KeyboardInterrupt`` goes on to the caller.
+    Raises ``BadInput`` for an unknown name or a plug-in that cannot be imported, before anything is measured.
+    """
+    began = time.monotonic()
+    for plugin in plugins:
+        load_plugin(plugin)
+    backlog = Backlog(store, resume)
+    backlog.add(cells)
+    batch = backlog.ready()
+    with engine if engine is not None else LocalEngine(workers) as workplace:
+        run = _Run(store, backlog, workplace, on_event or (lambda event: None), began)
+        run.tell_plan()
+        if backlog.items:
+            run.open(plugins, command)
+        try:
+            while batch:
+                run.measure(batch, plugins)
+                batch = backlog.ready()
+        finally:
+            run.close()
+    backlog.check_all_ended()
+    backlog.sweep()
+    return run.summary()
+
+
+class _Run:
+    """One run's book-keeping: its identity, its record in the store, its events."""
+
+    def __init__(
+        self, store: Store, backlog: Backlog, engine: Engine, tell: Callable[[Event], None], began: float
+    ) -> None:
+        self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        self.began = began
+        self.measured = 0
+        self._done = 0
+        self._store = store
+        self._backlog = backlog
+        self._engine = engine
+        self._tell = tell
+        self._record: dict[str, Any] = {}
+        self._time_left = TimeLeft((item for item in backlog.items.values() if item.status is None), engine.workers)
+
+    def tell_plan(self) -> None:
+        items = self._backlog.items.values()
+        stored = sum(item.stored for item in items)
+        self._tell(
+            Opened(cells=len(items), stored=stored, resumed=self._backlog.count_resumed(), left=self._time_left.seconds)
+        )
+
+    def open(self, plugins: Sequence[str], command: Sequence[str] | None) -> None:
+        """Write the run's record, before the first of its rows."""
+        cells = list(self._backlog.items)
+        devices = sorted({cell.device for cell in cells})
+        self._record = (
+            provenance()
+            | {
+                "command": list(sys.argv if command is None else command),
+                "plugins": list(plugins),
+                "started": now(),
+                "finished": None,
+                "machines": {device: machine_identity(device)[0] for device in devices},
+            }
+            | descriptions(cells)
+        )
+        self._origin = Origin(self.run_id, self._record["commit"], self._record["torch"])
+        self._store.add_run(self.run_id, self._record)
+
+    def close(self) -> None:
+        """Complete the record, with the digests of all cells that have a result, stored ones included.
+
+        From these a report knows which of a cell's digests was asked for last: where an edit was undone it is an old
+        one, and not the last that was measured.
+        """
+        if self._record:
+            digests = sorted({item.digest for item in self._backlog.items.values() if item.status is not None})
+            self._store.add_run(
+                self.run_id, self._record | {"finished": now(), "measured": self.measured, "digests": digests}
+            )
+
+    def measure(self, items: Sequence[Item], plugins: Sequence[str]) -> None:
+        """Run ``items`` and keep what becomes of each."""
+        self._done = sum(item.status is not None for item in self._backlog.items.values())
+        by_digest = {item.digest: item for item in items}
+        for item in items:
+            if item.refused is not None:
+                self._keep(item, CellResult.without_values(0, *item.refused), None)
+        jobs = self._backlog.jobs([item for item in items if item.refused is None], plugins)
+        try:
+            for event in self._engine.run(jobs):
+                if isinstance(event, Began):
+                    self._tell(Started(tuple(by_digest[key].cell for key in event.job.keys)))
+                else:
+                    self._keep_ended(by_digest, event)
+        except KeyboardInterrupt:
+            for event in self._engine.drain():
+                self._keep_ended(by_digest, event)
+            raise
+
+    def summary(self) -> Summary:
+        items = self._backlog.items.values()
+        counts = Counter(item.status for item in items if item.status is not None)
+        return Summary(
+            self.run_id,
+            dict(counts),
+            self.measured,
+            sum(item.stored for item in items),
+            time.monotonic() - self.began,
+            {item.cell: item.digest for item in items},
+        )
+
+    def _keep_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
+        self._keep(by_digest[event.job.keys[event.result.place]], event.result, event.job.unpaired)
+
+    def _keep(self, item: Item, result: CellResult, unpaired: str | None) -> None:
+        rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)
+        self._store.put(item.digest, rows)
+        item.status = Status(result.status)
+        self.measured += 1
+        self._done += 1
+        self._time_left.ended(item, None if item.refused else result.seconds)
+        cells, left = len(self._backlog.items), self._time_left.seconds
+        self._tell(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))

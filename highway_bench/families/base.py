@@ -1,0 +1,205 @@
+"""Family: what the transform H is, and what goes with it — gates, norms, the carried path, widths, costs.
+
+A block joins a layer's input with H; it asks the site's family for every part it needs, so that each block runs in
+each family. ``Family`` is what a network is built of layer by layer; ``Transform`` is a family with one H, the thing
+a ``Site`` points to. A family of several joins a layer (``transformer``) lists its transforms as ``sublayers``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import torch
+from torch import Tensor, nn
+
+from highway_bench.errors import BadInput
+from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
+from highway_bench.families.init import Init
+from highway_bench.families.parts import Carry, Maps, init_gates_
+from highway_bench.registry import Registry
+
+EXAMPLE_STEPS = 32  # steps of an example sequence where none are asked for
+EXAMPLE_SIDE = 16  # pixels a side of an example image
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family(ABC):
+    """A stack's layers: one or more transforms, each joined by the block. Fields are the family's options."""
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    inits: ClassVar[tuple[Init, ...]] = get_args(Init)
+    vmap: ClassVar[bool] = True  # torch.func.vmap has rules for everything in it
+    one_graph: ClassVar[bool] = True  # torch.compile makes one graph of it, with nothing left to eager code
+    order_blind: ClassVar[bool] = False  # a sequence needs position codes, for H itself sees none
+
+    init: Init = "default"
+
+    def __post_init__(self) -> None:
+        hints = option_types(type(self))
+        for item in fields(self):
+            choices = self.inits if item.name == "init" else get_args(hints[item.name])
+            self._check_option(item.name, hints[item.name], choices)
+
+    def _check_option(self, option: str, hint: Any, choices: tuple[Any, ...]) -> None:
+        """Raise ``BadInput`` for a value that an option of this type cannot have; other types are not looked at."""
+        value = getattr(self, option)
+        if get_origin(hint) is Literal and value not in choices:
+            raise BadInput(f"family {self.name!r} has no {option} {value!r}; it has {', '.join(map(str, choices))}")
+        if hint is bool and not isinstance(value, bool):
+            raise BadInput(f"family {self.name!r}: {option} is true or false, not {value!r}")
+        if hint is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise BadInput(f"family {self.name!r}: {option} must be a whole number, 1 or more, not {value!r}")
+
+    @property
+    @abstractmethod
+    def sublayers(self) -> tuple[Transform, ...]:
+        """The transforms of a layer, in order; the block joins each of them."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that differ from their defaults: with the name, they make this family again."""
+        values = ((item, getattr(self, item.name)) for item in fields(self))
+        return {item.name: value for item, value in values if value != item.default}
+
+    @property
+    def feature_axis(self) -> int:
+        """Axis of the features, counted from the end."""
+        return FEATURE_AXIS[self.kind]
+
+    @property
+    def width_step(self) -> int:
+        """Widths must be multiples of this."""
+        return 1
+
+    def check_width(self, width: int) -> None:
+        """Raise ``BadInput`` for a width that this family cannot have."""
+        if width < 1:
+            raise BadInput(f"width must be at least 1, not {width}")
+        if width % self.width_step:
+            raise BadInput(f"family {self.name!r} needs a width that {self.width_step} divides, not {width}")
+
+    def positions(self, seq_len: int | None = None) -> int:
+        """Places of an example item at which the features stand: 1, steps, or pixels."""
+        if self.kind == "sequence":
+            return seq_len or EXAMPLE_STEPS
+        return 1 if self.kind == "vector" else EXAMPLE_SIDE**2
+
+    def example(
+        self, batch: int, width: int, *, seq_len: int | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """A standard-normal input: (batch, width), (batch, steps, width) or (batch, width, side, side)."""
+        shape: dict[Kind, tuple[int, ...]] = {
+            "vector": (batch, width),
+            "sequence": (batch, seq_len or EXAMPLE_STEPS, width),
+            "image": (batch, width, EXAMPLE_SIDE, EXAMPLE_SIDE),
+        }
+        return torch.randn(shape[self.kind], generator=generator)
+
+    def norm(self, features: int) -> nn.Module:
+        """A norm over the features, with gain and bias: 2 × ``features`` parameters."""
+        return nn.LayerNorm(features)
+
+    def norm_parameters(self, width: int) -> int:
+        """Parameters of one norm."""
+        return 2 * width
+
+
+@cache
+def option_types(cls: type[Family]) -> dict[str, Any]:
+    """The types of a family's fields, as they are annotated."""
+    return get_type_hints(cls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transform(Family):
+    """A family with one transform H a layer. Subclasses say what H is and what it costs.
+
+    A gate is a position-wise affine map of x, all gates of a site in one product; affine families override ``maps`` to
+    put H into the same product.
+    """
+
+    @property
+    def sublayers(self) -> tuple[Transform, ...]:
+        return (self,)
+
+    @abstractmethod
+    def transform(self, site: Site) -> nn.Module:
+        """H: (…, in_width, …) → (…, width, …) on the feature axis, places divided by ``stride``."""
+
+    def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
+        """One module that gives (H(x), a₁, …) with aᵢ the pre-activation of gate i, of H's shape, bias included."""
+        return Maps(self.transform(site), self._gate_map(site, gates), len(gates), self.feature_axis)
+
+    def carry(self, site: Site) -> nn.Module:
+        """The carried path: nothing where shapes agree, else what ``site.change`` says (see ``Carry``)."""
+        return nn.Identity() if site.keeps_shape else Carry(site, self.kind)
+
+    @abstractmethod
+    def transform_parameters(self, width: int) -> int:
+        """Parameters of H, in closed form."""
+
+    @abstractmethod
+    def transform_flops(self, width: int, positions: int) -> int:
+        """FLOP of H for one item, forward, matrix products only; a multiply-add is two."""
+
+    def gate_parameters(self, width: int) -> int:
+        """Parameters of one gate: a full affine map."""
+        return width * width + width
+
+    def gate_flops(self, width: int, positions: int) -> int:
+        """FLOP of one gate for one item."""
+        return 2 * width * width * positions
+
+    def _gate_map(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
+        out = len(gates) * site.width
+        module: nn.Linear | nn.Conv2d
+        if self.kind == "image":
+            module = nn.Conv2d(site.in_width, out, kernel_size=1, stride=site.stride)
+        else:
+            if site.stride != 1:
+                raise BadInput(f"family {self.name!r} has no places to stride over")
+            module = nn.Linear(site.in_width, out)
+        init_gates_(module, site, gates)
+        return module
+
+
+@dataclass(frozen=True)
+class FamilySpec:
+    """A family's registry entry."""
+
+    name: str
+    transform: str  # H as an equation
+    summary: str
+    source: str
+    cls: type[Family]
+
+    @property
+    def kind(self) -> Kind:
+        """What its layers take: vectors, images or sequences."""
+        return self.cls.kind
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Option names and defaults."""
+        return {item.name: item.default for item in fields(self.cls)}
+
+
+families: Registry[FamilySpec] = Registry("family", package="highway_bench.families", group="highway_bench.families")
+
+F = TypeVar("F", bound=type[Family])
+
+
+def register_family(name: str, *, transform: str, summary: str, source: str) -> Callable[[F], F]:
+    """Class decorator: put a family into the registry. ``name`` and the texts are literals."""
+
+    def register(cls: F) -> F:
+        cls.name = name
+        families.register(name, FamilySpec(name, transform, summary, source, cls), place=cls.__module__)
+        return cls
+
+    return register

@@ -1,0 +1,98 @@
+"""The modules that a family hands to a block: H with its gates, in one product or beside each other, and the carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from highway_bench.errors import BadInput
+from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
+from highway_bench.families.init import init_gate_
+
+
+class Maps(nn.Module):
+    """H and the gates' pre-activations where H is no affine map: two modules side by side."""
+
+    def __init__(self, transform: nn.Module, gate: nn.Module, gates: int, axis: int) -> None:
+        super().__init__()
+        self.transform = transform
+        self.gate = gate
+        self.gates = gates
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self.transform(x), *self.gate(x).chunk(self.gates, dim=self.axis)
+
+
+class FusedMaps(nn.Module):
+    """H and the gates' pre-activations in one affine product, whose slices start each as if it stood alone."""
+
+    def __init__(self, product: nn.Linear | nn.Conv2d, activation: nn.Module, gates: int, axis: int) -> None:
+        super().__init__()
+        self.product = product
+        self.activation = activation
+        self.gates = gates
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        h, *gates = self.product(x).chunk(1 + self.gates, dim=self.axis)
+        return self.activation(h), *gates
+
+
+def init_gates_(module: nn.Linear | nn.Conv2d, site: Site, gates: Sequence[Gate], *, skip: int = 0) -> None:
+    """Start the gates' slices of a fused map, each by its own fan; the first ``skip`` slices are not gates."""
+    assert module.bias is not None
+    weights, biases = module.weight.data.split(site.width)[skip:], module.bias.data.split(site.width)[skip:]
+    for weight, bias, gate in zip(weights, biases, gates, strict=True):
+        init_gate_(weight, bias, gate.start(site))
+
+
+class Beside(nn.Module):
+    """Several modules on the same input, their outputs joined on one axis."""
+
+    def __init__(self, parts: Iterable[nn.Module], axis: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([part(x) for part in self.parts], dim=self.axis)
+
+
+class Carry(nn.Module):
+    """A carried path that changes dimension without parameters: every ``stride``-th pixel, then the features.
+
+    ``pad`` appends zeros to the features (arXiv:1512.03385, option A); ``subsample`` keeps evenly spaced ones. Where
+    ``change`` is ``plain`` the network puts a plain layer there instead (arXiv:1505.00387, §2.1), and no carry exists;
+    ``project`` has parameters, and its family makes it.
+    """
+
+    kept: Tensor | None  # the places of the features that stay
+
+    def __init__(self, site: Site, kind: Kind) -> None:
+        super().__init__()
+        grows = site.width - site.in_width
+        if site.change == "project":
+            raise BadInput(
+                f"family {site.family.name!r} has no projection of its carried path; use pad, subsample or plain"
+            )
+        if site.change == "pad" and grows < 0:
+            raise BadInput(f"zero-padding cannot make {site.in_width} features {site.width}; use subsample or plain")
+        if site.change == "subsample" and grows > 0:
+            raise BadInput(f"sub-sampling cannot make {site.in_width} features {site.width}; use pad or plain")
+        if site.stride != 1 and kind != "image":
+            raise BadInput(f"a {kind} has no places to stride over")
+        self.stride = site.stride
+        self.axis = FEATURE_AXIS[kind]
+        self.grows = max(grows, 0)
+        kept = [place * site.in_width // site.width for place in range(site.width)] if grows < 0 else None
+        self.register_buffer("kept", None if kept is None else torch.tensor(kept), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.stride != 1:
+            x = x[..., :: self.stride, :: self.stride]
+        if self.kept is not None:
+            return x.index_select(self.axis, self.kept)
+        return nn.functional.pad(x, (0, 0) * (-1 - self.axis) + (0, self.grows))

@@ -1,0 +1,1 @@
+"""Plan: from a selection to the cells to measure, what they would cost, and their run."""

@@ -1,0 +1,126 @@
+"""What the tasks build from a cell: the device and dtype it names, and its network."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from highway_bench.architectures import architectures
+from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.errors import BadInput
+from highway_bench.families import Family, make_family
+from highway_bench.matching import mismatch
+from highway_bench.network import build
+from highway_bench.stem_head import Incompatible
+from highway_bench.tasks.base import Measurement, Skip
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def default_device() -> str:
+    """``cuda`` where torch finds such a device, else ``cpu``."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def cell_device(cell: Cell) -> torch.device:
+    """The cell's device; raises ``BadInput`` where this machine lacks it."""
+    return check_device(cell.device)
+
+
+def check_device(name: str) -> torch.device:
+    """The device called ``name``; raises ``BadInput`` for an unknown one, or one that this machine lacks."""
+    if name not in ("cpu", "cuda"):
+        raise BadInput(f"unknown device {name!r}; known: cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise BadInput("device 'cuda' was asked for, but torch finds no CUDA device on this machine")
+    return torch.device(name)
+
+
+def cell_dtype(cell: Cell) -> torch.dtype:
+    """The cell's dtype; raises ``BadInput`` for an unknown one."""
+    try:
+        return DTYPES[cell.dtype]
+    except KeyError:
+        raise BadInput(f"unknown dtype {cell.dtype!r}; known: {', '.join(DTYPES)}") from None
+
+
+def cell_spec(cell: Cell) -> BlockSpec:
+    """The cell's block."""
+    return blocks.get(cell.block)
+
+
+def cell_family(cell: Cell) -> Family:
+    """The cell's family with the cell's options."""
+    return make_family(cell.family, **cell.family_options)
+
+
+def cell_network(cell: Cell) -> nn.Module:
+    """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set, or
+    the architecture that its recipe names.
+
+    Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
+    family and the data set make no network together.
+    """
+    return started_network(cell).to(device=cell_device(cell), dtype=cell_dtype(cell))
+
+
+def started_network(cell: Cell) -> nn.Module:
+    """``cell_network`` before it is brought anywhere: on torch's default device, in float32."""
+    dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
+    architecture = cell.recipe.get("layout")
+    if architecture is not None:
+        return architectures.get(architecture).build(
+            cell.block,
+            cell_family(cell),
+            width=cell.width,
+            depth=cell.depth,
+            options=cell.block_options,
+            inputs=dataset.input_shape if dataset else None,
+            outputs=dataset.outputs if dataset else None,
+            seed=cell.seed,
+        )
+    try:
+        return build(
+            cell.block,
+            cell_family(cell),
+            width=cell.width,
+            depth=cell.depth,
+            dataset=dataset,
+            block_options=cell.block_options,
+            seed=cell.seed,
+        )
+    except Incompatible as reason:
+        raise Skip(str(reason)) from reason
+
+
+def dataset_options(cell: Cell) -> dict[str, Any]:
+    """Options of the cell's data set: its length, where the cell has one, and what its recipe says."""
+    options = dict(cell.recipe.get("dataset", {}))
+    return options | ({"length": cell.seq_len} if cell.seq_len is not None else {})
+
+
+def positions_of(family: Family, cell: Cell) -> int:
+    """Positions of one item at which there are features: pixels or steps of the cell's data, or of its example."""
+    if cell.dataset is None or family.kind == "vector":
+        return family.positions(cell.seq_len)
+    dataset = make_dataset(cell.dataset, **dataset_options(cell))
+    if dataset.input_kind == "image":
+        return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
+    return dataset.input_shape[0]
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Parameters of ``module``, each counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def budget_mismatch(cell: Cell) -> Measurement:
+    """How far a layer's cost is from plain's at the nominal width, relative to plain's."""
+    family = cell_family(cell)
+    value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match, positions_of(family, cell))
+    return Measurement(metric="budget_mismatch", value=value)

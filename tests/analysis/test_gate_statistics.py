@@ -1,0 +1,88 @@
+"""Gate activity: shares, class means and sparsity against hand-made gates."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
+
+
+def met(values: Tensor, classes: Tensor | None = None, batch: int = 3) -> Activity:
+    """The activity of (items, places, units), met in batches."""
+    activity = Activity(classes)
+    for part in values.split(batch):
+        activity.add(part)
+    return activity
+
+
+def test_sparsity_at_its_ends_and_between() -> None:
+    values = torch.tensor([[1.0, 1, 1, 1], [0, 0, 3, 0], [0, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.float64)
+    expected = [0.0, 1.0, 0.0, 2 - math.sqrt(2)]  # (√4 − 2/√2) / (√4 − 1)
+    assert sparsity(values).tolist() == pytest.approx(expected)
+    assert sparsity(1e-3 * values).tolist() == pytest.approx(expected)
+    assert sparsity(torch.ones(3, 1)).tolist() == [0, 0, 0]  # one value is neither
+
+
+def test_shares_of_hand_made_gates() -> None:
+    # Unit 0 is always shut, 1 always open, 2 open for one item of four, 3 full for two.
+    gates = torch.tensor([[0.01, 0.8, 0.9, 0.99], [0.02, 0.8, 0.0, 0.99], [0.01, 0.8, 0.1, 0.0], [0.0, 0.8, 0.0, 0.0]])
+    activity = met(gates.unsqueeze(1))
+    assert activity.mean().tolist() == pytest.approx([0.01, 0.8, 0.25, 0.495])
+    assert activity.shut() == 1 / 4
+    assert activity.full() == pytest.approx(2 / 16)
+    assert activity.open_for_one() == pytest.approx((4 + 1 + 2) / 16)
+    assert activity.open_on_average() == 1 / 4
+    assert activity.open_for_some() == 3 / 4
+    assert activity.class_spread() is None
+
+
+def test_used_is_one_example_in_a_hundred() -> None:
+    gates = torch.zeros(300, 1, 2)
+    gates[:2, :, 0], gates[:3, :, 1] = 0.9, 0.9
+    assert met(gates).open_for_some() == 1 / 2
+
+
+def test_class_means_do_not_hang_on_the_batches() -> None:
+    classes = torch.tensor([2, 0, 0, 2, 0, 2, 2])  # class 1 is never met, and counts for nothing
+    gates = torch.where(classes == 0, 0.2, 0.8).reshape(-1, 1, 1).expand(-1, 5, 3)
+    for batch in (1, 3, 7):
+        assert met(gates, classes, batch).class_spread() == pytest.approx(0.3)
+    assert met(torch.full((7, 5, 3), 0.4), classes).class_spread() == pytest.approx(0, abs=1e-12)
+
+
+def test_places_of_an_item_are_examples() -> None:
+    gates = torch.tensor([[[0.9], [0.1]], [[0.9], [0.3]]])  # two items, two places, one unit
+    activity = met(gates)
+    assert (activity.items, activity.examples) == (2, 4)
+    assert activity.open_for_one() == 0.5
+    assert float(activity.mean()) == pytest.approx(0.55)
+
+
+def test_padding_is_no_example() -> None:
+    """Two items of two and one places; what stands at the other is never met."""
+    gates = torch.tensor([[[0.9, 0.2], [0.1, 0.6]], [[0.3, 0.8], [0.99, 0.99]]])
+    real = torch.tensor([[True, True], [True, False]])
+    activity = Activity(torch.tensor([0, 1]))
+    activity.add(gates, real)
+    assert (activity.items, activity.examples, activity.full()) == (2, 3, 0)
+    assert activity.mean().tolist() == pytest.approx([1.3 / 3, 1.6 / 3])
+    assert activity.class_spread() == pytest.approx((0.1 + 0.2) / 2)  # of 0.5 and 0.3, and of 0.4 and 0.8
+    whole = ExampleSparsity(2)
+    whole.add(1, gates, real)
+    expected = (sparsity(gates[0].flatten().double()) + sparsity(gates[1, 0].double())) / 2
+    assert whole.mean() == pytest.approx(float(expected))
+
+
+def test_sparsity_of_examples_is_over_all_layers() -> None:
+    torch.manual_seed(0)
+    first, second = torch.rand(7, 1, 3), torch.rand(7, 2, 5)
+    whole = ExampleSparsity(7)
+    for rows in torch.arange(7).split(2):
+        whole.add(1, first[rows])
+        whole.add(2, second[rows])
+    expected = sparsity(torch.cat([first.flatten(1), second.flatten(1)], dim=1).double()).mean()
+    assert whole.mean() == pytest.approx(float(expected))

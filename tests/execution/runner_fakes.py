@@ -1,0 +1,172 @@
+"""Tasks for the runner's tests: what a cell does is in its recipe. A plug-in, so that workers can import it."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import resource
+import signal
+import time
+from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.results.schema import Status
+from highway_bench.tasks.base import Measurement, Metric, Skip, Task, register_task, tasks
+
+if multiprocessing.parent_process() is not None:
+    tasks._loaded = True  # a worker of these tests needs neither the package's own tasks nor torch
+
+
+class FakeWork:
+    items = 1
+    params = 12
+    flops_per_item = 24.0
+
+    def step(self) -> None: ...
+
+    def restore(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@register_task
+class Fake(Task[FakeWork]):
+    """Does what the recipe says, and logs that it did."""
+
+    name = "fake"
+    version = "1"
+    metrics = (Metric("time", "s", "lower"), Metric("loss", "nat", "lower"))
+
+    def timeout(self, cell: Cell) -> float:
+        return float(cell.recipe.get("timeout", 20.0))
+
+    def estimate(self, cell: Cell) -> float:
+        return float(cell.recipe.get("seconds", 0.01))
+
+    def prepare(self, cell: Cell) -> FakeWork:
+        if cell.recipe.get("do") == "skip":
+            raise Skip("makes no sense")
+        return FakeWork()
+
+    def measure(self, work: FakeWork, cell: Cell) -> Iterable[Measurement]:
+        log(cell)
+        until = time.monotonic() + 60.0  # a worker that a failed test left behind ends as well
+        while "hold" in cell.recipe and Path(cell.recipe["hold"]).exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        yield from ACTIONS[cell.recipe.get("do", "measure")](cell)
+
+
+@register_task
+class FakeTrials(Fake):
+    """Cells of one depth in one group, measured one after the other."""
+
+    name = "fake-trials"
+
+    def group(self, cell: Cell) -> Hashable:
+        return cell.depth
+
+
+@register_task
+class FakeTiming(FakeTrials):
+    """A meter whose cells of one depth are timed together."""
+
+    name = "fake-timing"
+    alone = True
+    meter = True
+
+
+@register_task
+class FakeSearch(Fake):
+    """Needs three trials, and runs at the rate of the least loss."""
+
+    name = "fake-search"
+
+    def needs(self, cell: Cell) -> tuple[Cell, ...]:
+        if cell.trial is not None:
+            return ()
+        losses = cell.recipe["losses"]
+        return tuple(
+            cell.but(trial=trial, recipe={"rate": rate, "loss": loss, "log": cell.recipe["log"]})
+            for trial, (rate, loss) in enumerate(losses)
+        )
+
+    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        losses = [(values["loss"], trial.recipe["rate"]) for trial, values in found.items()]
+        scored = [(loss, rate) for loss, rate in losses if loss is not None]
+        if cell.trial is None and not scored:
+            raise Skip("no trial has a loss")
+        return cell if cell.trial is not None else cell.but(recipe={**cell.recipe, "rate": min(scored)[1]})
+
+
+def log(cell: Cell) -> None:
+    """Append a line to the recipe's log: one write, so that lines of several processes do not mix."""
+    line = f"{cell.block} {cell.depth} {cell.seed} {cell.trial} {cell.recipe.get('rate')} {os.getpid()}\n"
+    with Path(cell.recipe["log"]).open("a", encoding="utf-8") as out:
+        out.write(line)
+
+
+def measured(cell: Cell) -> Iterable[Measurement]:
+    yield Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[1.0, 2.0, 3.0])
+    yield Measurement(metric="loss", value=cell.recipe.get("loss", 0.5))
+
+
+def raised(error: BaseException) -> Iterable[Measurement]:
+    raise error
+
+
+def not_finite(cell: Cell) -> Iterable[Measurement]:
+    yield Measurement(metric="time", value=float("nan"), samples=[1.0, float("inf")])
+    yield Measurement(metric="loss", value=float("inf"), status=Status.DIVERGED)
+
+
+def value(cell: Cell) -> Iterable[Measurement]:
+    """The number in the module of the cell's family."""
+    module = importlib.import_module(cell.family.partition(":")[0])
+    yield Measurement(metric="loss", value=module.VALUE)
+
+
+def edit(cell: Cell) -> Iterable[Measurement]:
+    """As ``value``; the module's file is written anew, or removed, after the import."""
+    yield from value(cell)
+    path = Path(cell.recipe["file"])
+    path.unlink() if cell.recipe["edit"] is None else path.write_text(cell.recipe["edit"], encoding="utf-8")
+
+
+def crash_later(cell: Cell) -> Iterable[Measurement]:
+    """As ``measured``, until the recipe's file is there."""
+    if Path(cell.recipe["file"]).exists():
+        os._exit(3)
+    yield from measured(cell)
+
+
+def full_disk(cell: Cell) -> Iterable[Measurement]:
+    """As ``measured``, in a process whose next write to a file raises ``OSError``, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    yield from measured(cell)
+
+
+ACTIONS = {
+    "crash-later": crash_later,
+    "value": value,
+    "edit": edit,
+    "measure": measured,
+    "diverge": lambda cell: [Measurement(metric="loss", value=None, status=Status.DIVERGED, message="at step 3")],
+    "raise": lambda cell: raised(RuntimeError("shapes do not fit\nat length")),
+    "bad-input": lambda cell: raised(BadInput("no such width")),
+    "memory": lambda cell: raised(MemoryError()),
+    "allocator": lambda cell: raised(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")),
+    "leave": lambda cell: raised(SystemExit(4)),
+    "exit": lambda cell: os._exit(3),
+    "exit-0": lambda cell: os._exit(0),
+    "interrupt": lambda cell: raised(KeyboardInterrupt()),
+    "full-disk": full_disk,
+    "kill": lambda cell: os.kill(os.getpid(), signal.SIGKILL),
+    "hang": lambda cell: time.sleep(60),
+    "not-finite": not_finite,
+    "undeclared": lambda cell: [Measurement(metric="speed", value=1.0)],
+    "twice": lambda cell: [Measurement(metric="loss", value=1.0), Measurement(metric="loss", value=2.0)],
+    "nothing": lambda cell: [],
+}

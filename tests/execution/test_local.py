@@ -1,0 +1,74 @@
+"""The local engine by itself: after an interrupt, and where workers or cells end Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.execution.job import Ended, Job
+from highway_bench.execution.local import LocalEngine, WorkersUnusable
+
+
+def job_of(*cells: Cell, plugin: str) -> Job:
+    return Job(
+        task="fake-trials",
+        keys=tuple(str(place) for place in range(len(cells))),
+        cells=cells,
+        mode="eager",
+        threads=1,
+        alone=False,
+        timeouts=(20.0,) * len(cells),
+        plugins=(plugin,),
+    )
+
+
+def test_drain_gives_again_what_was_not_taken(fakes: str, cell: Callable[..., Cell]) -> None:
+    """An interrupt while the runner was storing a cell: the engine cannot know that it was stored."""
+    job = job_of(*(cell(task="fake-trials", seed=seed) for seed in range(3)), plugin=fakes)
+    with LocalEngine(1) as engine:
+        events = engine.run([job])
+        first = next(event for event in events if isinstance(event, Ended))
+        second = next(event for event in events if isinstance(event, Ended))
+        assert (first.result.place, second.result.place) == (0, 1)
+        left = [event.result.place for event in engine.drain()]
+    assert left in ([1], [1, 2])  # the third may have ended by then
+
+
+def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
+    cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "kill", "raise", "exit"])]
+    with LocalEngine(2) as engine:
+        events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
+    ended = sorted((event.job.keys[event.result.place], event.result.status) for event in events)
+    assert ended == [("0", "ok"), ("1", "crashed"), ("2", "failed"), ("3", "crashed")]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_that_end_while_they_start(
+    fakes: str, cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
+) -> None:
+    """The pool starts others for those that left with exit code 0, for ever, and says nothing."""
+    (tmp_path / "ends.py").write_text(
+        f"import multiprocessing, os\nif multiprocessing.parent_process() is not None: os._exit({code})\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    jobs = [replace(job_of(cell(task="fake-trials", seed=seed), plugin=fakes), plugins=("ends",)) for seed in range(3)]
+    with LocalEngine(workers) as engine, pytest.raises(WorkersUnusable, match="before they can take a job"):
+        list(engine.run(jobs))
+
+
+def test_a_cell_that_leaves_python_costs_its_group_nothing(fakes: str, cell: Callable[..., Cell]) -> None:
+    """``sys.exit`` in one is its error alone: the others are not run singly."""
+    cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "leave", "measure"])]
+    with LocalEngine(1) as engine:
+        events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
+    assert [(event.job.unpaired, event.result.status) for event in events] == [
+        (None, "ok"),
+        (None, "failed"),
+        (None, "ok"),
+    ]
+    assert {len(event.job.cells) for event in events} == {3}

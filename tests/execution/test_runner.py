@@ -1,0 +1,299 @@
+"""The runner: every cell ends in rows, nothing is measured twice, and nothing measured is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.progress import Event, Finished, Opened, Started
+from highway_bench.execution.runner import run_cells
+from highway_bench.results import COLUMNS, LATER_ATTEMPT, Store
+
+MakeCell = Callable[..., Cell]
+
+
+def lines(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8").splitlines()
+
+
+def by_depth(store: Store, metric: str = "loss") -> dict[int, dict[str, object]]:
+    return {row["depth"]: row for row in store.rows(metric=metric)}
+
+
+def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> None:
+    expected = {
+        "measure": ("ok", None),
+        "diverge": ("diverged", "at step 3"),
+        "skip": ("skipped", "makes no sense"),
+        "raise": ("failed", "RuntimeError: shapes do not fit (runner_fakes.py, line"),
+        "bad-input": ("failed", "no such width"),
+        "memory": ("oom", "MemoryError"),
+        "allocator": ("oom", "RuntimeError: DefaultCPUAllocator: can't allocate memory"),
+        "leave": ("failed", "SystemExit: 4"),
+        "interrupt": ("failed", "KeyboardInterrupt"),
+        "exit": ("crashed", "exit code 3"),
+        "exit-0": ("crashed", "the worker process left with exit code 0"),
+        "kill": ("crashed", "signal 9 (SIGKILL); the system may have run out of memory"),
+        "hang": ("timeout", "stopped after 1 s"),
+        "undeclared": ("failed", "'speed', which it does not declare"),
+        "twice": ("failed", "two values of one metric"),
+        "nothing": ("failed", "measured nothing"),
+    }
+    cells = [cell(do, depth=depth, timeout=1.0 if do == "hang" else 20.0) for depth, do in enumerate(expected, start=1)]
+    summary = run_cells(cells, store, workers=2, plugins=[fakes])
+    rows = by_depth(store)
+    for depth, (status, message) in enumerate(expected.values(), start=1):
+        row = rows[depth]
+        assert row["status"] == status, row["message"]
+        assert (row["message"] is None) if message is None else (message in str(row["message"]))
+    assert summary.counts == {"ok": 1, "diverged": 1, "skipped": 1, "failed": 7, "oom": 2, "crashed": 3, "timeout": 1}
+    assert (summary.measured, summary.stored, summary.exit_status) == (16, 0, 1)
+
+
+def test_a_worker_that_cannot_write_costs_its_cells_alone(fakes: str, store: Store, cell: MakeCell) -> None:
+    """Which of a group's cells it is that the disk has no room for cannot be known: the others are tried singly."""
+    cells = [cell(), *(cell("full-disk", task="fake-trials", seed=seed) for seed in range(2)), cell(task="fake-timing")]
+    summary = run_cells(cells, store, workers=1, plugins=[fakes])
+    found = sorted((row["task"], row["status"], row["message"]) for row in store.rows(metric="loss"))
+    why = "in the worker: OSError: [Errno 27] File too large"
+    assert found == [("fake", "ok", None), ("fake-timing", "ok", None), *[("fake-trials", "failed", why)] * 2]
+    assert (summary.measured, summary.exit_status) == (4, 1)
+
+
+def test_a_plug_in_that_leaves_in_the_worker(
+    fakes: str, store: Store, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import multiprocessing, sys\nif multiprocessing.parent_process() is not None: sys.exit(7)\n"
+    (tmp_path / "leaves_in_workers.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run_cells([cell()], store, workers=1, plugins=[fakes, "leaves_in_workers"])
+    assert {(row["status"], row["message"]) for row in store.rows()} == {
+        ("failed", "plug-in 'leaves_in_workers' failed to import: SystemExit: 7")
+    }
+
+
+def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> None:
+    summary = run_cells([cell(depth=3)], store, plugins=[fakes], command=["bench", "--now"])
+    time, loss = store.rows()
+    assert list(time) == list(COLUMNS)
+    assert (time["metric"], time["unit"], time["better"], time["depth"]) == ("time", "s", "lower", 3)
+    assert (time["value"], time["low"], time["high"], time["n"]) == (2.0, 1.0, 3.0, 3)
+    assert json.loads(time["samples"]) == [1.0, 2.0, 3.0]
+    assert (loss["samples"], loss["n"], loss["axis"], loss["index"]) == (None, 1, "", 0.0)
+    assert (time["params"], time["flops_per_item"]) == (12, 24.0)
+    assert time["run_id"] == summary.run_id
+    assert time["machine"].startswith("cpu-")
+    assert time["gpu"] is None
+    run = store.runs()[summary.run_id]
+    assert run["command"] == ["bench", "--now"]
+    assert run["started"] <= time["time_utc"] <= run["finished"]
+    assert "H(x)" in run["blocks"]["plain"]["equation"]
+    assert run["tasks"]["fake"]["metrics"]["time"] == {"unit": "s", "better": "lower"}
+
+
+def test_failure_has_a_row_for_every_metric(fakes: str, store: Store, cell: MakeCell) -> None:
+    run_cells([cell("raise")], store, plugins=[fakes])
+    assert [(row["metric"], row["value"], row["status"]) for row in store.rows()] == [
+        ("time", None, "failed"),
+        ("loss", None, "failed"),
+    ]
+
+
+def test_numbers_that_are_not_finite_are_null_and_told(fakes: str, store: Store, cell: MakeCell) -> None:
+    run_cells([cell("not-finite")], store, plugins=[fakes])
+    time, loss = store.rows()
+    assert (time["value"], time["status"], json.loads(time["samples"])) == (None, "failed", [1.0, None])
+    assert time["message"] == "value is nan; 1 of 2 samples are not finite"
+    assert (loss["value"], loss["status"], loss["message"]) == (None, "diverged", "value is inf")
+
+
+def test_resume_measures_only_what_is_missing_or_failed(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    first = [cell(depth=1), cell("skip", depth=2), cell("raise", depth=3), cell("diverge", depth=4)]
+    run_cells(first, store, plugins=[fakes])
+    assert len(lines(log)) == 3
+    summary = run_cells([*first, cell(depth=5)], store, plugins=[fakes])
+    assert sorted(line.split()[1] for line in lines(log)[3:]) == ["3", "5"]  # side by side: either may be first
+    assert (summary.measured, summary.stored) == (2, 3)
+    assert summary.counts == {"ok": 2, "skipped": 1, "failed": 1, "diverged": 1}
+    run_cells([cell(depth=1)], store, plugins=[fakes], resume=False)
+    assert len(lines(log)) == 6
+
+
+def test_a_run_with_nothing_to_do_is_kept_for_what_it_asked_for(fakes: str, store: Store, cell: MakeCell) -> None:
+    """Its record is all that says that these digests are what the source gives today: see the report's ``_newest``."""
+    first = run_cells([cell()], store, plugins=[fakes])
+    summary = run_cells([cell(), cell()], store, plugins=[fakes])
+    assert (summary.measured, summary.stored, summary.exit_status) == (0, 1, 0)
+    runs = store.runs()
+    assert list(runs) == [first.run_id, summary.run_id]
+    assert (runs[summary.run_id]["measured"], runs[summary.run_id]["digests"]) == (0, [*summary.digests.values()])
+    run_cells([], store, plugins=[fakes])
+    assert len(store.runs()) == 2
+
+
+def test_a_runs_record_names_the_digests_of_all_its_cells(fakes: str, store: Store, cell: MakeCell) -> None:
+    run_cells([cell(depth=1)], store, plugins=[fakes])
+    summary = run_cells([cell(depth=1), cell("raise", depth=2), cell("skip", depth=3)], store, plugins=[fakes])
+    run = store.runs()[summary.run_id]
+    assert (summary.measured, run["digests"]) == (2, sorted(summary.digests.values()))
+    assert set(run["digests"]) == {row["digest"] for row in store.rows()}
+
+
+def test_no_result_is_no_success(fakes: str, store: Store, cell: MakeCell) -> None:
+    assert run_cells([], store, plugins=[fakes]).exit_status == 3
+    assert run_cells([cell("skip")], store, plugins=[fakes]).exit_status == 3
+    assert run_cells([cell("skip"), cell("diverge")], store, plugins=[fakes]).exit_status == 0
+
+
+def test_cells_that_ended_survive_a_later_one_of_their_group(
+    fakes: str, store: Store, cell: MakeCell, log: Path
+) -> None:
+    group = [cell(task="fake-trials", seed=seed) for seed in range(3)]
+    group.insert(2, cell("kill", task="fake-trials", seed=9))
+    run_cells(group, store, workers=1, plugins=[fakes])
+    assert [row["status"] for row in sorted(store.rows(metric="loss"), key=lambda row: row["seed"])] == [
+        "ok",
+        "ok",
+        "ok",
+        "crashed",
+    ]
+    assert all(row["message"] is None for row in store.rows(status="ok"))
+    assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
+
+
+def test_timing_group_whose_worker_dies_is_run_singly_and_says_so(fakes: str, store: Store, cell: MakeCell) -> None:
+    group = [
+        cell("exit", task="fake-timing", block="plain"),
+        cell(task="fake-timing", block="highway"),
+        cell(task="fake-timing", block="residual"),
+    ]
+    run_cells(group, store, plugins=[fakes])
+    rows = {row["block"]: row for row in store.rows(metric="time")}
+    assert rows["plain"]["status"] == "crashed"
+    for block in ("highway", "residual"):
+        assert rows[block]["status"] == "ok"
+        assert rows[block]["message"] == "unpaired: the worker process left with exit code 3"
+
+
+def test_one_missing_cell_of_a_timing_group_measures_all_again(
+    fakes: str, store: Store, cell: MakeCell, log: Path
+) -> None:
+    pair = [cell(task="fake-timing", block="plain"), cell(task="fake-timing", block="highway")]
+    other = cell(task="fake-timing", depth=2)
+    run_cells([pair[0], other], store, plugins=[fakes])
+    summary = run_cells([*pair, other], store, plugins=[fakes])
+    assert [line.split()[:2] for line in lines(log)[2:]] == [["plain", "1"], ["highway", "1"]]
+    assert {row["run_id"] for row in store.rows(depth=1)} == {summary.run_id}
+    assert summary.stored == 1
+
+
+def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_path: Path, log: Path) -> None:
+    """Measured again on request, the cell crashes: the run fails and says so, keeps the result, and the next one tries
+    again."""
+    flag = tmp_path / "flag"
+    cells = [cell("crash-later", file=str(flag))]
+    run_cells(cells, store, plugins=[fakes])
+    before = store.rows()
+    flag.touch()
+    crashed = run_cells(cells, store, plugins=[fakes], resume=False)
+    assert (crashed.counts, crashed.exit_status) == ({"crashed": 1}, 1)
+    assert store.rows()[:-1] == before
+    assert store.rows()[-1]["run_id"] == crashed.run_id
+    again = run_cells(cells, store, plugins=[fakes])
+    assert (again.counts, again.stored, again.measured, again.exit_status) == ({"crashed": 1}, 0, 1, 1)
+    assert store.rows()[:-1] == before
+    flag.unlink()
+    healthy = run_cells(cells, store, plugins=[fakes])
+    assert {(row["status"], row["run_id"]) for row in store.rows()} == {("ok", healthy.run_id)}
+    assert run_cells(cells, store, plugins=[fakes]).stored == 1
+
+
+def test_a_crash_while_a_group_is_timed_again_costs_no_result(
+    fakes: str, store: Store, cell: MakeCell, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    group = [cell("crash-later", task="fake-timing", file=str(flag)), cell(task="fake-timing", block="highway")]
+    first = run_cells(group, store, plugins=[fakes])
+    flag.touch()
+    group.append(cell(task="fake-timing", block="residual"))
+    second = run_cells(group, store, plugins=[fakes])
+    assert (second.counts, second.exit_status) == ({"crashed": 1, "ok": 2}, 1)
+    rows = {row["block"]: row for row in store.rows(metric="time", axis="")}
+    assert {block: (row["run_id"], row["value"]) for block, row in rows.items()} == {
+        "plain": (first.run_id, 2.0),
+        "highway": (second.run_id, 2.0),
+        "residual": (second.run_id, 2.0),
+    }
+    (later,) = store.rows(axis=LATER_ATTEMPT)
+    assert (later["block"], later["run_id"], later["status"]) == ("plain", second.run_id, "crashed")
+    flag.unlink()
+    third = run_cells(group, store, plugins=[fakes])
+    assert (third.measured, third.exit_status) == (3, 0)
+    assert {(row["run_id"], row["message"]) for row in store.rows()} == {(third.run_id, None)}  # paired again
+
+
+def test_processes_do_not_serve_two_tasks_or_modes(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    cells = [cell(depth=1), cell(depth=2).but(mode="compile"), cell(depth=3), cell(depth=4, task="fake-trials")]
+    run_cells(cells, store, workers=1, plugins=[fakes])
+    pid = {int(line.split()[1]): line.split()[-1] for line in lines(log)}
+    assert pid[1] == pid[3]
+    assert len({pid[1], pid[2], pid[4]}) == 3
+
+
+LOSSES = [[0.1, 0.9], [0.01, 0.2], [0.001, 0.4]]
+
+
+def test_needed_cells_run_first_and_decide(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    final = cell(task="fake-search", losses=LOSSES)
+    summary = run_cells([final], store, workers=2, plugins=[fakes])
+    assert summary.measured == 4
+    assert lines(log)[-1].split()[3:5] == ["None", "0.01"]
+    (row,) = store.rows(trial=None, metric="loss")
+    assert json.loads(row["recipe"]) == dict(final.recipe)  # the identity that was asked for
+    again = run_cells([final], store, plugins=[fakes])
+    assert (again.measured, again.stored) == (0, 4)
+
+
+def test_another_winner_is_another_measurement(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    final = cell(task="fake-search", losses=LOSSES)
+    run_cells([final], store, plugins=[fakes])
+    (winner,) = store.rows(trial=1, metric="loss")
+    store.put(winner["digest"], [winner | {"value": 5.0}])
+    assert run_cells([final], store, plugins=[fakes]).measured == 1
+    assert lines(log)[-1].split()[4] == "0.001"
+
+
+def test_a_cell_that_cannot_be_resolved_is_a_row(fakes: str, store: Store, cell: MakeCell) -> None:
+    final = cell(task="fake-search", losses=[[0.1, None]])
+    run_cells([final], store, plugins=[fakes])
+    row = store.rows(trial=None, metric="loss")[0]
+    assert (row["status"], row["message"]) == ("skipped", "no trial has a loss")
+
+
+def test_events(fakes: str, store: Store, cell: MakeCell) -> None:
+    told: list[Event] = []
+    cells = [cell(depth=1), cell("raise", depth=2)]
+    run_cells(cells, store, workers=1, plugins=[fakes], on_event=told.append)
+    opened, *others = told
+    assert opened == Opened(cells=2, stored=0, resumed=0, left=0.02)
+    assert [type(event) for event in others] == [Started, Finished, Started, Finished]
+    last = others[-1]
+    assert isinstance(last, Finished)
+    assert (last.cell, last.status, last.done, last.cells, last.left) == (cells[1], "failed", 2, 2, 0.0)
+
+
+@pytest.mark.parametrize("change", [{"task": "fakee"}, {"block": "highwya"}, {"family": "dence"}, {"dataset": "digit"}])
+def test_unknown_name(fakes: str, store: Store, cell: MakeCell, change: dict[str, str]) -> None:
+    with pytest.raises(UnknownName, match="did you mean"):
+        run_cells([cell(), cell().but(**change)], store, plugins=[fakes])
+    assert store.rows() == []
+
+
+def test_plugin_that_does_not_import(store: Store, cell: MakeCell) -> None:
+    with pytest.raises(BadInput, match="plug-in 'no_such_plugin' failed to import: ModuleNotFoundError"):
+        run_cells([cell()], store, plugins=["no_such_plugin"])

@@ -1,0 +1,134 @@
+"""A source that changes while a run goes on: no row is stored under the digest of another source."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.execution.digest import SourceTree
+from highway_bench.execution.job import Ended, Job
+from highway_bench.execution.local import LocalEngine
+from highway_bench.execution.progress import Event, Finished
+from highway_bench.execution.runner import Summary, run_cells
+from highway_bench.execution.source_check import SourceCheck
+from highway_bench.results import Store
+
+MakeCell = Callable[..., Cell]
+
+BROKEN = "def VALUE(:\n"
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's module, whose number a cell with ``do="value"`` gives as its loss."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    path = folder / "own_layers.py"
+    path.write_text("VALUE = 2.353\n", encoding="utf-8")
+    yield path
+    sys.modules.pop("own_layers", None)
+
+
+@pytest.fixture
+def run(fakes: str, store: Store, cell: MakeCell, layers: Path) -> Callable[..., Summary]:
+    """Run two cells of the user's layer, of two tasks; ``edit`` replaces its source once the first has ended."""
+
+    def both(edit: str | None = None) -> Summary:
+        def on_event(event: Event) -> None:
+            if isinstance(event, Finished) and edit is not None:
+                layers.write_text(edit, encoding="utf-8")
+
+        cells = [cell("value", task=task).but(family="own_layers:make") for task in ("fake", "fake-trials")]
+        return run_cells(cells, store, workers=1, plugins=[fakes], on_event=on_event)
+
+    return both
+
+
+def losses(store: Store) -> dict[str, tuple[float | None, str, str | None]]:
+    return {row["task"]: (row["value"], row["status"], row["message"]) for row in store.rows(metric="loss")}
+
+
+CHANGED = (None, "failed", "source changed during the run: own_layers")
+RIGHT = (2.353, "ok", None)
+
+
+@pytest.mark.parametrize("edit", ["VALUE = 9213\n", BROKEN])
+def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: Store, layers: Path, edit: str) -> None:
+    summary = run(edit=edit)
+    assert losses(store) == {"fake": RIGHT, "fake-trials": CHANGED}
+    assert summary.exit_status == 1
+    layers.write_text("VALUE = 2.353\n", encoding="utf-8")  # the edit undone: a failure is tried again
+    summary = run()
+    assert losses(store) == {"fake": RIGHT, "fake-trials": RIGHT}
+    assert (summary.measured, summary.stored) == (1, 1)
+
+
+def test_a_remark_is_no_change(run: Callable[..., Summary], store: Store) -> None:
+    run(edit="# the published value\nVALUE = 2.353\n")
+    assert losses(store) == {"fake": RIGHT, "fake-trials": RIGHT}
+
+
+@pytest.mark.parametrize("edit", ["VALUE = 9213\n", None])
+def test_a_source_changed_while_a_cell_is_measured(
+    fakes: str, store: Store, cell: MakeCell, layers: Path, edit: str | None
+) -> None:
+    """What its worker imported may be either source; what ended before is right, and what comes after is not begun."""
+    cells = [
+        cell(do, task="fake-trials", seed=seed, edit=edit, file=str(layers)).but(family="own_layers:make")
+        for seed, do in enumerate(("value", "edit", "value"))
+    ]
+    run_cells(cells, store, workers=1, plugins=[fakes])
+    rows = sorted(store.rows(metric="loss"), key=lambda row: row["seed"])
+    assert [(row["value"], row["status"], row["message"]) for row in rows] == [RIGHT, CHANGED, CHANGED]
+
+
+def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(
+    fakes: str, cell: MakeCell, log: Path, layers: Path
+) -> None:
+    """Both batches are of one kind; one whose modules the worker knows is served by the same one."""
+    one = cell("value", task="fake-trials")
+    other = one.but(family="own_layers:make")
+    sources = {one: {}, other: SourceTree().fingerprints(["own_layers"])}
+    with LocalEngine(1) as engine:
+        for ran in (one.but(recipe={"do": "measure", "log": str(log)}), other, other):
+            job = Job(
+                task="fake-trials",
+                keys=("key",),
+                cells=(ran,),
+                mode="eager",
+                threads=1,
+                alone=False,
+                timeouts=(20.0,),
+                plugins=(fakes,),
+                sources=sources.get(ran, {}),
+            )
+            assert [event.result.status for event in engine.run([job]) if isinstance(event, Ended)] == ["ok"]
+    first, second, third = (line.split()[-1] for line in log.read_text().splitlines())
+    assert first != second == third
+
+
+def test_what_was_imported_counts_even_if_the_edit_is_undone(layers: Path) -> None:
+    planned = SourceTree().fingerprints(["own_layers"])
+    layers.write_text("VALUE = 9213\n", encoding="utf-8")
+    edited = SourceCheck(planned)  # a worker that starts now imports the edit
+    layers.write_text("VALUE = 2.353  # again\n", encoding="utf-8")
+    assert SourceCheck(planned).changed(planned) is None
+    assert str(edited.changed(planned)) == "source changed during the run: own_layers"
+
+
+def test_a_file_is_read_again_only_where_it_was_written(layers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = SourceTree().fingerprints(["own_layers"])
+    check = SourceCheck(planned)
+    reads: list[Path] = []
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read(path))
+    assert [check.changed(planned) for _ in range(3)] == [None] * 3
+    assert reads == []
+    layers.write_text("VALUE = 9213\n", encoding="utf-8")
+    assert [str(check.changed(planned)) for _ in range(3)] == ["source changed during the run: own_layers"] * 3
+    assert reads == [layers]

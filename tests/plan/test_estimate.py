@@ -1,0 +1,71 @@
+"""Estimates against what is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.execution.backlog import Item
+from highway_bench.execution.progress import TimeLeft
+from highway_bench.families import make_family
+from highway_bench.plan.estimate import cell_bytes
+from highway_bench.tasks import tasks
+from highway_bench.tasks.from_cell import positions_of
+
+CELL = Cell(
+    task="memory",
+    block="highway",
+    family="dense",
+    depth=6,
+    width=32,
+    nominal_width=32,
+    batch_size=16,
+    phase="train-step",
+)
+
+
+@pytest.mark.parametrize("family", ["dense", "dense-pair", "conv", "bilstm", "attention", "transformer"])
+@pytest.mark.parametrize("block", ["plain", "highway", "post-norm"])
+def test_bytes_are_near_the_peak(block: str, family: str) -> None:
+    cell = CELL.but(block=block, family=family)
+    (outcome,) = tasks.get("memory").measure_group([cell])
+    peak = next(one.value for one in outcome.measurements if one.metric == "peak")
+    assert peak is not None
+    assert 1 / 3 < cell_bytes(cell) / peak < 3
+
+
+def test_forward_keeps_one_layer() -> None:
+    assert cell_bytes(CELL.but(phase="forward")) < cell_bytes(CELL) / 2
+
+
+def test_networks_that_train_as_one_count_as_many_times() -> None:
+    trained = CELL.but(task="trainability", phase=None, dataset="digits")
+    alone = cell_bytes(trained)
+    assert cell_bytes(trained.but(recipe={"together": 4})) == 4 * alone
+    assert cell_bytes(trained.but(recipe={"together": 1_000})) == 16 * alone
+    conv = trained.but(family="conv")
+    assert cell_bytes(conv.but(recipe={"together": 4})) == cell_bytes(conv)
+
+
+@pytest.mark.parametrize(
+    ("task", "device", "lanes"),
+    [
+        ("trainability", "cpu", 4),
+        ("trainability", "cuda", 1),
+        ("throughput", "cpu", 1),
+    ],
+)
+def test_a_gpu_is_shared(task: str, device: str, lanes: int) -> None:
+    cell = CELL.but(task=task, device=device, recipe={"steps": 10})
+    one = tasks.get(task)
+    items = [Item(cell.but(seed=seed), one, (), ran=cell.but(seed=seed)) for seed in range(8)]
+    assert TimeLeft(items, workers=4).seconds == pytest.approx(8 * one.estimate(cell) / lanes)
+
+
+def test_positions_are_those_of_the_data() -> None:
+    conv, dense, lstm = make_family("conv"), make_family("dense"), make_family("bilstm")
+    assert positions_of(conv, CELL.but(dataset="mnist-5k")) == 28 * 28
+    assert positions_of(dense, CELL.but(dataset="mnist-5k")) == 1
+    assert positions_of(lstm, CELL.but(dataset="mnist-5k")) == 28
+    assert positions_of(lstm, CELL.but(dataset="adding", seq_len=40)) == 40
+    assert positions_of(lstm, CELL.but(seq_len=40)) == 40

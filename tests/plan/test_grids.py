@@ -1,0 +1,456 @@
+"""Plans: what a selection makes of a profile, and what cannot be asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, NothingMeasured, UnknownName
+from highway_bench.families import family, make_family
+from highway_bench.matching import matched_width
+from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.profiles import PROFILES, Grid, Profile, Sizes, climb
+from highway_bench.tasks import tasks
+from highway_bench.tasks.search_trials import SEARCH_SEED
+
+SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
+RECIPE = {"rate": 0.1, "steps": 3}
+UNASKED = {name for name in blocks if not blocks.get(name).control}  # what a profile takes where no block is named
+TINY = Profile(
+    "tiny",
+    "one grid a task",
+    (
+        Grid(task="throughput", on_cpu=SIZES, phases=("forward",), depths=(2, 3), recipe={"samples": 3}),
+        Grid(task="memory", on_cpu=SIZES, phases=("train-step",), families=("dense*", "attention")),
+        Grid(task="trainability", on_cpu=SIZES, families=("dense",), dataset="digits", recipe=RECIPE, seeds=(0, 1)),
+    ),
+)
+
+
+def cells(profile: str | Profile = TINY, **selection: Any) -> list[Cell]:
+    return [item.cell for item in plan(profile, Selection(**{"device": "cpu", **selection}))]
+
+
+def values(found: list[Cell], field: str) -> set[Any]:
+    return {getattr(cell, field) for cell in found}
+
+
+def test_a_profile_as_it_is() -> None:
+    found = cells()
+    count = len(UNASKED)
+    assert len([cell for cell in found if cell.task == "throughput"]) == 2 * 8 * count
+    assert len([cell for cell in found if cell.task == "memory"]) == 3 * count
+    assert len([cell for cell in found if cell.task == "trainability"]) == 2 * count
+    assert values(found, "device") == {"cpu"}
+    assert values(found, "dtype") == {"float32"}
+
+
+def test_tasks_blocks_and_families_are_chosen_by_wildcard() -> None:
+    found = cells(tasks=["mem*"], blocks=["highway*", "plain"], families=["dense*"])
+    assert values(found, "task") == {"memory"}
+    assert values(found, "block") == {"plain", "highway", "highway-free"}
+    assert values(found, "family") == {"dense", "dense-pair"}
+
+
+def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
+    assert values(cells(tasks=["memory"], blocks=["s*", "residual"]), "block") == {"residual"}
+    found = cells(tasks=["memory"], blocks=["scaled", "plain"], block_options={"skip": 0.5})
+    assert {(cell.block, cell.block_options.get("skip")) for cell in found} == {("plain", None), ("scaled", 0.5)}
+    named = Profile("named", "", (Grid(task="memory", on_cpu=SIZES, families=("dense",), blocks=("shortcut-gate",)),))
+    assert values(cells(named), "block") == {"shortcut-gate"}
+
+
+def test_the_yardstick_comes_first() -> None:
+    found = cells(tasks=["memory"], families=["dense"])
+    assert found[0].block == "plain"
+    assert [cell.block for cell in cells(tasks=["memory"], families=["dense"], blocks=["residual", "plain"])] == [
+        "plain",
+        "residual",
+    ]
+
+
+def test_widths_are_matched_to_plains() -> None:
+    found = {cell.block: cell for cell in cells(tasks=["trainability"], widths=[71])}
+    assert (found["plain"].width, found["highway"].width, found["highway"].nominal_width) == (71, 50, 71)
+    assert found["residual"].width == 71
+    same = cells(tasks=["trainability"], widths=[71], match="width")
+    assert values(same, "width") == {71}
+    assert values(same, "match") == {"width"}
+    flops = {cell.block: cell.width for cell in cells(tasks=["trainability"], widths=[71], match="flops")}
+    assert (flops["plain"], flops["post-norm"], flops["highway"]) == (71, 71, 50)
+
+
+def test_values_that_replace_the_grids() -> None:
+    found = cells(
+        tasks=["throughput"],
+        depths=[1, 4],
+        phases=["train-step"],
+        modes=["compile"],
+        dtypes=["float64"],
+        batch_size=7,
+        families=["dense"],
+        threads=2,
+    )
+    assert values(found, "depth") == {1, 4}
+    assert values(found, "phase") == {"train-step"}
+    assert values(found, "mode") == {"compile"}
+    assert values(found, "dtype") == {"float64"}
+    assert values(found, "batch_size") == {7}
+
+
+def test_lengths_are_of_sequences_only() -> None:
+    found = cells(tasks=["throughput"], seq_lens=[16, 64])
+    assert {cell.seq_len for cell in found if cell.family in ("attention", "bilstm", "transformer")} == {16, 64}
+    assert {cell.seq_len for cell in found if cell.family in ("dense", "conv", "mlp")} == {None}
+
+
+def test_seeds_and_data_are_of_training_only() -> None:
+    found = cells(seeds=[5, 6, 7], dataset="mnist-5k", phases=["forward"], modes=["eager"])
+    trained = [cell for cell in found if cell.task == "trainability"]
+    others = [cell for cell in found if cell.task != "trainability"]
+    assert values(trained, "seed") == {5, 6, 7}
+    assert values(trained, "dataset") == {"mnist-5k"}
+    assert values(trained, "phase") == {None}
+    assert values(others, "seed") == {0}
+    assert values(others, "dataset") == {None}
+
+
+def test_every_task_says_which_words_its_cells_have() -> None:
+    """A word that a cell has is never ignored, and one that it has no use for is never put into it."""
+    asked = {
+        "phase": ("phases", ["train-step"], "train-step"),
+        "mode": ("modes", ["compile"], "compile"),
+        "seed": ("seeds", [5], 5),
+        "dataset": ("dataset", "mnist-5k", "mnist-5k"),
+    }
+    assert {name: set(tasks.get(name).coordinates) for name in tasks.names()} == {
+        "throughput": {"phase", "mode"},
+        "memory": {"phase", "mode"},
+        "trainability": {"seed", "dataset"},
+        "gates": {"seed", "dataset"},
+        "propagation": {"seed", "dataset"},
+        "cost": set(),
+    }
+    for name in tasks.names():
+        profile = Profile("one", "", (Grid(task=name, on_cpu=SIZES, families=("dense",), blocks=("plain",)),))
+        for field, (word, value, held) in asked.items():
+            (cell,) = cells(profile, **{word: value})
+            assert (getattr(cell, field) == held) == (field in tasks.get(name).coordinates), (name, word)
+
+
+def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
+    climbs = Profile("climbs", "", (climb(families=("dense",), blocks=("plain",), depths=(10, 20, 50), seeds=3),))
+
+    def needed(**selection: Any) -> set[tuple[int, int, int | None]]:
+        found = cells(climbs, **selection)
+        for cell in found:  # grows
+            found += [one for one in tasks.get(cell.task).needs(cell) if one not in found]
+        return {(cell.depth, cell.seed, cell.trial) for cell in found}
+
+    assert {depth for depth, _, _ in needed()} == {10, 20, 50}
+    narrow = needed(depths=[20], seeds=[1], recipe={"rates": [0.3, 0.1]})
+    assert narrow == {(20, 1, None), (20, SEARCH_SEED, 0), (20, SEARCH_SEED, 1)}
+    assert needed(depths=[10, 20], seeds=[1], recipe={"rate": 0.1}) == {(10, 1, None), (20, 1, None)}
+
+
+def test_a_recipe_is_changed_item_by_item() -> None:
+    found = cells(tasks=["trainability"], recipe={"steps": 9})
+    assert found[0].recipe == {"rate": 0.1, "steps": 9}
+
+
+def test_a_word_of_the_recipe_reaches_the_cells_that_have_it() -> None:
+    """A longer sampling is a matter of throughput alone, more steps one of what trains."""
+    as_they_are = cells("smoke")
+    for word, value, having in (
+        ("seconds", 7.0, {"throughput"}),
+        ("gain", 0.7, {"propagation"}),
+        ("steps", 7, {"trainability", "gates", "propagation"}),
+        ("rates", [0.7], {"trainability", "gates"}),
+    ):
+        changed = cells("smoke", recipe={word: value})
+        reached = {one for one in changed if one.recipe.get(word) == value}
+        assert values(list(reached), "task") == having
+        for before, after in zip(as_they_are, changed, strict=True):
+            assert after.recipe == {**before.recipe, **({word: value} if after in reached else {})}
+
+
+def test_steps_do_not_make_an_untrained_start_train() -> None:
+    for dataset in (None, "digits"):
+        starts = [cell for cell in cells("smoke", tasks=["propagation"], dataset=dataset) if "steps" not in cell.recipe]
+        changed = cells("smoke", tasks=["propagation"], dataset=dataset, recipe={"steps": 3, "rate": 0.7})
+        assert starts
+        assert set(starts) < set(changed)
+        assert {cell.recipe["steps"] for cell in set(changed) - set(starts)} == {3}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_profiles_use_words_that_their_tasks_declare(profile: str) -> None:
+    for grid in PROFILES[profile].grids:
+        words = tasks.get(grid.task).words_for(grid.recipe, grid.dataset)
+        assert grid.recipe.keys() <= words.keys()
+        for name, value in grid.recipe.items():
+            words[name].check(name, value)
+
+
+@pytest.mark.parametrize(
+    ("task", "recipe", "says"),
+    [
+        ("memory", {"steps": 3}, "'steps'; known: none"),
+        ("throughput", {"second": 3}, "'second'; did you mean seconds"),
+        ("trainability", {"seconds": 3}, "'seconds'; known: clip, "),
+        ("propagation", {"stepz": 3}, "'stepz'; did you mean steps"),
+        ("*", {"stepz": 3}, "'stepz'; did you mean steps"),
+    ],
+)
+def test_a_word_that_no_chosen_task_has(task: str, recipe: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=f"^no chosen task has the recipe word {says}"):
+        cells("smoke", tasks=[task], recipe=recipe)
+
+
+def test_a_word_that_no_chosen_cell_has() -> None:
+    """The profile's first steps are of dense layers: for attention there is nothing that trains."""
+    with pytest.raises(BadInput, match=r"^no chosen task has the recipe word 'steps'; known: gain$"):
+        cells("smoke", tasks=["propagation"], families=["attention"], recipe={"steps": 3})
+
+
+def test_threads_are_for_what_runs_alone() -> None:
+    expected = {("throughput", 4), ("memory", 1), ("trainability", 1)}
+    for found in (cells(threads=4), [item.cell for item in plan(TINY, Selection(device="cpu"), threads=4)]):
+        assert {(cell.task, cell.threads) for cell in found} == expected
+
+
+def test_options_reach_the_cells() -> None:
+    found = cells(
+        tasks=["memory"],
+        blocks=["highway"],
+        families=["attention"],
+        block_options={"gate_bias": -3.0},
+        family_options={"heads": 2},
+    )
+    assert [(cell.block_options, cell.family_options) for cell in found] == [({"gate_bias": -3.0}, {"heads": 2})]
+
+
+def test_repeated_values_give_a_cell_once() -> None:
+    assert len(cells(tasks=["memory"], depths=[2, 2], families=["dense", "dense"], blocks=["plain", "plain"])) == 1
+
+
+LAYER = "from torch import nn\ndef make_layer(width):\n    return nn.Sequential(nn.Linear(width, width), nn.Tanh())\n"
+
+
+@pytest.fixture
+def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "layers_of_a_plan.py").write_text(LAYER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "layers_of_a_plan:make_layer"
+
+
+def test_the_users_own_layer_stands_in_for_the_families(layer: str) -> None:
+    found = cells(families=[layer])
+    assert values(found, "family") == {layer}
+    assert values(found, "block") == UNASKED
+    assert {cell.task for cell in found} == {"throughput", "memory", "trainability"}
+    both = cells(tasks=["memory"], families=[layer, "dense"])
+    assert values(both, "family") == {layer, "dense"}
+
+
+KINDS = """
+import torch
+def vector(width):
+    return nn.Sequential(nn.Flatten(), nn.Linear(width, width))
+def image(width):
+    return nn.Conv2d(width, width, 3, padding=1)
+class Lstm(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+def sequence(width):
+    return Lstm(width, width, batch_first=True)
+"""
+
+
+OF_ALL_FAMILIES = ("smoke", "standard", "full")
+
+
+@pytest.mark.parametrize("kind", ["vector", "image", "sequence"])
+@pytest.mark.parametrize("profile", OF_ALL_FAMILIES)
+def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
+    profile: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A profile's controls are of named families, and a layer gets no ladder that is made for another kind."""
+    module = f"layers_of_{profile}_{kind}"
+    (tmp_path / f"{module}.py").write_text(LAYER + KINDS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = cells(profile, families=[f"{module}:{kind}"])
+    assert values(found, "task") == {"throughput", "memory", "trainability", "propagation", "cost"} | (
+        {"gates"} if kind == "vector" else set()
+    )
+    assert values(found, "family") == {f"{module}:{kind}"}
+    trained = [cell for cell in found if cell.task == "trainability"]
+    assert {cell.block for cell in trained} == UNASKED
+    tuned = [cell for cell in trained if cell.recipe["rate"] == "tuned"]
+    in_ladder = {"vector": True, "image": profile == "full", "sequence": False}
+    assert bool(tuned) == in_ladder[kind]
+    if profile == "standard":
+        assert {cell.depth for cell in tuned} == ({10, 20, 50, 100} if kind == "vector" else set())
+
+
+WORDS = {
+    "a length": ({"seq_lens": [16], "families": ["attention"]}, "seq_len", {16, None}),
+    "a length for all": ({"seq_lens": [16]}, "seq_len", {16, None}),
+    "a length of data": ({"seq_lens": [24], "dataset": "adding", "families": ["bilstm"]}, "seq_len", {24}),
+    "bfloat16": ({"dtypes": ["bfloat16"]}, "dtype", {"bfloat16"}),
+    "float64": ({"dtypes": ["float64"]}, "dtype", {"float64"}),
+    "a gate's bias": ({"block_options": {"gate_bias": -2}}, "block_options", [{}, {"gate_bias": -2}]),
+    "a carry's bias": (
+        {"block_options": {"gate_bias": -2, "carry_bias": 1}, "blocks": ["highway*", "plain"]},
+        "block_options",
+        [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}],
+    ),
+    "heads": (
+        {"family_options": {"heads": 2}, "families": ["attention", "bilstm", "transformer"]},
+        "family_options",
+        [{}, {"heads": 2}],
+    ),
+    "a kernel": (
+        {"family_options": {"kernel": 5, "norm_kind": "batch"}, "families": ["conv*", "mlp"]},
+        "family_options",
+        [{}, {"kernel": 5, "norm_kind": "batch"}],
+    ),
+    "an init": (
+        {"family_options": {"init": "scaled-branch"}, "families": ["mlp", "bilstm"]},
+        "family_options",
+        [{}, {"init": "scaled-branch"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("profile", OF_ALL_FAMILIES)
+def test_words_apply_where_they_mean_something(profile: str, words: str) -> None:
+    selection, field, expected = WORDS[words]
+    found = [getattr(cell, field) for cell in cells(profile, **selection)]
+    assert all(value in expected for value in found)
+    assert all(value in found for value in expected)
+
+
+def test_flops_are_matched_at_the_steps_of_the_data() -> None:
+    """Attention's cost does not grow with the steps as a gate's does, so the width hangs on them."""
+    grid = Grid(task="trainability", families=("attention",), dataset="digits", recipe=RECIPE)
+    (one,) = cells(Profile("one", "", (grid,)), blocks=["highway"], widths=[64], match="flops")
+    attention, highway = make_family("attention"), blocks.get("highway")
+    assert one.width == matched_width(highway, attention, 64, "flops", positions=8)
+    assert one.width != matched_width(highway, attention, 64, "flops", positions=1_000)
+
+
+def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
+    made = make_family(layer, kind="sequence")
+    (one,) = cells(tasks=["memory"], blocks=["plain"], families=[made])
+    assert make_family(one.family, **one.family_options) == made
+    assert one.batch_size == 3  # a sequence's
+    options = make_family("attention", heads=2)
+    (other,) = cells(tasks=["memory"], blocks=["plain"], families=[options])
+    assert (other.family, other.family_options) == ("attention", {"heads": 2})
+
+
+def test_a_family_object_that_cannot_travel() -> None:
+    made = family(lambda width: nn.Linear(width, width))
+    with pytest.raises(BadInput, match="cannot reach a worker process: make its factory a module's function"):
+        cells(families=[made])
+
+
+@pytest.mark.parametrize(
+    ("selection", "says"),
+    [
+        ({"blocks": ["highwy"]}, "unknown block 'highwy'; did you mean highway"),
+        ({"families": ["dens"]}, "unknown family 'dens'; did you mean dense"),
+        ({"tasks": ["memry"]}, "unknown task 'memry'; did you mean memory"),
+        ({"dataset": "digit"}, "unknown data set 'digit'; did you mean digits"),
+        ({"phases": ["backward"]}, "unknown phase 'backward'; did you mean forward"),
+        ({"modes": ["compiled"]}, "unknown mode 'compiled'; did you mean compile"),
+        ({"match": "param"}, "unknown match 'param'; did you mean params"),
+        ({"blocks": ["zzz*"]}, r"unknown block 'zzz\*'; known: "),
+    ],
+)
+def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> None:
+    with pytest.raises(UnknownName, match=f"^{says}") as caught:
+        cells(**selection)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("selection", "says"),
+    [
+        ({"depths": [0]}, "depth must be at least 1, not 0"),
+        ({"depths": [4, -1]}, "depth must be at least 1, not -1"),
+        ({"widths": [0]}, "width must be at least 1, not 0"),
+        ({"batch_size": 0}, "batch size must be at least 1, not 0"),
+        ({"threads": 0}, "threads must be at least 1, not 0"),
+        ({"seq_lens": [0]}, "a sequence's length must be at least 1"),
+        ({"families": ["bilstm"], "widths": [7]}, "family 'bilstm' needs a width that 2 divides, not 7"),
+        ({"families": ["attention"], "widths": [18]}, "family 'attention' needs a width that 4 divides, not 18"),
+        (
+            {"families": ["attention"], "family_options": {"heads": 3}},
+            "family 'attention' needs a width that 3 divides",
+        ),
+        ({"dtypes": ["float8"]}, "unknown dtype 'float8'; known: float32, float64, bfloat16, float16"),
+        ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
+        ({"families": ["no_such_module:make"]}, "cannot import 'no_such_module' for family 'no_such_module:make'"),
+        (
+            {"families": ["dense", "conv"], "seq_lens": [16]},
+            "no cell of this selection has sequences whose length can be",
+        ),
+        ({"block_options": {"gate": 1.0}}, "no chosen block has the option gate; they have carry_bias, gate_bias"),
+        ({"block_options": {"gate_bias": "x"}}, "a gate's bias is a number or auto, not 'x'"),
+        ({"family_options": {"head": 2}}, "no chosen family has the option head"),
+        ({"family_options": {"heads": 0}}, "heads must be a whole number, 1 or more, not 0"),
+        (
+            {"block_options": {"gate_bias": 1.0}, "blocks": ["plain"]},
+            "block 'plain' has no option gate_bias; it has none",
+        ),
+        ({"family_options": {"kernel": 5}, "families": ["dense"]}, "family 'dense' has no option kernel; it has"),
+    ],
+)
+def test_what_cannot_be(selection: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        cells(**selection)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_status == 2
+
+
+def test_a_device_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(BadInput, match=r"^device 'cuda' was asked for, but torch finds no CUDA device"):
+        cells(device="cuda")
+    assert {item.cell.device for item in plan(TINY, Selection(tasks=["memory"]))} == {"cpu"}
+
+
+def test_a_selection_that_leaves_nothing() -> None:
+    with pytest.raises(NothingMeasured, match=r"^profile 'tiny' has no cell for this selection$"):
+        cells(tasks=["memory"], families=["conv"])
+
+
+def test_an_unknown_profile() -> None:
+    with pytest.raises(UnknownName, match="unknown profile 'quick'; known: smoke, standard, full"):
+        cells("quick")
+
+
+def test_a_pair_that_makes_no_sense_stays_in_the_plan() -> None:
+    """Its row says skipped, and why: never a hole."""
+    found = cells(tasks=["trainability"], dataset="adding")
+    assert values(found, "dataset") == {"adding"}
+    assert values(found, "family") == {"dense"}
+
+
+def test_statuses_travel_with_the_cells() -> None:
+    grid = Grid(task="memory", families=("dense",), statuses=frozenset({"stalled"}))
+    (first, *_) = plan(Profile("one", "", (grid,)), Selection(device="cpu"))
+    assert first.statuses == {"stalled"}
+
+
+def test_equal_plans_in_equal_order() -> None:
+    assert [cell.key for cell in cells("smoke")] == [cell.key for cell in cells("smoke")]

@@ -1,0 +1,207 @@
+"""Reproducing: from a reproduction's cells to its findings, its files and the store, and what is refused first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import pytest
+import torch
+from matplotlib.figure import Figure
+from typer.testing import CliRunner, Result
+
+from highway_bench.cell import Cell
+from highway_bench.cli import app
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.report import columns as column
+from highway_bench.report.figures import Picture
+from highway_bench.reproduce import Asked, Finding, NotAttempted, Outcome, Reproduction, Verdict, reproductions
+from highway_bench.reproduce import running as reproducing
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce.findings_page import folder_for
+
+
+class Tiny(Reproduction):
+    """Two networks on the digits."""
+
+    name, title, source = "test-tiny", "Tiny nets", "nowhere | §1"
+    takes = frozenset({"seeds", "steps"})
+    scales = ("desk", "paper")
+    least_seeds = 2
+    not_attempted = (NotAttempted("a larger one", "nowhere", "it is larger"),)
+
+    def cells(self, asked: Asked) -> list[Cell]:
+        recipe = {"optimiser": "adam", "rate": 0.01, "steps": asked.steps or 3, "threshold": 0.1}
+        width = 200_000 if asked.scale == "paper" else 16
+        return [
+            trained(
+                "highway",
+                "dense",
+                depth=2,
+                nominal_width=width,
+                batch_size=32,
+                dataset="digits",
+                recipe=recipe,
+                seed=seed,
+                device=asked.device,
+            )
+            for seed in range(asked.seeds or 2)
+        ]
+
+    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+        losses = rows.loc[rows["metric"] == "final_loss", "value"]
+        found = Finding(
+            published="a loss",
+            source=self.source,
+            measured=f"{len(losses)} losses",
+            rule="any",
+            verdict=Verdict.REPRODUCED,
+        )
+        table = column.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [column.number("loss", "loss")])
+        figure = Figure()
+        figure.subplots().plot(losses.to_numpy())
+        picture = Picture("curve", "A curve", "alt", "caption", figure)
+        return Outcome(findings=[found], tables=[table], pictures=[picture])
+
+
+@pytest.fixture
+def tiny() -> Iterator[Tiny]:
+    one = Tiny()
+    reproductions.register(one.name, one, place=__name__)
+    yield one
+    reproductions.unregister(one.name)
+
+
+@pytest.fixture
+def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, ["reproduce", *map(str, words)], prog_name="highway-bench")
+
+
+@pytest.mark.slow
+def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., Result], tmp_path: Path) -> None:
+    first = call("test-tiny", "--device", "cpu")
+    assert first.exit_code == 0, first.output
+    assert "cells: 2, of which 0" in first.output
+    assert "2 losses" in first.output
+    assert "not attempted: a larger one" in first.output
+    folder = tmp_path / "reports/reproduce/test-tiny"
+    assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
+    page = (folder / "findings.md").read_text()
+    assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
+    assert "![A curve](curve.svg)" in page
+    assert "| a larger one | it is larger | nowhere |" in page
+    assert (
+        "Run: 2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; 32 items a batch; 2 seeds"
+        in page
+    )
+    assert "- command: highway-bench" in page
+    assert "- commit: " in page
+    again = call("test-tiny", "--device", "cpu", "--json")
+    told = json.loads(again.stdout)
+    assert [one["verdict"] for one in told["findings"]] == ["reproduced"]
+    assert "of which 2" in call("test-tiny", "--device", "cpu", "--dry-run").output
+
+
+def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
+    def name(**given: Any) -> str:
+        return folder_for(tiny, Asked(**given), tmp_path).name
+
+    assert name() == "test-tiny"
+    assert name(seeds=1, depths=(10, 20)) == "test-tiny-seeds-1-depths-10-20"
+    assert name(scale="paper", steps=5) == "test-tiny-paper-steps-5"
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_measured(
+    call: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    refused = call("test-tiny", "--device", "cpu", "--out", tmp_path / "file")
+    assert refused.exit_code == 2
+    assert "cannot be made: Not a directory" in refused.output
+    assert not (tmp_path / "reports/reproduce.sqlite").exists()
+
+
+def test_data_that_are_missing_are_told_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = CliRunner().invoke(
+        app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store", str(tmp_path / "none.sqlite")]
+    )
+    assert told.exit_code == 0
+    assert "data:  mnist: no folder has MNIST's IDX files" in told.output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there(call: Callable[..., Result]) -> None:
+    refused = call("flops", "--device", "cuda", "--dry-run")
+    assert refused.exit_code == 2
+    assert "finds no CUDA device" in refused.output
+
+
+def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:
+    listed = call()
+    assert listed.exit_code == 0
+    assert all(name in listed.output for name in ("test-tiny", "figure1", "lecture", "inits"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--dry-run", "--seeds", "2"], "--dry-run, --seeds: of which reproduction?"),
+        (["test-tini"], "did you mean test-tiny"),
+        (["test-tiny", "--epochs", "3"], "test-tiny has no use for epochs; it takes seeds, steps"),
+        (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
+        (["test-tiny", "--scale", "pape"], "unknown scale of test-tiny 'pape'; did you mean paper?"),
+        (["test-tiny", "--device", "tpu"], "unknown device 'tpu'"),
+    ],
+)
+def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], says: str) -> None:
+    refused = call(*words)
+    assert refused.exit_code == 2
+    assert says in refused.output
+    assert len(refused.output.strip().splitlines()) == 1
+
+
+def test_a_scale_that_does_not_fit_is_refused_with_the_number(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = reproducing.asked_for("test-tiny", scale="paper", device="cpu")
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 2**30})())
+    with pytest.raises(BadInput, match=r"test-tiny at scale paper needs about [\d,.]+ GiB at once, and this machine"):
+        reproducing.cost("test-tiny", asked, store=None)
+
+
+def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
+    def needed(together: int) -> int:
+        from highway_bench.plan.estimate import cell_bytes
+
+        (cell, _) = tiny.cells(Asked())
+        return cell_bytes(cell.but(recipe={**cell.recipe, "together": together}))
+
+    assert needed(8) == 8 * needed(1)
+
+
+def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
+    """Names, options and widths are right; nothing is measured."""
+    from highway_bench.execution.backlog import Backlog
+
+    class Empty:
+        def digests(self) -> dict[str, Any]:
+            return {}
+
+    for name in reproductions:
+        for scale in reproductions.get(name).scales:
+            cells = reproductions.get(name).cells(Asked(scale=scale))
+            assert cells, name
+            assert len(set(cells)) == len(cells), name
+            backlog = Backlog(Empty())  # type: ignore[arg-type]
+            backlog.add(cells)
+            assert set(cells) <= set(backlog.items)
+
+
+def test_an_unknown_name_lists_near_ones() -> None:
+    with pytest.raises(UnknownName, match="did you mean figure1"):
+        reproducing.asked_for("figure2")

@@ -1,0 +1,57 @@
+"""Plug-ins: by name and by file, and what workers must import."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from highway_bench.blocks import Block, blocks, register_block
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.plugins import load_plugins, modules_outside
+from highway_bench.scaffold import block_text
+
+CELL = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    path = tmp_path / "plugin_gate.py"
+    path.write_text(block_text("plugin-gate"))
+    yield path
+    blocks.unregister("plugin-gate")
+    sys.modules.pop("plugin_gate", None)
+
+
+def test_file(gate: Path) -> None:
+    assert load_plugins([str(gate)]) == ("plugin_gate",)
+    assert "plugin-gate" in blocks
+    assert load_plugins([str(gate), "plugin_gate"]) == ("plugin_gate", "plugin_gate")  # once is enough
+
+
+def test_what_workers_import(gate: Path) -> None:
+    load_plugins([str(gate)])
+    cells = [
+        CELL,
+        CELL.but(family="my_layers:make", dataset="digits"),
+        CELL.but(block="plugin-gate"),
+        CELL.but(block="plugin-gate", depth=2),
+    ]
+    assert modules_outside(cells) == ("plugin_gate",)
+
+
+def test_block_of_a_notebook() -> None:
+    class InMain(Block):
+        pass
+
+    InMain.__module__ = "__main__"
+    register_block("in-main", equation="y = x", source="", summary="")(InMain)
+    try:
+        with pytest.raises(BadInput, match="block 'in-main' is defined in __main__, where no worker process finds it"):
+            modules_outside([CELL.but(block="in-main")])
+    finally:
+        blocks.unregister("in-main")

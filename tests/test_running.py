@@ -1,0 +1,62 @@
+"""``run``: a frame of what was asked for, from words to rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+import highway_bench as hb
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.execution.runner import Summary
+from highway_bench.results import Status, Store, row
+from highway_bench.running import Ending, dry_run, endings_of
+
+
+def test_run_without_a_store() -> None:
+    rows = hb.run("memory", profile="smoke", block=["plain", "highway"], family="dense", depth=1, workers=1)
+    assert set(rows["block"]) == {"plain", "highway"}
+    assert set(rows["status"]) == {"ok"}
+    assert set(rows["depth"]) == {1}
+
+
+def test_rows_are_those_asked_for(tmp_path: Path) -> None:
+    """A store may hold more than this run's cells; what it has is given without being measured again."""
+    path = tmp_path / "store.sqlite"
+    hb.run("memory", profile="smoke", block="plain", family="dense", depth=[1, 2], store=path, workers=1)
+    rows = hb.run("memory", profile="smoke", block="plain", family="dense", depth=2, store=path, workers=1)
+    assert set(rows["depth"]) == {2}
+    with Store(path, read_only=True) as store:
+        assert [run["measured"] for run in store.runs().values()] == [2, 0]
+        assert {row["depth"] for row in store.rows()} == {1, 2}
+
+
+def test_before_anything_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="unknown block"):
+        hb.run(block="higway", store=tmp_path / "store.sqlite")
+    with pytest.raises(NothingMeasured):
+        hb.run("trainability", profile="smoke", family="dense-pair", store=tmp_path / "store.sqlite")
+    with pytest.raises(BadInput, match="cannot reach a worker process"):
+        hb.run("memory", profile="smoke", family=lambda width: nn.Linear(width, width))
+    assert not (tmp_path / "store.sqlite").exists()
+
+
+def test_dry_run_leaves_no_trace(tmp_path: Path) -> None:
+    plan = dry_run(profile="smoke", block="plain", store=tmp_path / "store.sqlite", workers=2)
+    assert plan.stored == 0
+    assert any(cell.trial is not None for cell in plan.cells)  # the search's trials are part of the work
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("run", "ended", "why"), [("now", Status.CRASHED, "left with 3"), ("next", Status.OK, None)])
+def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
+    tmp_path: Path, run: str, ended: Status, why: str | None
+) -> None:
+    cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put("a", [row(digest="a", run_id="before", metric="peak", value=1.0, status="ok")])
+        store.put("a", [row(digest="a", run_id="now", metric="peak", status="crashed", message="left with 3")])
+        found = endings_of(store.frame(), Summary(run, {}, 0, 1, 0.0, {cell: "a"}))
+    assert found == [Ending(cell, ended, why)]

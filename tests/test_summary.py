@@ -1,0 +1,36 @@
+"""A described network holds what the built one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.families import families
+from highway_bench.summary import describe
+
+
+@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("block", blocks.names())
+def test_parts_add_up(block: str, family: str) -> None:
+    """Outermost modules hold all parameters and FLOP, and these are the closed forms."""
+    shown = describe(block, family, depth=2, width=16)
+    outer = [layer for layer in shown.layers if layer.level == 0]
+    assert sum(layer.params * layer.repeats for layer in outer) == shown.params
+    assert sum(layer.flops * layer.repeats for layer in outer) == shown.flops == 2 * shown.layer_flops
+    assert abs(shown.mismatch) < 0.35
+    assert (shown.equal is None) == (block == "plain")
+
+
+def test_sublayers_repeat_together() -> None:
+    shown = describe("residual", "transformer", depth=5, width=16)
+    assert [(layer.name, layer.repeats) for layer in shown.layers if layer.level == 0] == [
+        ("joins.0", 5),
+        ("joins.1", 5),
+    ]
+
+
+def test_whole_network() -> None:
+    shown = describe("highway", "bilstm", depth=3, dataset="adding", seq_len=20)
+    assert shown.input[0] == 20
+    assert [layer.name for layer in shown.layers if layer.level == 0] == ["stem", "body", "head"]
+    assert next(layer.repeats for layer in shown.layers if layer.name == "body.joins.0") == 3
