@@ -15,7 +15,7 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import Profile, timing
 from highway_bench.tasks import tasks
 
@@ -24,7 +24,7 @@ STEPS = Profile(
     "every block and family, forward and backward, at one small depth",
     (timing(0.2, 5, phases=("forward-backward",)),),
 )
-CELLS = {f"{cell.family}-{cell.block}": cell for cell in (planned.cell for planned in plan(STEPS, Selection()))}
+CELLS = {f"{cell.family}-{cell.block}": cell for cell in Plan.of(STEPS).cells}
 
 
 @pytest.mark.parametrize("name", CELLS)  # a name and not its cell, which pytest-benchmark could not save

@@ -7,10 +7,9 @@ from dataclasses import MISSING
 from typing import Any
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.data import DataSetSpec, datasets, make_dataset
 from highway_bench.families import families
-from highway_bench.plan.grids import Planned, plan
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES
 from highway_bench.registry import described
 from highway_bench.tasks import tasks
@@ -100,7 +99,7 @@ def profile_entries() -> list[Entry]:
             "name": profile.name,
             "summary": profile.summary,
             "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)),
-            "cells": len(with_needs(plan(profile))),
+            "cells": len(Plan.of(profile).needs),
         }
         for profile in PROFILES.values()
     ]
@@ -113,15 +112,3 @@ SECTIONS: Mapping[str, Callable[[], list[Entry]]] = {
     "datasets": dataset_entries,
     "profiles": profile_entries,
 }
-
-
-def with_needs(planned: list[Planned]) -> set[Cell]:
-    """The planned cells and all that they need."""
-    found: set[Cell] = set()
-    waiting = [one.cell for one in planned]
-    while waiting:
-        cell = waiting.pop()
-        if cell not in found:
-            found.add(cell)
-            waiting.extend(tasks.get(cell.task).needs(cell))
-    return found

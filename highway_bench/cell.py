@@ -13,7 +13,8 @@ Mode = Literal["eager", "compile", "cudagraph"]
 Match = Literal["width", "params", "flops"]
 PHASES: tuple[Phase, ...] = ("forward", "forward-backward", "train-step")
 MODES: tuple[Mode, ...] = ("eager", "compile", "cudagraph")
-MATCHES: tuple[Match, ...] = ("width", "params", "flops")
+MATCHES: tuple[Match, ...] = ("params", "flops", "width")
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 def canonical(options: Mapping[str, Any]) -> str:

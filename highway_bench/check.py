@@ -36,7 +36,7 @@ class ContractBroken(HighwayBenchError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What one check said of a block in one family: ``problem`` is ``None`` where it passed."""
 
     check: str
@@ -64,25 +64,25 @@ class Subject:
         return self.family.example(BATCH, self.width(width), seq_len=5, generator=source)
 
 
-def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[Finding]:
+def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[CheckResult]:
     """Hold the block called ``name`` to the contract in each family; raises ``UnknownName`` for an unknown one."""
     spec = blocks.get(name)
     subjects = (Subject(spec, make_family(family)) for family in families.select(*in_families))
-    return [finding for subject in subjects for finding in findings(subject)]
+    return [result for subject in subjects for result in check_results(subject)]
 
 
-def findings(subject: Subject) -> Iterator[Finding]:
-    """Every check on one block in one family. If it cannot be built, that is the only finding."""
+def check_results(subject: Subject) -> Iterator[CheckResult]:
+    """Every check on one block in one family. If it cannot be built, that is the only result."""
     for check in CHECKS:
         label = check.__name__.replace("_", " ")
         try:
             note = check(subject)
         except ContractBroken as broken:
-            yield Finding(label, subject.family.name, str(broken))
+            yield CheckResult(label, subject.family.name, str(broken))
         except USER_ERRORS as error:  # the block's own code failed, which is a finding as well
-            yield Finding(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
+            yield CheckResult(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
         else:
-            yield Finding(label, subject.family.name, None, note)
+            yield CheckResult(label, subject.family.name, None, note)
             continue
         if check is CHECKS[0]:
             return

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import Block, blocks, register_block
-from highway_bench.check import CHECKS, Subject, check_block, compiles, findings
+from highway_bench.check import CHECKS, Subject, check_block, check_results, compiles
 from highway_bench.errors import UnknownName
 from highway_bench.families import Gate, Site, families, make_family
 from highway_bench.measure.memory import tracker_peak
@@ -265,12 +265,12 @@ def test_what_is_declared_is_not_held_against_a_block(block: str) -> None:
 @pytest.mark.parametrize("block", [(GrowsAxis, {})], indirect=True)
 def test_a_block_that_cannot_be_built_gets_one_finding_a_family(block: str) -> None:
     subject = Subject(blocks.get(block), make_family("dense"))
-    assert [finding.check for finding in findings(subject)] == ["keeps shape"]
+    assert [finding.check for finding in check_results(subject)] == ["keeps shape"]
 
 
 @pytest.mark.parametrize(("family", "options"), [("attention", {"heads": 3}), ("transformer", {"heads": 5})])
 def test_the_width_is_one_that_the_family_can_have(family: str, options: dict[str, Any]) -> None:
-    found = list(findings(Subject(blocks.get("highway"), make_family(family, **options))))
+    found = list(check_results(Subject(blocks.get("highway"), make_family(family, **options))))
     assert [finding.problem for finding in found] == [None] * len(CHECKS)
 
 

@@ -12,8 +12,8 @@ from highway_bench.errors import BadInput
 from highway_bench.execution.machine import machine_identity
 from highway_bench.gpu import Gpu, gpu
 from highway_bench.plan import grids as plan
-from highway_bench.reproduce import Asked
 from highway_bench.reproduce import running as reproducing
+from highway_bench.reproduce.request import Request
 
 FAKE = """
 import contextlib, types
@@ -51,7 +51,7 @@ def test_a_gpu_is_read_once_for_all_that_a_run_asks(log: Path) -> None:
     with pytest.raises(BadInput, match=r"^this GPU lacks bfloat16$"):
         plan.check(plan.Selection(device="cuda", dtypes=["bfloat16"]))
     with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 1.0 GiB"):
-        reproducing.check_memory("figure1", Asked(device="cuda"), 2 * 2**30)
+        reproducing.check_memory("figure1", Request(device="cuda"), 2 * 2**30)
     assert log.read_text() == "read "
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import nn
 
 import highway_bench as hb
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured, UnknownName
+from highway_bench.execution.engines.local import LocalEngine
+from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.execution.runner import Summary
+from highway_bench.plan.plan import Ending, Plan, endings_of
+from highway_bench.plan.selection import Selection
 from highway_bench.results import Status, Store, row
-from highway_bench.running import Ending, dry_run, endings_of
 
 
 def test_run_without_a_store() -> None:
@@ -44,9 +49,9 @@ def test_before_anything_is_measured(tmp_path: Path) -> None:
 
 
 def test_dry_run_leaves_no_trace(tmp_path: Path) -> None:
-    plan = dry_run(profile="smoke", block="plain", store=tmp_path / "store.sqlite", workers=2)
-    assert plan.stored == 0
-    assert any(cell.trial is not None for cell in plan.cells)  # the search's trials are part of the work
+    estimate = Plan.of("smoke", Selection.of(block="plain")).estimate(tmp_path / "store.sqlite", workers=2)
+    assert estimate.stored == 0
+    assert any(cell.trial is not None for cell in estimate.cells)  # the search's trials are part of the work
     assert list(tmp_path.iterdir()) == []
 
 
@@ -60,3 +65,28 @@ def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
         store.put("a", [row(digest="a", run_id="now", metric="peak", status="crashed", message="left with 3")])
         found = endings_of(store.frame(), Summary(run, {}, 0, 1, 0.0, {cell: "a"}))
     assert found == [Ending(cell, ended, why)]
+
+
+class Recording(LocalEngine):
+    """An engine of a user's own."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.tasks: list[str] = []
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        jobs = list(jobs)
+        self.tasks += [job.task for job in jobs]
+        return super().run(jobs)
+
+
+def test_an_engine_through_every_public_entrance() -> None:
+    engine = Recording()
+    words: dict[str, Any] = {"block": "plain", "family": "dense", "depth": 1}
+    rows = hb.run("memory", profile="smoke", engine=engine, **words)
+    assert (set(rows["status"]), engine.tasks) == ({"ok"}, ["memory"])
+    engine = Recording()
+    assert Plan.of("smoke", Selection.of("memory", **words)).run(engine=engine).summary.measured == 1
+    assert engine.tasks == ["memory"]
+    with pytest.raises(UnknownName, match="unknown engine 'lokal'; did you mean local"):
+        hb.run("memory", profile="smoke", engine="lokal", **words)

@@ -35,6 +35,11 @@ FamilyOptions = Annotated[
 ]
 
 
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")]
+EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local, or an engine of a plug-in.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")]
+
+
 def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:
     """``["k=v", …]`` as a mapping. A value is read as JSON where it is that, else taken as text."""
     found: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from highway_bench.cli._output import print_json, print_table
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
-    from highway_bench.check import Finding
+    from highway_bench.check import CheckResult
 
 
 class CheckFailed(HighwayBenchError):
@@ -43,38 +43,38 @@ def check(
     blocks.get(name)
     chosen = families.select(*(family or ["*"]))
     console = stderr_console()
-    findings = [
+    results = [
         finding
         for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
         for finding in check_block(name, in_families=[one])
     ]
     seconds = time.perf_counter() - began
-    problems = [finding for finding in findings if finding.problem is not None]
+    problems = [finding for finding in results if finding.problem is not None]
     if json:
         print_json(
             {
                 "block": name,
                 "passed": not problems,
                 "seconds": seconds,
-                "findings": [
+                "results": [
                     {"check": one.check, "family": one.family, "problem": one.problem, "note": one.note}
-                    for one in findings
+                    for one in results
                 ],
             }
         )
         raise typer.Exit(1 if problems else 0)
-    print_findings(name, findings)
+    print_results(name, results)
     sys.stdout.flush()
     if problems:
-        raise CheckFailed(f"{name} fails {len(problems)} of {len(findings)} checks ({seconds:.0f} s)")
-    typer.echo(f"\n{name} keeps the contract: {len(findings)} checks in {len(chosen)} families, {seconds:.0f} s")
+        raise CheckFailed(f"{name} fails {len(problems)} of {len(results)} checks ({seconds:.0f} s)")
+    typer.echo(f"\n{name} keeps the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
 
 
-def print_findings(name: str, findings: list[Finding]) -> None:
+def print_results(name: str, results: list[CheckResult]) -> None:
     """What broke, family by family where that differs, and what was noted."""
     broken: dict[tuple[str, str], list[str]] = {}
     noted: dict[tuple[str, str], list[str]] = {}
-    for one in findings:
+    for one in results:
         if one.problem is not None:
             broken.setdefault((one.check, one.problem), []).append(one.family)
         elif one.note is not None:

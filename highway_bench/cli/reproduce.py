@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson
+from highway_bench.cli._options import AsJson, EngineName, Fresh, Workers
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
+from highway_bench.reproduce.request import Request
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
@@ -20,24 +24,18 @@ if TYPE_CHECKING:
 STORE = Path("reports/reproduce.sqlite")
 
 
+@with_options_of(Request)
 def reproduce(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="Which; without one, all are listed.")] = None,
-    scale: Annotated[
-        str | None, typer.Option(help="desk (default: a CPU, minutes) or paper (a GPU, hours), where there are both.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs to train.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Training steps.")] = None,
-    trials: Annotated[int | None, typer.Option(help="Trials of a search, for every block and depth.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Seeds of runs that count.")] = None,
-    depth: Annotated[list[int] | None, typer.Option(help="Layers as the publication counts them; repeatable.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda where there is one.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")] = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    engine: EngineName = "local",
+    workers: Workers = None,
     store: Annotated[Path, typer.Option(help="The SQLite file that keeps the results.")] = STORE,
     out: Annotated[Path, typer.Option(help="Where tables and figures are written.")] = Path("reports/reproduce"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
     names: Annotated[bool, typer.Option("--names", help="Print the names of all, one a line.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")] = False,
+    fresh: Fresh = False,
     json: AsJson = False,
 ) -> None:
     """Measure a published result again, and say what came of it: published, measured, verdict.
@@ -45,10 +43,11 @@ def reproduce(
     The cost is printed first. What the store has is not measured again, so the same command goes on where it was
     interrupted.
     """
-    from highway_bench.reproduce import running as reproducing
+    from highway_bench.reproduce import running
+    from highway_bench.reproduce.base import reproductions
 
     if names:
-        typer.echo("\n".join(reproducing.choices()))
+        typer.echo("\n".join(reproductions))
         return
     if name is None:
         if given := [f"--{word.replace('_', '-')}" for word in sorted(context.params) if is_given(context, word)]:
@@ -61,40 +60,38 @@ def reproduce(
                     one.name,
                     one.title,
                     one.source,
-                    " ".join(f"--{'depth' if word == 'depths' else word}" for word in sorted(one.takes)),
+                    " ".join(f"--{word}" for word in sorted(one.takes)),
                     ", ".join(one.scales),
                 ]
-                for one in reproducing.choices().values()
+                for one in map(reproductions.get, reproductions)
             ],
         )
         return
-    asked = reproducing.asked_for(
-        name,
-        scale=scale,
-        device=device,
-        epochs=epochs,
-        steps=steps,
-        trials=trials,
-        seeds=seeds,
-        depths=tuple(depth or ()),
-    )
-    words: dict[str, Any] = {"store": store, "workers": workers, "resume": not fresh}
-    told = reproducing.cost(name, asked, **words)
+    request = running.request_for(name, options)
+    estimate = running.cost(name, request, store=store, workers=workers, resume=not fresh)
     if not json or dry_run:
-        print_cost(told, store, as_json=json)
+        print_cost(estimate, store, as_json=json)
     if dry_run:
         return
     from highway_bench.execution.progress_bar import showing_progress
 
     try:
         with showing_progress() as on_event:
-            done = reproducing.reproduce(
-                name, asked, out=out, on_event=on_event, command=["highway-bench", *sys.argv[1:]], **words
+            reproduced = running.reproduce(
+                name,
+                request,
+                store=store,
+                out=out,
+                engine=engine,
+                workers=workers,
+                resume=not fresh,
+                on_event=on_event,
+                command=["highway-bench", *sys.argv[1:]],
             )
     except KeyboardInterrupt:
         raise Interrupted.keeping(store, fresh=fresh) from None
-    print_done(done, as_json=json)
-    raise typer.Exit(done.summary.exit_status)
+    print_reproduced(reproduced, as_json=json)
+    raise typer.Exit(reproduced.summary.exit_status)
 
 
 def is_given(context: typer.Context, word: str) -> bool:
@@ -103,31 +100,38 @@ def is_given(context: typer.Context, word: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def print_cost(told: Estimate, store: Path, *, as_json: bool) -> None:
+def print_cost(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     """What is to be measured, and about how long it takes."""
-    left = len(told.cells) - told.stored
+    left = len(estimate.cells) - estimate.stored
     if as_json:
-        print_json({"cells": len(told.cells), "stored": told.stored, "seconds": told.seconds, "bytes": told.bytes})
+        print_json(
+            {
+                "cells": len(estimate.cells),
+                "stored": estimate.stored,
+                "seconds": estimate.seconds,
+                "bytes": estimate.bytes,
+            }
+        )
         return
     from highway_bench.execution.progress_bar import duration
     from highway_bench.plan.checks import missing_data
 
-    typer.echo(f"cells: {len(told.cells)}, of which {told.stored} in {store} already")
+    typer.echo(f"cells: {len(estimate.cells)}, of which {estimate.stored} in {store} already")
     if left:
         typer.echo(
-            f"cost:  about {duration(told.seconds)} for the other {left} on an idle machine, and up to "
-            f"{told.bytes / 2**20:,.0f} MiB a worker, beside some 300 MiB for torch itself"
+            f"cost:  about {duration(estimate.seconds)} for the other {left} on an idle machine, and up to "
+            f"{estimate.bytes / 2**20:,.0f} MiB a worker, beside some 300 MiB for torch itself"
         )
-    for name, reason in missing_data(told.cells).items():
+    for name, reason in missing_data(estimate.cells).items():
         typer.echo(f"data:  {name}: {reason}")
 
 
-def print_done(done: Reproduced, *, as_json: bool) -> None:
+def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
     """Findings, tables, what was not attempted, and the files."""
     if as_json:
         print_json(
             {
-                "name": done.reproduction.name,
+                "name": reproduced.reproduction.name,
                 "findings": [
                     {
                         "published": one.published,
@@ -137,27 +141,30 @@ def print_done(done: Reproduced, *, as_json: bool) -> None:
                         "rule": one.rule,
                         "verdict": str(one.verdict),
                     }
-                    for one in done.outcome.findings
+                    for one in reproduced.conclusion.findings
                 ],
-                "files": done.files,
-                "counts": {str(key): value for key, value in done.summary.counts.items()},
+                "files": reproduced.files,
+                "counts": {str(key): value for key, value in reproduced.summary.counts.items()},
             }
         )
         return
     from highway_bench.report.console import print_table as print_shown
 
-    for shown in done.outcome.tables:
+    for shown in reproduced.conclusion.tables:
         typer.echo()
         print_shown(shown, console())
     typer.echo()
     print_table(
-        done.reproduction.title,
+        reproduced.reproduction.title,
         ["published", "evidence", "measured", "verdict", "rule"],
-        [[one.published, str(one.evidence), one.measured, str(one.verdict), one.rule] for one in done.outcome.findings],
-        note=f"source: {done.reproduction.source}",
+        [
+            [one.published, str(one.evidence), one.measured, str(one.verdict), one.rule]
+            for one in reproduced.conclusion.findings
+        ],
+        note=f"source: {reproduced.reproduction.source}",
     )
-    for left in done.reproduction.not_attempted:
+    for left in reproduced.reproduction.not_attempted:
         typer.echo(f"not attempted: {left.published} ({left.source}): {left.why}")
     typer.echo()
-    for file in done.files:
+    for file in reproduced.files:
         typer.echo(f"written: {file}")

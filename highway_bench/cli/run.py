@@ -4,75 +4,50 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import STORE, AsJson, BlockOptions, FamilyOptions, Plugins, StorePath, assignments
-from highway_bench.cli._output import console, print_json
+from highway_bench.cli._options import STORE, AsJson, EngineName, Fresh, Plugins, StorePath, Workers
+from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
+from highway_bench.plan.selection import Selection
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
-    from highway_bench.running import Ending, Ran
+    from highway_bench.plan.plan import Ending, RunResult
 
 MOST_NAMED = 20  # cells listed one by one at the end
-
-Many = list[str] | None
-Numbers = list[int] | None
 
 
 class Unexpected(HighwayBenchError):
     """A cell ended in a way that the profile does not expect of it."""
 
 
+@with_options_of(Selection, argument="task")
 def run(
-    task: Annotated[Many, typer.Argument(help="Tasks, wildcards too; by default, all of the profile's.")] = None,
     profile: Annotated[
         str, typer.Option(help="The cells to start from: smoke, standard, full or frontier.")
     ] = "standard",
-    block: Annotated[Many, typer.Option(help="Blocks, wildcards too ('highway*').")] = None,
-    family: Annotated[Many, typer.Option(help="Families, wildcards too, or your own layer as module:factory.")] = None,
-    depth: Annotated[Numbers, typer.Option(help="Layers that the block joins.")] = None,
-    width: Annotated[Numbers, typer.Option(help="Plain's width; other blocks get theirs by --match.")] = None,
-    match: Annotated[str | None, typer.Option(help="What is held equal between blocks: params, flops, width.")] = None,
-    dtype: Annotated[Many, typer.Option(help="float32, bfloat16, float16, float64.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda where there is one.")] = None,
-    mode: Annotated[Many, typer.Option(help="eager, compile, cudagraph.")] = None,
-    phase: Annotated[Many, typer.Option(help="forward, forward-backward, train-step.")] = None,
-    seed: Annotated[Numbers, typer.Option(help="Seeds of trained cells.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Data set of trained cells.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Items a step.")] = None,
-    seq_len: Annotated[Numbers, typer.Option(help="Steps of a sequence.")] = None,
-    block_option: BlockOptions = None,
-    family_option: FamilyOptions = None,
-    recipe: Annotated[
-        Many,
-        typer.Option(
-            metavar="K=V",
-            help="Over the profile's recipe, for the tasks that have the word: steps=100, rate=0.1, seconds=1, …",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of timed cells; by default, as many as torch takes.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")] = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    engine: EngineName = "local",
+    workers: Workers = None,
     store: StorePath = STORE,
     plugin: Plugins = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print the cells, and about how much time and memory they take; measure nothing."
-        ),
+        typer.Option("--dry-run", help="Print how many cells there are, and about how much time and memory they take."),
     ] = False,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Leave with 1 also where a cell ends in a way that the profile does not expect."),
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")] = False,
+    fresh: Fresh = False,
     json: AsJson = False,
 ) -> None:
     """Measure a profile's cells into a store.
@@ -81,46 +56,36 @@ def run(
     the store has is not measured again, so the same command goes on where it was interrupted. Blocks that are timed in
     turn are timed again together when one is added.
     """
-    from highway_bench import running
     from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.plan.plan import Plan
+    from highway_bench.plugins import load_plugins
 
-    words: dict[str, Any] = {
-        "block": block,
-        "family": family,
-        "depth": depth,
-        "width": width,
-        "match": match,
-        "dtype": dtype,
-        "device": device,
-        "mode": mode,
-        "phase": phase,
-        "seed": seed,
-        "dataset": dataset,
-        "batch_size": batch_size,
-        "seq_len": seq_len,
-        "block_options": assignments("--block-option", block_option),
-        "family_options": assignments("--family-option", family_option),
-        "recipe": assignments("--recipe", recipe),
-        "threads": threads,
-    }
-    words |= {"profile": profile, "store": store, "plugins": plugin or [], "workers": workers, "resume": not fresh}
+    plugins = load_plugins(plugin or [])  # before the selection: it may name what these register
+    plan = Plan.of(profile, Selection.of(**options), plugins)
     if dry_run:
-        print_plan(running.dry_run(task, **words), store, as_json=json)
+        print_plan(plan.estimate(store, workers=workers, resume=not fresh), store, as_json=json)
         return
     try:
         with showing_progress() as on_event:
-            ran = running.measure(task, on_event=on_event, command=["highway-bench", *sys.argv[1:]], **words)
+            result = plan.run(
+                store,
+                engine=engine,
+                workers=workers,
+                resume=not fresh,
+                on_event=on_event,
+                command=["highway-bench", *sys.argv[1:]],
+            )
     except KeyboardInterrupt:
         raise Interrupted.keeping(store, fresh=fresh) from None
-    print_results(ran, store, as_json=json)
-    if strict and ran.unexpected:
-        name_cells("unexpected", ran.unexpected)
-        raise Unexpected(f"{len(ran.unexpected)} cells ended in a way that profile {profile!r} does not expect")
-    raise typer.Exit(ran.summary.exit_status)
+    print_results(result, store, as_json=json)
+    if strict and result.unexpected:
+        name_cells("unexpected", result.unexpected)
+        raise Unexpected(f"{len(result.unexpected)} cells ended in a way that profile {profile!r} does not expect")
+    raise typer.Exit(result.summary.exit_status)
 
 
 def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
-    """The cells one a line, then what they take."""
+    """How many cells there are by task and family, then what they take. As JSON, every cell."""
     if as_json:
         print_json(
             {
@@ -134,8 +99,8 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
         return
     from highway_bench.execution.progress_bar import duration
 
-    for cell in estimate.cells:
-        typer.echo(str(cell))
+    numbers = Counter((cell.task, cell.family, cell.dataset or "") for cell in estimate.cells)
+    print_table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
     left = len(estimate.cells) - estimate.stored
     typer.echo(f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already")
     if left:
@@ -145,11 +110,11 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
         )
 
 
-def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
+def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
     """The tables of the rows, how the cells ended, and what to do next."""
     from highway_bench.execution.progress_bar import duration
 
-    summary = ran.summary
+    summary = result.summary
     counts = {str(status): count for status, count in summary.counts.items()}
     if as_json:
         print_json(
@@ -162,15 +127,15 @@ def print_results(ran: Ran, store: Path, *, as_json: bool) -> None:
                 "stored": summary.stored,
                 "seconds": summary.seconds,
                 "exit_status": summary.exit_status,
-                "failures": plain(ran.failures),
-                "unexpected": plain(ran.unexpected),
+                "failures": plain(result.failures),
+                "unexpected": plain(result.unexpected),
             }
         )
         return
     from highway_bench.report import print_summary
 
-    print_summary(ran.rows, console())
-    name_cells("failed", ran.failures)
+    print_summary(result.rows, console())
+    name_cells("failed", result.failures)
     cells = len(summary.digests)
     ended = ", ".join(f"{count} {status}" for status, count in Counter(counts).most_common())
     typer.echo()

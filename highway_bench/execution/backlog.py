@@ -13,6 +13,7 @@ from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import Job
 from highway_bench.execution.machine import machine_identity, torch_version
+from highway_bench.execution.needs import with_needs
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks.base import Task, tasks
@@ -57,14 +58,10 @@ class Backlog:
 
     def add(self, cells: Iterable[Cell]) -> None:
         """Add ``cells``, and those that they need. Raises ``UnknownName`` for a task, block or family that is none."""
-        waiting = list(cells)
-        for cell in waiting:  # grows: a needed cell may need others
+        for cell, needs in with_needs(cells).items():
             if cell not in self.items:
-                task = tasks.get(cell.task)
-                needs = tuple(task.needs(cell))
-                self.items[cell] = Item(cell, task, needs, ran=cell)
+                self.items[cell] = Item(cell, tasks.get(cell.task), needs, ran=cell)
                 self._sources(cell)
-                waiting.extend(needs)
 
     def ready(self) -> list[Item]:
         """Items to run now: not yet chosen, and all they need has ended. Those that are done already are marked so."""

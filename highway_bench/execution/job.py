@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.execution.digest import Fingerprint
@@ -100,26 +99,3 @@ class Ended:
 
     job: Job
     result: CellResult
-
-
-class Engine(Protocol):
-    """Where jobs run. A context manager; leaving it stops every worker."""
-
-    @property
-    def workers(self) -> int:
-        """Jobs that run side by side, those that must be alone aside."""
-        ...
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        """Run ``jobs``; every cell of every job ends exactly once, whatever happens to its worker."""
-        ...
-
-    def drain(self) -> Iterator[Ended]:
-        """After an interrupt: stop the workers, and give the cells that ended but were not given yet."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...

@@ -14,8 +14,8 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.execution.backlog import Backlog, Item
 from highway_bench.execution.descriptions import descriptions
-from highway_bench.execution.job import Began, CellResult, Ended, Engine
-from highway_bench.execution.local import LocalEngine
+from highway_bench.execution.engines import AnyEngine, Engine, make_engine
+from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.machine import machine_identity, provenance
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rows import Origin, now, rows_of
@@ -54,15 +54,15 @@ def run_cells(
     plugins: Sequence[str] = (),
     resume: bool = True,
     on_event: Callable[[Event], None] | None = None,
-    engine: Engine | None = None,
+    engine: AnyEngine = "local",
     command: Sequence[str] | None = None,
 ) -> Summary:
     """Measure ``cells`` and what they need, and put each into ``store`` as it ends.
 
     ``workers`` processes run side by side (by default, one a core). ``plugins`` are modules to import first, here and
     in the workers. With ``resume``, cells that the store has are not measured again, unless they failed. ``on_event``
-    is told what happens, in this process. ``engine`` replaces the local one; ``command`` is kept as how the run was
-    started, by default ``sys.argv``.
+    is told what happens, in this process. ``engine`` is the name of an engine, or one that has its workers already;
+    ``command`` is kept as how the run was started, by default ``sys.argv``.
 
     On Ctrl-C the workers are stopped, the cells that ended are kept, those in training leave a checkpoint (if their
     next step ends within three seconds), and ``KeyboardInterrupt`` goes on to the caller.
@@ -74,8 +74,8 @@ def run_cells(
     backlog = Backlog(store, resume)
     backlog.add(cells)
     batch = backlog.ready()
-    with engine if engine is not None else LocalEngine(workers) as workplace:
-        run = _Run(store, backlog, workplace, on_event or (lambda event: None), began)
+    with make_engine(engine, workers) as opened:
+        run = _Run(store, backlog, opened, on_event or (lambda event: None), began)
         run.tell_plan()
         if backlog.items:
             run.open(plugins, command)

@@ -1,1 +1,1 @@
-"""Plan: from a selection to the cells to measure, what they would cost, and their run."""
+"""Plan: from a profile and a selection to cells, what they would cost, and their run."""

@@ -2,26 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from highway_bench.cell import Cell
+import torch
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell, canonical
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.errors import BadInput
+from highway_bench.errors import USER_ERRORS, BadInput, near_names
+from highway_bench.families import Family, Site, families, make_family
+from highway_bench.gpu import gpu
+from highway_bench.plan.grids import (
+    block_options,
+    grid_blocks,
+    grid_families,
+    grid_family_names,
+    is_pattern,
+    recipe_words,
+    refusal,
+)
+from highway_bench.plan.profiles import Grid
+from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import dataset_options
+from highway_bench.tasks.from_cell import check_device, dataset_options, default_device
 from highway_bench.tasks.recipe_words import recipe_from
 
 
-def check_trainings(cells: Sequence[Cell]) -> None:
-    """Raise ``BadInput`` for the recipe of a cell, or of a trial that it needs, that no training can follow."""
-    waiting = [cell for cell in cells if "steps" in tasks.get(cell.task).words_for(cell.recipe, cell.dataset)]
-    seen = set(waiting)
-    for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
-        needed = tasks.get(cell.task).needs(cell)
-        if not needed:
+def check_selection(selection: Selection) -> None:
+    """Raise ``BadInput`` for a selection that no grid could use: unknown names, a device that this machine lacks."""
+    for task in selection.task:
+        tasks.select(task)
+    for block in selection.block:
+        blocks.select(block)
+    for family in selection.family:
+        if isinstance(family, Family):
+            check_travels(family)
+    if selection.dataset is not None:
+        make_dataset(selection.dataset)
+    device = selection.device or default_device()
+    check_device(device)
+    if device == "cuda" and "bfloat16" in selection.dtype and not gpu(device).bfloat16:
+        raise BadInput("this GPU lacks bfloat16")
+
+
+def check_grids(grids: Sequence[Grid], selection: Selection) -> None:
+    """Raise ``BadInput`` for options and words of the recipe that none of ``grids`` can take."""
+    check_block_and_family_options(grids, selection)
+    check_recipe(grids, selection)
+
+
+def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) -> None:
+    """Raise ``BadInput`` for an option that nothing takes, and for a block's whose value it refuses."""
+    names = sorted({name for grid in grids for name in grid_blocks(grid, selection)})
+    for option, value in selection.block_options.items():
+        having = [name for name in names if option in blocks.get(name).option_names]
+        if names and not having:
+            if len(names) == 1:
+                blocks.get(names[0]).check_options({option: value})
+            known = sorted({one for name in names for one in blocks.get(name).option_names})
+            raise BadInput(f"no chosen block has the option {option}; they have {', '.join(known) or 'none'}")
+    for name in names:
+        if options := block_options(name, selection):
+            check_join(name, options)
+    chosen = {name for grid in grids for name in grid_family_names(grid, selection)}
+    chosen |= {family for family in selection.family if isinstance(family, str) and ":" in family}
+    if not chosen and all(is_pattern(family) for family in selection.family):
+        return
+    for option, value in selection.family_options.items():
+        refused = {name: refusal(name, option, value) for name in sorted(chosen)}
+        if all(refused.values()):
+            having = [name for name in refused if ":" not in name and option in families.get(name).options]
+            if having or len(refused) == 1:
+                raise next(error for name, error in refused.items() if error and (not having or name in having))
+            raise BadInput(f"no chosen family has the option {option}")
+
+
+def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
+    """Raise ``BadInput`` for a word of the recipe that no cell of the selection has, and for a value that it cannot
+    have."""
+    words = [
+        recipe_words(grid, selection)
+        for grid in grids
+        if grid_blocks(grid, selection) and grid_families(grid, selection)
+    ]
+    for name, value in selection.recipe.items():
+        having = [one[name] for one in words if name in one]
+        if words and not having:
+            known = sorted({word for one in words for word in one})
+            raise BadInput(f"no chosen task has the recipe word {name!r}; {near_names(name, known)}")
+        for word in having:
+            word.check(name, value)
+    try:
+        canonical(selection.recipe)
+    except (TypeError, ValueError) as error:  # a number amid others that is infinite, or an object
+        raise BadInput(f"recipe {dict(selection.recipe)}: {error}") from error
+
+
+def check_join(name: str, options: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` for options that the block called ``name`` cannot be made with."""
+    spec, (part,) = blocks.get(name), make_family("dense").sublayers
+    with torch.random.fork_rng(devices=[]):
+        try:
+            spec.join(Site(part, width=4), {**spec.options, **options})
+        except BadInput:
+            raise
+        except USER_ERRORS as error:  # the block's own code, given a value that it is not made for
+            raise BadInput(f"block {name!r} with {dict(options)}: {type(error).__name__}: {error}") from error
+
+
+def check_travels(family: Family) -> None:
+    """Raise ``BadInput`` for a family object that a worker process could not make again from its name and options."""
+    try:
+        travels = make_family(family.name, **family.options) == family
+    except BadInput:  # no module holds its factory: a lambda, or a function made in another
+        travels = False
+    if not travels:
+        raise BadInput(f"family {family.name!r} cannot reach a worker process: make its factory a module's function")
+
+
+def check_cells(cells: Mapping[Cell, Sequence[Cell]]) -> None:
+    """Raise ``BadInput`` for a cell whose recipe no training can follow; of a tuned cell, its trials are what runs.
+
+    ``cells`` has what each cell needs.
+    """
+    for cell, needs in cells.items():
+        if not needs and "steps" in tasks.get(cell.task).words_for(cell.recipe, cell.dataset):
             recipe_from(cell)
-        waiting.extend(one for one in needed if one not in seen)
-        seen.update(needed)
 
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:

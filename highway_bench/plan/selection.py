@@ -1,69 +1,104 @@
-"""The words that narrow or change a profile: the same for ``run(…)`` and for ``highway-bench run``."""
+"""Selection: what narrows or changes a profile. Each option is declared here, once.
+
+The command line, its help, the Python API and the checks of single values are made from these declarations. Importing
+this module imports no torch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
-from torch import nn
+from highway_bench.cell import DTYPES, MATCHES, MODES, PHASES
+from highway_bench.options import by_name, check_options, several, single, takes_several
 
-from highway_bench.blocks import Block
-from highway_bench.families import Family, family
-from highway_bench.plan.grids import Selection
+if TYPE_CHECKING:
+    from torch import nn
+
+    from highway_bench.blocks import Block
+    from highway_bench.families import Family
 
 T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]
-AnyFamily: TypeAlias = str | Family | Callable[[int], nn.Module]
+AnyFamily: TypeAlias = "str | Family | Callable[[int], nn.Module]"
 
 
 class Words(TypedDict, total=False):
-    """What may be asked for on top of a profile. A word that is left out, or ``None``, leaves it to the profile."""
+    """The options of a ``Selection`` as keyword arguments. One value stands for a list of one; ``None`` for no value.
 
-    block: OneOrMore[str | type[Block]] | None  # names with wildcards, or block classes
-    family: OneOrMore[AnyFamily] | None  # names with wildcards, module:factory, family objects, factories
-    depth: OneOrMore[int] | None  # layers that the block joins
-    width: OneOrMore[int] | None  # plain's; other blocks get theirs by match
-    match: str | None  # params, flops or width
+    A block may also be given as its class, a family as an object or as a factory: a function from a width to a module.
+    """
+
+    block: OneOrMore[str | type[Block]] | None
+    family: OneOrMore[AnyFamily] | None
+    depth: OneOrMore[int] | None
+    width: OneOrMore[int] | None
+    match: str | None
     dtype: OneOrMore[str] | None
     device: str | None
-    mode: OneOrMore[str] | None  # eager, compile, cudagraph
-    phase: OneOrMore[str] | None  # forward, forward-backward, train-step
+    mode: OneOrMore[str] | None
+    phase: OneOrMore[str] | None
     seed: OneOrMore[int] | None
     dataset: str | None
     batch_size: int | None
     seq_len: OneOrMore[int] | None
     block_options: Mapping[str, Any] | None
     family_options: Mapping[str, Any] | None
-    recipe: Mapping[str, Any] | None  # over the profile's, for tasks that have the word: steps, …
-    threads: int | None  # of timing cells; others get one
+    recipe: Mapping[str, Any] | None
+    threads: int | None
 
 
-def selected(tasks: OneOrMore[str] | None = None, **words: Unpack[Words]) -> Selection:
-    """``words`` as a ``Selection``; a single value stands for a list of one."""
-    return Selection(
-        tasks=many(tasks),
-        blocks=[one if isinstance(one, str) else one.spec.name for one in many(words.get("block"))],
-        families=[one if isinstance(one, str | Family) else family(one) for one in many(words.get("family"))],
-        depths=many(words.get("depth")),
-        widths=many(words.get("width")),
-        match=words.get("match"),
-        dtypes=many(words.get("dtype")),
-        device=words.get("device"),
-        modes=many(words.get("mode")),
-        phases=many(words.get("phase")),
-        seeds=many(words.get("seed")),
-        dataset=words.get("dataset"),
-        batch_size=words.get("batch_size"),
-        seq_lens=many(words.get("seq_len")),
-        block_options=words.get("block_options") or {},
-        family_options=words.get("family_options") or {},
-        recipe=words.get("recipe") or {},
-        threads=words.get("threads"),
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What narrows or changes a profile. ``None``, or an empty value, leaves a coordinate to the profile.
+
+    ``task``, ``block`` and ``family`` choose among the profile's by wildcard; a family given as ``module:factory``, or
+    as a family object, stands in for the profile's families of its kind. The other options replace the grids' values
+    where these mean something: a block's option, for one, goes to the blocks that have it.
+
+    Raises ``BadInput`` for a value below an option's minimum or not among its choices.
+    """
+
+    task: tuple[str, ...] = several("Tasks, wildcards too; by default, all of the profile's.")
+    block: tuple[str, ...] = several("Blocks, wildcards too ('highway*').")
+    family: tuple[str | Family, ...] = several("Families, wildcards too, or your own layer as module:factory.")
+    depth: tuple[int, ...] = several("Layers that the block joins.", minimum=1)
+    width: tuple[int, ...] = several("Plain's width; other blocks get theirs by --match.", minimum=1)
+    match: str | None = single("What is held equal between blocks", choices=MATCHES)
+    dtype: tuple[str, ...] = several("Types of numbers", choices=DTYPES)
+    device: str | None = single("cpu or cuda; by default, cuda where there is one.")
+    mode: tuple[str, ...] = several("How a step is run", choices=MODES)
+    phase: tuple[str, ...] = several("What a timed step is", choices=PHASES)
+    seed: tuple[int, ...] = several("Seeds of trained cells.", minimum=0)
+    dataset: str | None = single("Data set of trained cells.")
+    batch_size: int | None = single("Items a step.", minimum=1)
+    seq_len: tuple[int, ...] = several("Steps of a sequence.", minimum=1)
+    block_options: Mapping[str, Any] = by_name("An option of the block, such as gate_bias=-2. May be repeated.")
+    family_options: Mapping[str, Any] = by_name("An option of the family, such as heads=8. May be repeated.")
+    recipe: Mapping[str, Any] = by_name(
+        "Over the profile's recipe, for the tasks that have the word: steps=100, rate=0.1, seconds=1, …"
     )
+    threads: int | None = single("Threads of timed cells; by default, as many as torch takes.", minimum=1)
+
+    @classmethod
+    def of(cls, task: OneOrMore[str] | None = None, **words: Unpack[Words]) -> Selection:
+        """A selection from single values or several, names or classes."""
+        given: dict[str, Any] = {"task": task, **words}
+        values = {name: value for name, value in given.items() if value is not None}
+        for name in {one.name for one in fields(cls) if takes_several(one)} & values.keys():
+            value = values[name]
+            many = isinstance(value, Sequence) and not isinstance(value, str)
+            values[name] = tuple(value) if many else (value,)
+        values["block"] = tuple(one if isinstance(one, str) else one.spec.name for one in values.get("block", ()))
+        values["family"] = tuple(one if isinstance(one, str) else _family(one) for one in values.get("family", ()))
+        return cls(**values)
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
 
-def many(value: Any) -> list[Any]:
-    """``value`` as a list: none, one, or several."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+def _family(given: Family | Callable[[int], nn.Module]) -> Family:
+    from highway_bench.families import Family, family
+
+    return given if isinstance(given, Family) else family(given)

@@ -7,7 +7,7 @@ anything is run. A reproduction gives the cells to measure, and reads the findin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import ClassVar, TypeVar
@@ -15,13 +15,13 @@ from typing import ClassVar, TypeVar
 import pandas as pd
 
 from highway_bench.cell import Cell, canonical
-from highway_bench.errors import BadInput
+from highway_bench.execution.needs import with_needs
 from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture
 from highway_bench.report.rows import groups
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
-from highway_bench.tasks import tasks
 
 
 class Verdict(StrEnum):
@@ -67,29 +67,7 @@ class NotAttempted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a user asked for. ``None`` leaves a number to the reproduction's scale."""
-
-    scale: str = "desk"
-    device: str = "cpu"
-    epochs: int | None = None
-    steps: int | None = None
-    trials: int | None = None
-    seeds: int | None = None
-    depths: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "steps", "trials", "seeds"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadInput(f"{name} must be at least 1, not {value}")
-        for depth in self.depths:
-            if depth < 1:
-                raise BadInput(f"depth must be at least 1, not {depth}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Conclusion:
     """What a reproduction says once its cells were measured."""
 
     findings: Sequence[Finding]
@@ -100,7 +78,7 @@ class Outcome:
 class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
-    ``takes`` names the fields of ``Asked`` that mean something here, besides the device; others are refused.
+    ``takes`` names the fields of ``Request`` that mean something here, besides the device; others are refused.
     ``least_seeds`` are those without which no verdict is given.
     """
 
@@ -112,21 +90,21 @@ class Reproduction(ABC):
     least_seeds: ClassVar[int] = 3
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
 
-    def conclude(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
-        """``outcome``, with no verdict where a run that it rests on did not end, or where fewer seeds were asked for
+    def conclude(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+        """``outcome``, with no verdict where a run that it rests on did not end, or where fewer seeds were requested
         than a verdict takes: what is left out might have said otherwise. Nor does a budget that was cut below the
         scale's contradict anything: any network fails that is trained for too short."""
-        outcome = self.outcome(rows, asked)
-        runs = list(with_needs(self.cells(asked)))
+        outcome = self.outcome(rows, request)
+        runs = list(with_needs(self.cells(request)))
         ended = ended_cells(rows)
         left = sum(cell.key not in ended for cell in runs)
         why = f"{left} of {len(runs)} runs did not end" if left else ""
-        if not why and asked.seeds is not None and asked.seeds < self.least_seeds:
-            why = f"{asked.seeds} of at least {self.least_seeds} seeds"
+        if not why and request.seeds is not None and request.seeds < self.least_seeds:
+            why = f"{request.seeds} of at least {self.least_seeds} seeds"
         if why:
             return replace(outcome, findings=[undecided(one, why) for one in outcome.findings])
-        whole = self.cells(replace(asked, steps=None, epochs=None, trials=None))
-        if any(is_cut(cell, meant) for cell, meant in zip(self.cells(asked), whole, strict=True)):
+        whole = self.cells(replace(request, steps=None, epochs=None, trials=None))
+        if any(is_cut(cell, meant) for cell, meant in zip(self.cells(request), whole, strict=True)):
             why = "with less than this scale's budget"
             return replace(
                 outcome,
@@ -137,11 +115,11 @@ class Reproduction(ABC):
         return outcome
 
     @abstractmethod
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         """What is measured. Cells that these need (a search's trials) follow from them by their task."""
 
     @abstractmethod
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         """Findings, tables and figures from ``rows``: the store's rows of all these cells and of what they needed,
         prepared as for a report. A cell that failed has rows that say so, and none of its metrics."""
 
@@ -155,17 +133,6 @@ def is_cut(cell: Cell, meant: Cell) -> bool:
     """Whether ``cell`` trains for fewer steps than ``meant``, or is the best of fewer trials."""
     budgets = [(one.recipe.get("steps", 0), one.recipe.get("search", {}).get("trials", 0)) for one in (cell, meant)]
     return any(mine < theirs for mine, theirs in zip(*budgets, strict=True))
-
-
-def with_needs(cells: Iterable[Cell]) -> Iterator[Cell]:
-    """``cells`` and all that they need, each once: the trials of their searches."""
-    waiting = list(dict.fromkeys(cells))
-    seen = set(waiting)
-    for cell in waiting:  # grows
-        yield cell
-        new = [need for need in tasks.get(cell.task).needs(cell) if need not in seen]
-        seen.update(new)
-        waiting.extend(new)
 
 
 def ended_cells(rows: pd.DataFrame) -> set[str]:

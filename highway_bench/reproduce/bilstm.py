@@ -17,15 +17,15 @@ from highway_bench.report.tables.trainability import runs
 from highway_bench.reproduce._bilstm_pictures import in_percent, picture, shown
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES, Status
 
 BLOCKS = ("plain", "highway", "residual")
@@ -40,14 +40,14 @@ RATES, CLIP = (0.003, 0.001), 3.0
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusTraining:
     """A corpus, the batches that an epoch over its training part has, and the epochs trained."""
 
     steps_per_epoch: int
     epochs: int
 
 
-CORPORA = {"movie-reviews": Corpus(132, 2), "tweets": Corpus(51, 4)}
+CORPORA = {"movie-reviews": CorpusTraining(132, 2), "tweets": CorpusTraining(51, 4)}
 
 # The rules, agreed before any run. Differences are taken seed by seed, intervals are 95 % t intervals over seeds, and
 # a depth with fewer than three seeds is shown without a verdict. A run that diverged counts with chance accuracy.
@@ -74,7 +74,7 @@ class BiLstmByDepth(Reproduction):
     The rate is tuned for every block and depth over the same two, on training texts.
     """
 
-    takes = frozenset({"epochs", "seeds", "depths"})
+    takes = frozenset({"epochs", "seeds", "depth"})
     least_seeds = LEAST_SEEDS
     not_attempted = (
         NotAttempted("accuracy by depth, in numbers", BLOG, "its table is a picture without digits to quote"),
@@ -86,7 +86,7 @@ class BiLstmByDepth(Reproduction):
         NotAttempted("500 epochs at 300 units with a dropout of 0.6", BLOG, "out of reach of two cores"),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         return [
             trained(
                 block,
@@ -95,17 +95,17 @@ class BiLstmByDepth(Reproduction):
                 nominal_width=WIDTH,
                 batch_size=BATCH,
                 dataset="sentiment",
-                recipe=recipe(corpus, asked.epochs),
-                device=asked.device,
+                recipe=recipe(corpus, request.epochs),
+                device=request.device,
                 seed=seed,
             )
             for corpus in CORPORA
-            for depth in asked.depths or DEPTHS
+            for depth in request.depth or DEPTHS
             for block in BLOCKS
-            for seed in range(asked.seeds or SEEDS)
+            for seed in range(request.seeds or SEEDS)
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         found = accuracies(rows)
         measured = set(found["corpus"])
         chances = {corpus: chance_of(corpus) if corpus in measured else math.nan for corpus in CORPORA}
@@ -115,7 +115,7 @@ class BiLstmByDepth(Reproduction):
             for finding in findings_of(corpus, found[found["corpus"] == corpus], chance)
         ]
         if found.empty:
-            return Outcome(findings=findings)
+            return Conclusion(findings=findings)
         table = table_of(found, last_gains(rows)).assign(chance=lambda own: own["corpus"].map(chances))
         budget = _budget(table)
         note = (
@@ -123,7 +123,7 @@ class BiLstmByDepth(Reproduction):
             f"parameters a layer that plain has at {WIDTH}; the embedding is in the count."
         )
         caption = f"Equal parameters a layer, plain {WIDTH} wide, rate tuned; {budget}"
-        return Outcome(findings=findings, tables=[shown(table, note)], pictures=[picture(table, caption)])
+        return Conclusion(findings=findings, tables=[shown(table, note)], pictures=[picture(table, caption)])
 
 
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:

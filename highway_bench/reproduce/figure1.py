@@ -19,15 +19,15 @@ from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._trial_pictures import ARMS, best, best_of, curves
 from highway_bench.reproduce._trials import Ratio, Trials, best_ratio, table_of, trials_of
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 
 DEPTHS = (10, 20, 50, 100)  # as the papers count: the plain layer before the stack is one of them
 NOMINAL = 71  # plain's units; highway gets 50: 5,112 and 5,100 parameters a layer
@@ -47,7 +47,7 @@ TWICE = 2.0  # where plain should be the better of the two, a loss of up to twic
 HUNDRED = 100.0
 
 
-class Scale(NamedTuple):
+class SearchScale(NamedTuple):
     """How much is run: data, steps, trials an arm and depth, seeds of the winner, and trials trained as one."""
 
     dataset: str
@@ -58,8 +58,8 @@ class Scale(NamedTuple):
 
 
 SCALES = {
-    "desk": Scale("mnist-5k", 500, 20, 5, 20),
-    "paper": Scale("mnist", 400 * 600, 100, 5, 100),  # 400 epochs of 600 batches
+    "desk": SearchScale("mnist-5k", 500, 20, 5, 20),
+    "paper": SearchScale("mnist", 400 * 600, 100, 5, 100),  # 400 epochs of 600 batches
 }
 
 
@@ -77,7 +77,7 @@ class Figure1(Reproduction):
     rectified here whatever the activation of the layers after it.
     """
 
-    takes = frozenset({"trials", "steps", "seeds", "depths"})
+    takes = frozenset({"trials", "steps", "seeds", "depth"})
     scales = tuple(SCALES)
     not_attempted = (
         NotAttempted(
@@ -86,16 +86,16 @@ class Figure1(Reproduction):
         NotAttempted("a 900-layer net on CIFAR-100, stopped at 80 epochs", SHORT, "CIFAR-100 is not at hand"),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
-        if 1 in asked.depths:
+    def cells(self, request: Request) -> list[Cell]:
+        if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        scale = SCALES[asked.scale]
+        scale = SCALES[request.scale]
         recipe: dict[str, Any] = {
             "optimiser": "sgd",
-            "steps": asked.steps or scale.steps,
+            "steps": request.steps or scale.steps,
             "threshold": 0.1,
             "together": scale.together,
-            "search": {"space": "figure-1", "trials": asked.trials or scale.trials, "seed": 0},
+            "search": {"space": "figure-1", "trials": request.trials or scale.trials, "seed": 0},
         }
         return [
             trained(
@@ -106,25 +106,25 @@ class Figure1(Reproduction):
                 batch_size=BATCH,
                 dataset=scale.dataset,
                 recipe=recipe,
-                device=asked.device,
+                device=request.device,
                 seed=seed,
             )
-            for depth in asked.depths or DEPTHS
+            for depth in request.depth or DEPTHS
             for block in ARMS
-            for seed in range(asked.seeds or scale.seeds)
+            for seed in range(request.seeds or scale.seeds)
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         trials = trials_of(rows)
         table = table_of(rows, trials)
-        return Outcome(
-            findings=_findings(trials, table, asked),
+        return Conclusion(
+            findings=_findings(trials, table, request),
             tables=[_shown(table)],
             pictures=[best(table), curves(rows, trials), best_of(trials)] if len(table) else [],
         )
 
 
-def _findings(trials: Trials, table: pd.DataFrame, asked: Asked) -> list[Finding]:
+def _findings(trials: Trials, table: pd.DataFrame, request: Request) -> list[Finding]:
     """The same claims whatever was run; those about depths that were not are not testable."""
     orders, plain = _ratio(trials, ("plain", 100), ("highway", 100)), _ratio(trials, ("plain", 100), ("plain", 10))
     fifty, hundred = (_ratio(trials, ("highway", depth), ("highway", 10)) for depth in (50, 100))
@@ -137,7 +137,7 @@ def _findings(trials: Trials, table: pd.DataFrame, asked: Asked) -> list[Finding
             measured=f"plain / highway {_told(orders)}",
             rule=f"reproduced if the lower end is {HUNDRED:g} or more; at the paper's own budget contradicted if "
             "the upper end is below it",
-            verdict=_against(orders, HUNDRED, asked),
+            verdict=_against(orders, HUNDRED, request),
         ),
         Finding(
             published="plain nets degrade strongly as depth grows",
@@ -153,7 +153,7 @@ def _findings(trials: Trials, table: pd.DataFrame, asked: Asked) -> list[Finding
             rule=f"reproduced if both upper ends are below {ABOUT:g}, contradicted if a lower end is above it",
             verdict=_about(fifty, hundred),
         ),
-        _absolute(trials, asked),
+        _absolute(trials, request),
         _faster(table),
     ]
 
@@ -183,10 +183,10 @@ def _deeper(depth: int, ratio: Ratio | None) -> Finding:
     )
 
 
-def _absolute(trials: Trials, asked: Asked) -> Finding:
+def _absolute(trials: Trials, request: Request) -> Finding:
     best = {depth: float(trials["plain", depth].min()) for depth in (10, 20) if ("plain", depth) in trials}
     reached = len(best) == 2 and all(loss < 1e-4 for loss in best.values())
-    missed = Verdict.CONTRADICTED if _is_papers(asked) and len(best) == 2 else Verdict.NOT_TESTABLE
+    missed = Verdict.CONTRADICTED if _is_papers(request) and len(best) == 2 else Verdict.NOT_TESTABLE
     return Finding(
         published="plain nets of 10 and 20 layers reach a mean loss below 1e-4",
         source=LONG,
@@ -254,16 +254,16 @@ def _about(*ratios: Ratio | None) -> Verdict:
     return Verdict.REPRODUCED if every else Verdict.NOT_TESTABLE
 
 
-def _against(ratio: Ratio | None, bound: float, asked: Asked) -> Verdict:
+def _against(ratio: Ratio | None, bound: float, request: Request) -> Verdict:
     if ratio is not None and ratio.low >= bound:
         return Verdict.REPRODUCED
-    missed = ratio is not None and ratio.high < bound and _is_papers(asked)
+    missed = ratio is not None and ratio.high < bound and _is_papers(request)
     return Verdict.CONTRADICTED if missed else Verdict.NOT_TESTABLE
 
 
-def _is_papers(asked: Asked) -> bool:
+def _is_papers(request: Request) -> bool:
     """Whether the budget is the paper's, so that a miss may count against it."""
-    return asked.scale == "paper" and asked.steps is None and asked.trials is None
+    return request.scale == "paper" and request.steps is None and request.trials is None
 
 
 def _middle(record: column.Record) -> column.Entry:

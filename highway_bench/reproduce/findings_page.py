@@ -13,19 +13,19 @@ from highway_bench.errors import BadInput
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import svg_text
 from highway_bench.report.provenance import provenance_of
-from highway_bench.reproduce import Asked, Outcome, Reproduction
+from highway_bench.reproduce.base import Conclusion, Reproduction
+from highway_bench.reproduce.request import Request
 
-GIVEN = ("epochs", "steps", "trials", "seeds", "depths")  # words of ``Asked`` that change what is measured
+GIVEN = ("epochs", "steps", "trials", "seeds", "depth")  # words of ``Request`` that change what is measured
 
 
-def folder_for(reproduction: Reproduction, asked: Asked, out: Path) -> Path:
-    """The folder in ``out`` for what was asked for, made if it is not there: ``figure1``, and ``figure1-trials-2`` for
-    two trials, so that a trial run does not lie where the real one is looked for. Raises ``BadInput`` where it cannot
-    be made."""
+def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
+    """The folder in ``out`` for this request, created if it is missing: ``figure1``, and ``figure1-trials-2`` for two
+    trials, so that a short run does not overwrite the real one. Raises ``BadInput`` where it cannot be created."""
     parts = [reproduction.name]
-    parts += [asked.scale] if asked.scale != reproduction.scales[0] else []
+    parts += [request.scale] if request.scale != reproduction.scales[0] else []
     for word in GIVEN:
-        value = getattr(asked, word)
+        value = getattr(request, word)
         if value:
             parts += [word, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
     folder = out / "-".join(parts)
@@ -38,7 +38,7 @@ def folder_for(reproduction: Reproduction, asked: Asked, out: Path) -> Path:
 
 def write_findings(
     reproduction: Reproduction,
-    outcome: Outcome,
+    outcome: Conclusion,
     cells: Sequence[Cell],
     rows: pd.DataFrame,
     runs: Mapping[str, Mapping[str, Any]],
@@ -58,7 +58,7 @@ def write_findings(
 
 
 def markdown(
-    reproduction: Reproduction, outcome: Outcome, cells: Sequence[Cell], provenance: Sequence[Mapping[str, Any]]
+    reproduction: Reproduction, outcome: Conclusion, cells: Sequence[Cell], provenance: Sequence[Mapping[str, Any]]
 ) -> str:
     """Findings, tables, figures, what was not attempted, and the runs behind it, as a Markdown page."""
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]

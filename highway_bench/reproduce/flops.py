@@ -16,15 +16,15 @@ from highway_bench.report.format import count, quantity, three
 from highway_bench.reproduce._paired import measured
 from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 
 TOLERANCE = 0.02  # papers print two or three digits, and some are rounded down
 COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys: colours are blocks'
@@ -57,15 +57,15 @@ class Flops(Reproduction):
         ),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         return [net.cell() for net in NETS]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
-        counts = measured(rows, self.cells(asked))
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+        counts = measured(rows, self.cells(request))
         found = {net.name: counts[net.cell()] for net in NETS}
         findings = [finding for net in NETS for finding in _findings(net, found[net.name])]
         findings.append(_same("plain-34", "ResNet-34 A", found))
-        return Outcome(findings=findings, tables=[_table(found)], pictures=[_picture(found)])
+        return Conclusion(findings=findings, tables=[_table(found)], pictures=[_picture(found)])
 
 
 def _findings(net: Net, found: Mapping[str, float]) -> list[Finding]:

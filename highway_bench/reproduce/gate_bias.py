@@ -21,15 +21,15 @@ from highway_bench.report.format import between, listed, three, times
 from highway_bench.reproduce._bias import signed
 from highway_bench.reproduce._paired import Arm, arm, log_ratio, loss_record, measured, worse
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 
 GUIDELINE: Mapping[int, float] = {10: -1.0, 20: -2.0, 30: -3.0}  # layers → bias
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
@@ -59,10 +59,10 @@ class GateBias(Reproduction):
     at a rate tuned for it; and the two networks of the paper's MNIST table.
 
     The paper's layout at width 8 and without its dropout, SGD with momentum 0.9. The two networks are trained with Adam
-    on all of MNIST, or on MNIST-5k where it is not here; 300 steps unless ``epochs`` are asked for.
+    on all of MNIST, or on MNIST-5k where it is not here; 300 steps unless ``epochs`` are given.
     """
 
-    takes = frozenset({"depths", "seeds", "steps", "epochs"})
+    takes = frozenset({"depth", "seeds", "steps", "epochs"})
     not_attempted = (
         NotAttempted(
             "CIFAR-10 against FitNets: 89.18, 92.46 and 91.20 % at 11, 19 and 32 layers",
@@ -72,59 +72,61 @@ class GateBias(Reproduction):
         NotAttempted("92.40 % of CIFAR-10 and 67.76 % of CIFAR-100", f"{LONG}, table 3", "the data are not here"),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
-        crossed = [cell for layers in _layers(asked) for bias in BIASES for cell in crossed_cells(layers, bias, asked)]
-        return crossed + [sized_cell(width, asked) for width in PUBLISHED]
+    def cells(self, request: Request) -> list[Cell]:
+        crossed = [
+            cell for layers in _layers(request) for bias in BIASES for cell in crossed_cells(layers, bias, request)
+        ]
+        return crossed + [sized_cell(width, request) for width in PUBLISHED]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
-        values = measured(rows, self.cells(asked))
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+        values = measured(rows, self.cells(request))
         arms = {
-            layers: {bias: arm(values, crossed_cells(layers, bias, asked)) for bias in BIASES}
-            for layers in _layers(asked)
+            layers: {bias: arm(values, crossed_cells(layers, bias, request)) for bias in BIASES}
+            for layers in _layers(request)
         }
         records = [
             {"layers": layers, "bias": bias, "advised": "advised" if GUIDELINE.get(layers) == bias else ""}
-            | loss_record(losses, [values[cell] for cell in crossed_cells(layers, bias, asked)])
+            | loss_record(losses, [values[cell] for cell in crossed_cells(layers, bias, request)])
             for layers, by_bias in arms.items()
             for bias, losses in by_bias.items()
         ]
         findings = [_guideline(layers, arms[layers]) for layers in arms if layers in GUIDELINE]
-        findings += [_accuracy(width, sized_cell(width, asked), values) for width in PUBLISHED]
+        findings += [_accuracy(width, sized_cell(width, request), values) for width in PUBLISHED]
         table = pd.DataFrame(records)
         pictures = [_picture(table, arms)] if table["loss"].notna().any() else []
-        return Outcome(findings=findings, tables=[_shown(table)], pictures=pictures)
+        return Conclusion(findings=findings, tables=[_shown(table)], pictures=pictures)
 
 
-def _layers(asked: Asked) -> Sequence[int]:
-    layers = asked.depths or tuple(GUIDELINE)
+def _layers(request: Request) -> Sequence[int]:
+    layers = request.depth or tuple(GUIDELINE)
     if min(layers) < ENDS + 3:
         raise BadInput(f"a depth counts the first and the last layer and three stretches between: {ENDS + 3} at least")
     return layers
 
 
-def crossed_cells(layers: int, bias: float, asked: Asked) -> list[Cell]:
+def crossed_cells(layers: int, bias: float, request: Request) -> list[Cell]:
     """The runs of one depth and bias."""
     recipe = {
         "optimiser": "sgd",
         "momentum": 0.9,
         "decay": 0.1,
-        "steps": asked.steps or STEPS,
+        "steps": request.steps or STEPS,
         "rate": "tuned",
         "rates": list(RATES),
         "threshold": 0.1,
         "layout": "conv-highway",
     }
     return [
-        _cell(layers - ENDS, WIDTH, bias, recipe, BATCH, "mnist-5k", asked, seed)
-        for seed in range(asked.seeds or SEEDS)
+        _cell(layers - ENDS, WIDTH, bias, recipe, BATCH, "mnist-5k", request, seed)
+        for seed in range(request.seeds or SEEDS)
     ]
 
 
-def sized_cell(width: int, asked: Asked) -> Cell:
+def sized_cell(width: int, request: Request) -> Cell:
     """One network of the MNIST table: 8 highway layers between a convolution and the classes, gate bias −1."""
     dataset = "mnist" if make_dataset("mnist").missing() is None else "mnist-5k"
     items = 60_000 if dataset == "mnist" else 4_000
-    steps = asked.epochs * (items // SIZED_BATCH) if asked.epochs else SIZED_STEPS
+    steps = request.epochs * (items // SIZED_BATCH) if request.epochs else SIZED_STEPS
     recipe = {
         "optimiser": "adam",
         "rate": 0.003,
@@ -133,7 +135,7 @@ def sized_cell(width: int, asked: Asked) -> Cell:
         "threshold": 0.1,
         "layout": "conv-highway",
     }
-    return _cell(8, width, GUIDELINE[10], recipe, SIZED_BATCH, dataset, asked, 0)
+    return _cell(8, width, GUIDELINE[10], recipe, SIZED_BATCH, dataset, request, 0)
 
 
 def _cell(
@@ -143,7 +145,7 @@ def _cell(
     recipe: Mapping[str, Any],
     batch_size: int,
     dataset: str,
-    asked: Asked,
+    request: Request,
     seed: int,
 ) -> Cell:
     return Cell(
@@ -158,7 +160,7 @@ def _cell(
         batch_size=batch_size,
         dataset=dataset,
         recipe=recipe,
-        device=asked.device,
+        device=request.device,
         seed=seed,
     )
 

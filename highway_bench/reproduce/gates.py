@@ -11,23 +11,24 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
-from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import TRAINED, Grid, Profile
+from highway_bench.plan.selection import Selection
 from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.tables.gates import layers, networks, over_seeds
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 
 DEPTH = 49  # highway layers; with the plain layer before them the paper's 50
@@ -51,7 +52,7 @@ RESNET = "arXiv:1512.03385, §2"
 
 
 @dataclass(frozen=True)
-class Scale:
+class TrainingScale:
     """How much is trained on: a data set, its training items, epochs and seeds."""
 
     dataset: str
@@ -60,7 +61,7 @@ class Scale:
     seeds: int
 
 
-SCALES = {"desk": Scale("mnist-5k", 4_000, 37.5, 5), "paper": Scale("mnist", 60_000, 50, 5)}
+SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 5), "paper": TrainingScale("mnist", 60_000, 50, 5)}
 
 
 @register_reproduction(
@@ -88,11 +89,11 @@ class Gates(Reproduction):
         )
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
-        if asked.steps and asked.epochs:
+    def cells(self, request: Request) -> list[Cell]:
+        if request.steps and request.epochs:
             raise BadInput("give epochs or steps, not both")
-        scale = SCALES[asked.scale]
-        steps = asked.steps or round((asked.epochs or scale.epochs) * scale.items / BATCH)
+        scale = SCALES[request.scale]
+        steps = request.steps or round((request.epochs or scale.epochs) * scale.items / BATCH)
         recipe = {
             "optimiser": "sgd",
             "momentum": 0.9,
@@ -108,25 +109,24 @@ class Gates(Reproduction):
             blocks=("highway", "pre-norm"),
             depths=(DEPTH,),
             on_cpu=TRAINED,
-            seeds=range(asked.seeds or scale.seeds),
+            seeds=range(request.seeds or scale.seeds),
             dataset=scale.dataset,
             recipe=recipe,
             statuses=OUTCOMES,
         )
-        planned = plan(Profile("gates", "", (grid,)), Selection(device=asked.device))
-        cells = [item.cell for item in planned]
+        cells = Plan.of(Profile("gates", "", (grid,)), Selection(device=request.device)).cells
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         found, table = networks(rows), layers(rows)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
-        planned = asked.seeds or SCALES[asked.scale].seeds
+        planned = request.seeds or SCALES[request.scale].seeds
         trained = {label: int((found.loc[found["label"] == label, "success"] == 1).sum()) for label in STARTS}
         subjects = [label for label, count in trained.items() if 2 * count >= planned]
         findings = [_trains(trained, planned), *(question.finding(table, subjects) for question in QUESTIONS)]
         tables = [_networks(found, table), *([_bands(table)] if len(table) else [])]
-        return Outcome(findings=findings, tables=tables, pictures=_pictures(rows))
+        return Conclusion(findings=findings, tables=tables, pictures=_pictures(rows))
 
 
 def _trains(trained: Mapping[str, int], planned: int) -> Finding:

@@ -21,7 +21,8 @@ from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
 from highway_bench.report.rows import groups, recipe_of
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.request import Request
 
 # Zero-mean distributions of W_H, as the dense family's inits: normal and uniform by the fan, orthogonal, a small normal
 INITS = ("default", "uniform", "orthogonal", "small")
@@ -66,17 +67,17 @@ class Inits(Reproduction):
 
     takes = frozenset({"seeds", "steps"})
 
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         recipe: dict[str, Any] = {
             "optimiser": "sgd",
             "momentum": 0.9,
             "decay": 0.1,
-            "steps": asked.steps or STEPS,
+            "steps": request.steps or STEPS,
             "rate": "tuned",
             "rates": list(RATES),
             "threshold": 0.1,
         }
-        places = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(asked.seeds or SEEDS))
+        places = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(request.seeds or SEEDS))
         return [
             trained(
                 block,
@@ -87,15 +88,17 @@ class Inits(Reproduction):
                 dataset="mnist-5k",
                 seed=seed,
                 recipe=recipe,
-                device=asked.device,
+                device=request.device,
                 family_options=_options(init, activation),
             )
             for block, init, activation, seed in places
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         pairs = list(pairs_of(rows))
-        return Outcome(findings=[_finding(pairs)], tables=[_shown(pairs)], pictures=[_picture(pairs)] if pairs else [])
+        return Conclusion(
+            findings=[_finding(pairs)], tables=[_shown(pairs)], pictures=[_picture(pairs)] if pairs else []
+        )
 
 
 def _options(init: str, activation: str) -> dict[str, str]:

@@ -20,7 +20,8 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
-from highway_bench.reproduce.base import Asked, Finding, Outcome, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.request import Request
 
 WIDTH, DEPTH, BATCH = 784, 20, 1_000
 EPOCHS, SEEDS = 3, 3  # by default; the lecture trained for 50, once
@@ -56,7 +57,7 @@ class Lecture(Reproduction):
 
     takes = frozenset({"epochs", "seeds"})
 
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         recipe = {
             "optimiser": "adam",
             "rate": 0.001,
@@ -64,7 +65,7 @@ class Lecture(Reproduction):
             "epsilon_place": "outside",
             "decay": 1.0,
             "last_batch": "keep",
-            "steps": (asked.epochs or EPOCHS) * STEPS_PER_EPOCH,
+            "steps": (request.epochs or EPOCHS) * STEPS_PER_EPOCH,
             "threshold": 0.1,
             "layout": "stemless",
             "dataset": {"test_share": 0.25},
@@ -84,15 +85,15 @@ class Lecture(Reproduction):
                 batch_size=BATCH,
                 dataset="mnist",
                 recipe=recipe,
-                device=asked.device,
+                device=request.device,
                 seed=seed,
             )
-            for seed in range(asked.seeds or SEEDS)
+            for seed in range(request.seeds or SEEDS)
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         curves = rows[rows["axis"] == "epoch"]
-        epochs = asked.epochs or EPOCHS
+        epochs = request.epochs or EPOCHS
         findings = [
             finding
             for epoch in PUBLISHED
@@ -108,7 +109,7 @@ class Lecture(Reproduction):
         wrong = rows[(rows["metric"] == "mistaken_for") & (rows["seed"] == rows["seed"].min())]
         if len(wrong):
             pictures.append(_mistakes(wrong))
-        return Outcome(findings=findings, tables=[_table(curves)] if len(curves) else [], pictures=pictures)
+        return Conclusion(findings=findings, tables=[_table(curves)] if len(curves) else [], pictures=pictures)
 
 
 def _loss_finding(

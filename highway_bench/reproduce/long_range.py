@@ -18,15 +18,15 @@ from highway_bench.report.tables.trainability import runs
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, table_of, told
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.success import THRESHOLD
 
@@ -63,7 +63,7 @@ class Arm(NamedTuple):
 
 
 # The rules, agreed before any run. A miss counts as later than any hit, and as a growth of at least what the budget
-# says. With three seeds an order that every seed keeps is the most that can be asked for: without any difference one
+# says. With three seeds an order that every seed keeps is the most that can be required: without any difference one
 # permutation of the six in twenty gives it in favour of attention, and one in favour of the BiLSTM (p = 0.1).
 PAIRS = (
     (Arm("attention", "highway"), Arm("bilstm", "highway")),  # the same block
@@ -103,7 +103,7 @@ class LongRange(Reproduction):
         NotAttempted("perplexity and BLEU of translation", "arXiv:1706.03762, Table 2", "the data are not here"),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         return [
             trained(
                 block,
@@ -114,22 +114,22 @@ class LongRange(Reproduction):
                 dataset=name,
                 seq_len=length,
                 family_options={"heads": HEADS} if family == "attention" else {},
-                device=asked.device,
+                device=request.device,
                 seed=seed,
-                recipe=recipe(problem, asked.steps or STEPS),
+                recipe=recipe(problem, request.steps or STEPS),
             )
             for name, problem in PROBLEMS.items()
             for length in problem.lengths
             for family, blocks in FAMILIES.items()
             for block in blocks
-            for seed in range(asked.seeds or SEEDS)
+            for seed in range(request.seeds or SEEDS)
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         found = hits(rows)
         findings = [finding for problem in PROBLEMS for pair in PAIRS for finding in findings_of(problem, *pair, found)]
         if found.empty:
-            return Outcome(findings=findings)
+            return Conclusion(findings=findings)
         budget = budget_of(found)
         note = (
             f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(budget)} "
@@ -145,7 +145,7 @@ class LongRange(Reproduction):
             for problem in PROBLEMS
             for family, blocks in FAMILIES.items()
         }
-        return Outcome(
+        return Conclusion(
             findings=findings,
             tables=[shown(table_of(found), note)],
             pictures=[picture(panels, budget, _title(found), caption)],

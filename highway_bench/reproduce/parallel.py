@@ -15,15 +15,8 @@ from highway_bench.measure.statistics import CONFIDENCE, Estimate, median_interv
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.rows import of_task, rows_of, samples_of
 from highway_bench.reproduce._parallel_pictures import picture, shown
-from highway_bench.reproduce.base import (
-    Asked,
-    Evidence,
-    Finding,
-    Outcome,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce.base import Conclusion, Evidence, Finding, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import Status
 
 FAMILIES = ("attention", "bilstm")
@@ -59,7 +52,7 @@ class Parallel(Reproduction):
     their ratios carry no paired interval.
     """
 
-    def cells(self, asked: Asked) -> list[Cell]:
+    def cells(self, request: Request) -> list[Cell]:
         return [
             Cell(
                 task="throughput",
@@ -72,7 +65,7 @@ class Parallel(Reproduction):
                 batch_size=BATCH,
                 seq_len=length,
                 phase="forward-backward",
-                device=asked.device,
+                device=request.device,
                 recipe=RECIPE,
                 threads=torch.get_num_threads(),
             )
@@ -80,11 +73,11 @@ class Parallel(Reproduction):
             for family in FAMILIES
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         table = times(rows)
-        findings = [_recurrent(table), _quadratic(table), _faster_when_short(table), _flat(table, asked.device)]
+        findings = [_recurrent(table), _quadratic(table), _faster_when_short(table), _flat(table, request.device)]
         if table.empty:
-            return Outcome(findings=findings)
+            return Conclusion(findings=findings)
         told = (
             f"{DEPTH} layers, width d = {WIDTH}, batches of {BATCH}, forward and backward, "
             f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}."
@@ -97,7 +90,7 @@ class Parallel(Reproduction):
                 f"From n = {QUADRATIC_FROM} attention's step grows as n to the power {three(ours.value)}, "
                 f"BiLSTM's to the power {three(other.value)}"
             )
-        return Outcome(findings=findings, tables=[shown(table, told)], pictures=[picture(table, WIDTH, title, told)])
+        return Conclusion(findings=findings, tables=[shown(table, told)], pictures=[picture(table, WIDTH, title, told)])
 
 
 def disturbed(table: pd.DataFrame) -> str:

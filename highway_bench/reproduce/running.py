@@ -1,8 +1,7 @@
-"""Reproducing: a published result's cells measured, and its findings read."""
+"""Running a reproduction: its cells measured, and its findings read."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,82 +9,86 @@ from typing import Any
 
 import psutil
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
-from highway_bench.execution.runner import Summary, run_cells
+from highway_bench.execution.runner import Summary
 from highway_bench.gpu import gpu
-from highway_bench.plan.checks import check_data
-from highway_bench.plan.estimate import Estimate, cell_bytes, estimate
+from highway_bench.plan.estimate import Estimate, cell_bytes
+from highway_bench.plan.plan import AnyPath, Plan, opened
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
-from highway_bench.reproduce.base import with_needs
+from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
+from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.studies import open_studies, tell
-from highway_bench.running import AnyPath, opened
 from highway_bench.tasks.from_cell import check_device, default_device
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a reproduction gave: its outcome, how its cells ended, and the files that were written."""
+    """What a reproduction gave: its conclusion, how its cells ended, and the files that were written."""
 
     reproduction: Reproduction
-    outcome: Outcome
+    conclusion: Conclusion
     summary: Summary
     files: Sequence[Path]
 
 
-def asked_for(name: str, *, scale: str | None = None, device: str | None = None, **numbers: Any) -> Asked:
-    """The words of a command as ``Asked``. Raises ``BadInput`` for one that means nothing to this reproduction."""
+def request_for(name: str, options: Mapping[str, Any]) -> Request:
+    """The options that were given as a request. Raises ``BadInput`` for one that means nothing to this reproduction."""
     reproduction = reproductions.get(name)
-    given = {word: value for word, value in numbers.items() if value not in (None, ())}
+    given = {word: value for word, value in options.items() if value not in (None, ())}
     for word in given:
-        if word not in reproduction.takes:
+        if word not in {*reproduction.takes, "scale", "device"}:
             takes = ", ".join(sorted(reproduction.takes)) or "none"
             raise BadInput(f"{name} has no use for {word}; it takes {takes}")
-    if scale is not None and scale not in reproduction.scales:
-        raise UnknownName(f"scale of {reproduction.name}", scale, reproduction.scales)
-    if device is not None:
+    if given.get("scale", reproduction.scales[0]) not in reproduction.scales:
+        raise UnknownName(f"scale of {reproduction.name}", given["scale"], reproduction.scales)
+    request = Request(**{"scale": reproduction.scales[0], "device": default_device(), **given})
+    check_device(request.device)
+    return request
+
+
+def plan_of(name: str, request: Request) -> Plan:
+    """The reproduction's cells; raises ``BadInput`` for a device that is not there."""
+    cells = tuple(reproductions.get(name).cells(request))
+    for device in {cell.device for cell in cells}:
         check_device(device)
-    return Asked(scale=scale or reproduction.scales[0], device=device or default_device(), **given)
+    return Plan(cells)
 
 
 def cost(
-    name: str, asked: Asked, *, store: AnyPath | None, workers: int | None = None, resume: bool = True
+    name: str, request: Request, *, store: AnyPath | None, workers: int | None = None, resume: bool = True
 ) -> Estimate:
     """What ``reproduce`` would measure, and roughly the time and memory that it would take. Writes nothing.
 
     Raises ``BadInput`` where the largest network does not fit this machine's memory.
     """
-    cells = planned(name, asked)
-    lanes = workers or len(os.sched_getaffinity(0))
-    there = store if store is not None and Path(store).exists() else None
-    with opened(there, read_only=there is not None) as kept:
-        told = estimate(cells, kept, workers=lanes, resume=resume)
-    check_memory(name, asked, told.bytes)
-    return told
+    estimate = plan_of(name, request).estimate(store, workers=workers, resume=resume)
+    check_memory(name, request, estimate.bytes)
+    return estimate
 
 
-def check_memory(name: str, asked: Asked, needed: int) -> None:
+def check_memory(name: str, request: Request, needed: int) -> None:
     """Raise ``BadInput`` where one worker's network, or those that it trains together, are larger than the memory."""
-    if asked.device == "cuda":
-        there, place = gpu(asked.device).memory, "the GPU"
+    if request.device == "cuda":
+        there, device = gpu(request.device).memory, "the GPU"
     else:
-        there, place = psutil.virtual_memory().total, "this machine"
+        there, device = psutil.virtual_memory().total, "this machine"
     if needed > there:
         raise BadInput(
-            f"{name} at scale {asked.scale} needs about {needed / 2**30:,.1f} GiB at once, and {place} has "
+            f"{name} at scale {request.scale} needs about {needed / 2**30:,.1f} GiB at once, and {device} has "
             f"{there / 2**30:,.1f} GiB"
         )
 
 
 def reproduce(
     name: str,
-    asked: Asked,
+    request: Request,
     *,
     store: AnyPath | None = None,
     out: AnyPath | None = None,
+    engine: AnyEngine = "local",
     workers: int | None = None,
     resume: bool = True,
     on_event: Callable[[Event], None] | None = None,
@@ -97,30 +100,16 @@ def reproduce(
     for a store whose searches were made with other priors, before anything is measured.
     """
     reproduction = reproductions.get(name)
-    folder = None if out is None else folder_for(reproduction, asked, Path(out))
-    cells = planned(name, asked)
-    check_data(cells)
-    check_memory(name, asked, max(map(cell_bytes, with_needs(cells))))
-    with opened(store) as kept:
-        studies = open_studies(cells, Path(store) if store is not None else None)  # once the store is ours to write
-        summary = run_cells(cells, kept, workers=workers, resume=resume, on_event=on_event, command=command)
-        tell(studies, kept, summary)
-        rows = kept.frame(digest=sorted(set(summary.digests.values())))
-        runs = kept.runs()
-    outcome = reproduction.conclude(prepared(rows, runs), asked)
-    every = list(with_needs(cells))
-    files = [] if folder is None else write_findings(reproduction, outcome, every, rows, runs, folder)
-    return Reproduced(reproduction, outcome, summary, files)
-
-
-def planned(name: str, asked: Asked) -> list[Cell]:
-    """The reproduction's cells; raises ``BadInput`` for a device that is not there."""
-    cells = reproductions.get(name).cells(asked)
-    for device in {cell.device for cell in cells}:
-        check_device(device)
-    return cells
-
-
-def choices() -> Mapping[str, Reproduction]:
-    """Every reproduction by name."""
-    return {name: reproductions.get(name) for name in reproductions}
+    folder = None if out is None else folder_for(reproduction, request, Path(out))
+    plan = plan_of(name, request)
+    check_memory(name, request, max(map(cell_bytes, plan.needs)))
+    with opened(store) as given:
+        studies = open_studies(plan.cells, Path(store) if store is not None else None)  # once the store is locked
+        ran = plan.run(given, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)
+        tell(studies, given, ran.summary)
+        runs = given.runs()
+    conclusion = reproduction.conclude(prepared(ran.rows, runs), request)
+    files = []
+    if folder is not None:
+        files = write_findings(reproduction, conclusion, list(plan.needs), ran.rows, runs, folder)
+    return Reproduced(reproduction, conclusion, ran.summary, files)

@@ -19,14 +19,14 @@ from highway_bench.reproduce._bias import signed
 from highway_bench.reproduce._paired import Arm, Said, arm, level, loss_record, measured, worse
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 joined pairs of convolutions: 34 layers
 STEPS, SEEDS = 200, 4
@@ -156,25 +156,25 @@ class Shortcuts(Reproduction):
         ),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
-        return [cell for case in CASES for cell in cells_of(case, asked)]
+    def cells(self, request: Request) -> list[Cell]:
+        return [cell for case in CASES for cell in cells_of(case, request)]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
-        values = measured(rows, self.cells(asked))
-        arms = {case.name: arm(values, cells_of(case, asked)) for case in CASES}
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+        values = measured(rows, self.cells(request))
+        arms = {case.name: arm(values, cells_of(case, request)) for case in CASES}
         table = pd.DataFrame(
             [
                 {"case": case.name, "published": case.published}
-                | loss_record(arms[case.name], [values[cell] for cell in cells_of(case, asked)])
+                | loss_record(arms[case.name], [values[cell] for cell in cells_of(case, request)])
                 for case in CASES
             ]
         )
         findings = [_finding(claim, arms) for claim in CLAIMS]
         pictures = [_picture(table, arms)] if any(arms.values()) else []
-        return Outcome(findings=findings, tables=[_shown(table)], pictures=pictures)
+        return Conclusion(findings=findings, tables=[_shown(table)], pictures=pictures)
 
 
-def cells_of(case: Case, asked: Asked) -> list[Cell]:
+def cells_of(case: Case, request: Request) -> list[Cell]:
     """The runs of one case."""
     recipe = {
         "optimiser": "sgd",
@@ -183,7 +183,7 @@ def cells_of(case: Case, asked: Asked) -> list[Cell]:
         "weight_decay": 1e-4,
         "decay": 0.1,
         "threshold": 0.1,
-        "steps": asked.steps or STEPS,
+        "steps": request.steps or STEPS,
         "layout": case.layout,
     }
     return [
@@ -200,10 +200,10 @@ def cells_of(case: Case, asked: Asked) -> list[Cell]:
             batch_size=BATCH,
             dataset="mnist-5k",
             recipe=recipe,
-            device=asked.device,
+            device=request.device,
             seed=seed,
         )
-        for seed in range(asked.seeds or SEEDS)
+        for seed in range(request.seeds or SEEDS)
     ]
 
 

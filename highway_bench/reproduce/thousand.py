@@ -13,8 +13,9 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
-from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import TRAINED, Grid, Profile
+from highway_bench.plan.selection import Selection
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
@@ -23,15 +24,15 @@ from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import looks
 from highway_bench.report.tables.trainability import runs
 from highway_bench.reproduce.base import (
-    Asked,
+    Conclusion,
     Evidence,
     Finding,
     NotAttempted,
-    Outcome,
     Reproduction,
     Verdict,
     register_reproduction,
 )
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 
 LAYERS = 1_101  # one plain layer and 1,100 that the block joins
@@ -63,7 +64,7 @@ class Thousand(Reproduction):
     control: what stalls there is not the optimiser's budget.
     """
 
-    takes = frozenset({"depths", "steps", "seeds"})
+    takes = frozenset({"depth", "steps", "seeds"})
     not_attempted = (
         NotAttempted(
             "a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80",
@@ -72,14 +73,14 @@ class Thousand(Reproduction):
         ),
     )
 
-    def cells(self, asked: Asked) -> list[Cell]:
-        if 1 in asked.depths:
+    def cells(self, request: Request) -> list[Cell]:
+        if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
         recipe = {
             "optimiser": "sgd",
             "momentum": 0.9,
             "decay": 0.1,
-            "steps": asked.steps or STEPS,
+            "steps": request.steps or STEPS,
             "rate": "tuned",
             "rates": list(RATES),
             "threshold": TRAINS,
@@ -89,18 +90,18 @@ class Thousand(Reproduction):
             families=("dense",),
             blocks=("plain", "highway"),
             dataset=DATASET,
-            depths=[layers - 1 for layers in asked.depths or (LAYERS,)],
+            depths=[layers - 1 for layers in request.depth or (LAYERS,)],
             on_cpu=TRAINED,
-            seeds=range(asked.seeds or SEEDS),
+            seeds=range(request.seeds or SEEDS),
             recipe=recipe,
             statuses=OUTCOMES,
         )
-        return [item.cell for item in plan(Profile("thousand", "", (grid,)), Selection(device=asked.device))]
+        return list(Plan.of(Profile("thousand", "", (grid,)), Selection(device=request.device)).cells)
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         found, curves = runs(rows), _curves(rows)
         found = found[found["status"].isin(OUTCOMES)]  # a run that failed says nothing of its network
-        depths = sorted({layers - 1 for layers in asked.depths or (LAYERS,)})
+        depths = sorted({layers - 1 for layers in request.depth or (LAYERS,)})
         deep = [depth for depth in depths if depth >= DEEP]
         findings = [_highway(found[found["depth"] == depth], depth, curves) for depth in deep]
         if not findings:
@@ -111,14 +112,14 @@ class Thousand(Reproduction):
                     rule=RULE,
                     verdict=Verdict.NOT_TESTABLE,
                     evidence=Evidence.PAPER,
-                    measured="no network of such a depth was asked for",
+                    measured="no network of such a depth was requested",
                 )
             ]
         drawn = [depth for depth in depths if (curves["depth"] == depth).any()]
         pictures = [
             _picture(curves[curves["depth"] == depth], found[found["depth"] == depth], depth) for depth in drawn
         ]
-        return Outcome(findings=findings, tables=[_table(found, curves)], pictures=pictures)
+        return Conclusion(findings=findings, tables=[_table(found, curves)], pictures=pictures)
 
 
 def _chance() -> float:

@@ -161,7 +161,7 @@ def test_interrupt_says_where_results_are(
     def interrupted(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("highway_bench.running.measure", interrupted)
+    monkeypatch.setattr("highway_bench.plan.plan.Plan.run", interrupted)
     done = invoke(*RUN)
     assert done.exit_code == 130
     assert done.stderr == (

@@ -135,7 +135,7 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
         from highway_bench.cell import Cell
         from highway_bench.errors import HighwayBenchError
         from highway_bench.execution.job import Job
-        from highway_bench.execution.local import LocalEngine
+        from highway_bench.execution.engines.local import LocalEngine
 
         cell = Cell(task="fake", block="plain", family="dense", depth=1, width=8, nominal_width=8)
         job = Job(task="fake", keys=("key",), cells=(cell,), mode="eager", threads=1, alone=False, timeouts=(20.0,))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.execution.engines.local import LocalEngine, WorkersUnusable
 from highway_bench.execution.job import Ended, Job
-from highway_bench.execution.local import LocalEngine, WorkersUnusable
 
 
 def job_of(*cells: Cell, plugin: str) -> Job:

@@ -9,12 +9,14 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.plan.checks import check_trainings
-from highway_bench.running import planned_cells
+from highway_bench.execution.needs import with_needs
+from highway_bench.plan.checks import check_cells
+from highway_bench.plan.plan import Plan
+from highway_bench.plan.selection import Selection
 
 
 def check(task: str, recipe: dict[str, Any]) -> None:
-    planned_cells([task], "smoke", (), {"recipe": recipe, "device": "cpu"})
+    Plan.of("smoke", Selection.of(task, recipe=recipe, device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_words_that_no_training_has(task: str) -> None:
         recipe={"seconds": 1.0},
     )
     with pytest.raises(BadInput, match=f"^task '{task}' has no recipe word 'seconds'; known: "):
-        check_trainings([cell.but(recipe={**cell.recipe, "steps": 3})])
+        check_cells(with_needs([cell.but(recipe={**cell.recipe, "steps": 3})]))
 
 
 def test_what_is_possible() -> None:

@@ -14,8 +14,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Grid, Profile, Sizes, climb
+from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.search_trials import SEARCH_SEED
 
@@ -34,7 +35,7 @@ TINY = Profile(
 
 
 def cells(profile: str | Profile = TINY, **selection: Any) -> list[Cell]:
-    return [item.cell for item in plan(profile, Selection(**{"device": "cpu", **selection}))]
+    return list(Plan.of(profile, Selection.of(selection.pop("task", None), **{"device": "cpu", **selection})).cells)
 
 
 def values(found: list[Cell], field: str) -> set[Any]:
@@ -52,49 +53,49 @@ def test_a_profile_as_it_is() -> None:
 
 
 def test_tasks_blocks_and_families_are_chosen_by_wildcard() -> None:
-    found = cells(tasks=["mem*"], blocks=["highway*", "plain"], families=["dense*"])
+    found = cells(task=["mem*"], block=["highway*", "plain"], family=["dense*"])
     assert values(found, "task") == {"memory"}
     assert values(found, "block") == {"plain", "highway", "highway-free"}
     assert values(found, "family") == {"dense", "dense-pair"}
 
 
 def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
-    assert values(cells(tasks=["memory"], blocks=["s*", "residual"]), "block") == {"residual"}
-    found = cells(tasks=["memory"], blocks=["scaled", "plain"], block_options={"skip": 0.5})
+    assert values(cells(task=["memory"], block=["s*", "residual"]), "block") == {"residual"}
+    found = cells(task=["memory"], block=["scaled", "plain"], block_options={"skip": 0.5})
     assert {(cell.block, cell.block_options.get("skip")) for cell in found} == {("plain", None), ("scaled", 0.5)}
     named = Profile("named", "", (Grid(task="memory", on_cpu=SIZES, families=("dense",), blocks=("shortcut-gate",)),))
     assert values(cells(named), "block") == {"shortcut-gate"}
 
 
 def test_the_yardstick_comes_first() -> None:
-    found = cells(tasks=["memory"], families=["dense"])
+    found = cells(task=["memory"], family=["dense"])
     assert found[0].block == "plain"
-    assert [cell.block for cell in cells(tasks=["memory"], families=["dense"], blocks=["residual", "plain"])] == [
+    assert [cell.block for cell in cells(task=["memory"], family=["dense"], block=["residual", "plain"])] == [
         "plain",
         "residual",
     ]
 
 
 def test_widths_are_matched_to_plains() -> None:
-    found = {cell.block: cell for cell in cells(tasks=["trainability"], widths=[71])}
+    found = {cell.block: cell for cell in cells(task=["trainability"], width=[71])}
     assert (found["plain"].width, found["highway"].width, found["highway"].nominal_width) == (71, 50, 71)
     assert found["residual"].width == 71
-    same = cells(tasks=["trainability"], widths=[71], match="width")
+    same = cells(task=["trainability"], width=[71], match="width")
     assert values(same, "width") == {71}
     assert values(same, "match") == {"width"}
-    flops = {cell.block: cell.width for cell in cells(tasks=["trainability"], widths=[71], match="flops")}
+    flops = {cell.block: cell.width for cell in cells(task=["trainability"], width=[71], match="flops")}
     assert (flops["plain"], flops["post-norm"], flops["highway"]) == (71, 71, 50)
 
 
 def test_values_that_replace_the_grids() -> None:
     found = cells(
-        tasks=["throughput"],
-        depths=[1, 4],
-        phases=["train-step"],
-        modes=["compile"],
-        dtypes=["float64"],
+        task=["throughput"],
+        depth=[1, 4],
+        phase=["train-step"],
+        mode=["compile"],
+        dtype=["float64"],
         batch_size=7,
-        families=["dense"],
+        family=["dense"],
         threads=2,
     )
     assert values(found, "depth") == {1, 4}
@@ -105,13 +106,13 @@ def test_values_that_replace_the_grids() -> None:
 
 
 def test_lengths_are_of_sequences_only() -> None:
-    found = cells(tasks=["throughput"], seq_lens=[16, 64])
+    found = cells(task=["throughput"], seq_len=[16, 64])
     assert {cell.seq_len for cell in found if cell.family in ("attention", "bilstm", "transformer")} == {16, 64}
     assert {cell.seq_len for cell in found if cell.family in ("dense", "conv", "mlp")} == {None}
 
 
 def test_seeds_and_data_are_of_training_only() -> None:
-    found = cells(seeds=[5, 6, 7], dataset="mnist-5k", phases=["forward"], modes=["eager"])
+    found = cells(seed=[5, 6, 7], dataset="mnist-5k", phase=["forward"], mode=["eager"])
     trained = [cell for cell in found if cell.task == "trainability"]
     others = [cell for cell in found if cell.task != "trainability"]
     assert values(trained, "seed") == {5, 6, 7}
@@ -124,9 +125,9 @@ def test_seeds_and_data_are_of_training_only() -> None:
 def test_every_task_says_which_words_its_cells_have() -> None:
     """A word that a cell has is never ignored, and one that it has no use for is never put into it."""
     asked = {
-        "phase": ("phases", ["train-step"], "train-step"),
-        "mode": ("modes", ["compile"], "compile"),
-        "seed": ("seeds", [5], 5),
+        "phase": ("phase", ["train-step"], "train-step"),
+        "mode": ("mode", ["compile"], "compile"),
+        "seed": ("seed", [5], 5),
         "dataset": ("dataset", "mnist-5k", "mnist-5k"),
     }
     assert {name: set(tasks.get(name).coordinates) for name in tasks.names()} == {
@@ -154,13 +155,13 @@ def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
         return {(cell.depth, cell.seed, cell.trial) for cell in found}
 
     assert {depth for depth, _, _ in needed()} == {10, 20, 50}
-    narrow = needed(depths=[20], seeds=[1], recipe={"rates": [0.3, 0.1]})
+    narrow = needed(depth=[20], seed=[1], recipe={"rates": [0.3, 0.1]})
     assert narrow == {(20, 1, None), (20, SEARCH_SEED, 0), (20, SEARCH_SEED, 1)}
-    assert needed(depths=[10, 20], seeds=[1], recipe={"rate": 0.1}) == {(10, 1, None), (20, 1, None)}
+    assert needed(depth=[10, 20], seed=[1], recipe={"rate": 0.1}) == {(10, 1, None), (20, 1, None)}
 
 
 def test_a_recipe_is_changed_item_by_item() -> None:
-    found = cells(tasks=["trainability"], recipe={"steps": 9})
+    found = cells(task=["trainability"], recipe={"steps": 9})
     assert found[0].recipe == {"rate": 0.1, "steps": 9}
 
 
@@ -182,8 +183,8 @@ def test_a_word_of_the_recipe_reaches_the_cells_that_have_it() -> None:
 
 def test_steps_do_not_make_an_untrained_start_train() -> None:
     for dataset in (None, "digits"):
-        starts = [cell for cell in cells("smoke", tasks=["propagation"], dataset=dataset) if "steps" not in cell.recipe]
-        changed = cells("smoke", tasks=["propagation"], dataset=dataset, recipe={"steps": 3, "rate": 0.7})
+        starts = [cell for cell in cells("smoke", task=["propagation"], dataset=dataset) if "steps" not in cell.recipe]
+        changed = cells("smoke", task=["propagation"], dataset=dataset, recipe={"steps": 3, "rate": 0.7})
         assert starts
         assert set(starts) < set(changed)
         assert {cell.recipe["steps"] for cell in set(changed) - set(starts)} == {3}
@@ -210,26 +211,28 @@ def test_profiles_use_words_that_their_tasks_declare(profile: str) -> None:
 )
 def test_a_word_that_no_chosen_task_has(task: str, recipe: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=f"^no chosen task has the recipe word {says}"):
-        cells("smoke", tasks=[task], recipe=recipe)
+        cells("smoke", task=[task], recipe=recipe)
 
 
 def test_a_word_that_no_chosen_cell_has() -> None:
     """The profile's first steps are of dense layers: for attention there is nothing that trains."""
     with pytest.raises(BadInput, match=r"^no chosen task has the recipe word 'steps'; known: gain$"):
-        cells("smoke", tasks=["propagation"], families=["attention"], recipe={"steps": 3})
+        cells("smoke", task=["propagation"], family=["attention"], recipe={"steps": 3})
 
 
-def test_threads_are_for_what_runs_alone() -> None:
+def test_threads_are_for_what_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {("throughput", 4), ("memory", 1), ("trainability", 1)}
-    for found in (cells(threads=4), [item.cell for item in plan(TINY, Selection(device="cpu"), threads=4)]):
+    given = cells(threads=4)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    for found in (given, cells()):
         assert {(cell.task, cell.threads) for cell in found} == expected
 
 
 def test_options_reach_the_cells() -> None:
     found = cells(
-        tasks=["memory"],
-        blocks=["highway"],
-        families=["attention"],
+        task=["memory"],
+        block=["highway"],
+        family=["attention"],
         block_options={"gate_bias": -3.0},
         family_options={"heads": 2},
     )
@@ -237,7 +240,7 @@ def test_options_reach_the_cells() -> None:
 
 
 def test_repeated_values_give_a_cell_once() -> None:
-    assert len(cells(tasks=["memory"], depths=[2, 2], families=["dense", "dense"], blocks=["plain", "plain"])) == 1
+    assert len(cells(task=["memory"], depth=[2, 2], family=["dense", "dense"], block=["plain", "plain"])) == 1
 
 
 LAYER = "from torch import nn\ndef make_layer(width):\n    return nn.Sequential(nn.Linear(width, width), nn.Tanh())\n"
@@ -251,11 +254,11 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_users_own_layer_stands_in_for_the_families(layer: str) -> None:
-    found = cells(families=[layer])
+    found = cells(family=[layer])
     assert values(found, "family") == {layer}
     assert values(found, "block") == UNASKED
     assert {cell.task for cell in found} == {"throughput", "memory", "trainability"}
-    both = cells(tasks=["memory"], families=[layer, "dense"])
+    both = cells(task=["memory"], family=[layer, "dense"])
     assert values(both, "family") == {layer, "dense"}
 
 
@@ -285,7 +288,7 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
     module = f"layers_of_{profile}_{kind}"
     (tmp_path / f"{module}.py").write_text(LAYER + KINDS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = cells(profile, families=[f"{module}:{kind}"])
+    found = cells(profile, family=[f"{module}:{kind}"])
     assert values(found, "task") == {"throughput", "memory", "trainability", "propagation", "cost"} | (
         {"gates"} if kind == "vector" else set()
     )
@@ -300,29 +303,29 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
 
 
 WORDS = {
-    "a length": ({"seq_lens": [16], "families": ["attention"]}, "seq_len", {16, None}),
-    "a length for all": ({"seq_lens": [16]}, "seq_len", {16, None}),
-    "a length of data": ({"seq_lens": [24], "dataset": "adding", "families": ["bilstm"]}, "seq_len", {24}),
-    "bfloat16": ({"dtypes": ["bfloat16"]}, "dtype", {"bfloat16"}),
-    "float64": ({"dtypes": ["float64"]}, "dtype", {"float64"}),
+    "a length": ({"seq_len": [16], "family": ["attention"]}, "seq_len", {16, None}),
+    "a length for all": ({"seq_len": [16]}, "seq_len", {16, None}),
+    "a length of data": ({"seq_len": [24], "dataset": "adding", "family": ["bilstm"]}, "seq_len", {24}),
+    "bfloat16": ({"dtype": ["bfloat16"]}, "dtype", {"bfloat16"}),
+    "float64": ({"dtype": ["float64"]}, "dtype", {"float64"}),
     "a gate's bias": ({"block_options": {"gate_bias": -2}}, "block_options", [{}, {"gate_bias": -2}]),
     "a carry's bias": (
-        {"block_options": {"gate_bias": -2, "carry_bias": 1}, "blocks": ["highway*", "plain"]},
+        {"block_options": {"gate_bias": -2, "carry_bias": 1}, "block": ["highway*", "plain"]},
         "block_options",
         [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}],
     ),
     "heads": (
-        {"family_options": {"heads": 2}, "families": ["attention", "bilstm", "transformer"]},
+        {"family_options": {"heads": 2}, "family": ["attention", "bilstm", "transformer"]},
         "family_options",
         [{}, {"heads": 2}],
     ),
     "a kernel": (
-        {"family_options": {"kernel": 5, "norm_kind": "batch"}, "families": ["conv*", "mlp"]},
+        {"family_options": {"kernel": 5, "norm_kind": "batch"}, "family": ["conv*", "mlp"]},
         "family_options",
         [{}, {"kernel": 5, "norm_kind": "batch"}],
     ),
     "an init": (
-        {"family_options": {"init": "scaled-branch"}, "families": ["mlp", "bilstm"]},
+        {"family_options": {"init": "scaled-branch"}, "family": ["mlp", "bilstm"]},
         "family_options",
         [{}, {"init": "scaled-branch"}],
     ),
@@ -341,7 +344,7 @@ def test_words_apply_where_they_mean_something(profile: str, words: str) -> None
 def test_flops_are_matched_at_the_steps_of_the_data() -> None:
     """Attention's cost does not grow with the steps as a gate's does, so the width hangs on them."""
     grid = Grid(task="trainability", families=("attention",), dataset="digits", recipe=RECIPE)
-    (one,) = cells(Profile("one", "", (grid,)), blocks=["highway"], widths=[64], match="flops")
+    (one,) = cells(Profile("one", "", (grid,)), block=["highway"], width=[64], match="flops")
     attention, highway = make_family("attention"), blocks.get("highway")
     assert one.width == matched_width(highway, attention, 64, "flops", positions=8)
     assert one.width != matched_width(highway, attention, 64, "flops", positions=1_000)
@@ -349,31 +352,31 @@ def test_flops_are_matched_at_the_steps_of_the_data() -> None:
 
 def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
     made = make_family(layer, kind="sequence")
-    (one,) = cells(tasks=["memory"], blocks=["plain"], families=[made])
+    (one,) = cells(task=["memory"], block=["plain"], family=[made])
     assert make_family(one.family, **one.family_options) == made
     assert one.batch_size == 3  # a sequence's
     options = make_family("attention", heads=2)
-    (other,) = cells(tasks=["memory"], blocks=["plain"], families=[options])
+    (other,) = cells(task=["memory"], block=["plain"], family=[options])
     assert (other.family, other.family_options) == ("attention", {"heads": 2})
 
 
 def test_a_family_object_that_cannot_travel() -> None:
     made = family(lambda width: nn.Linear(width, width))
     with pytest.raises(BadInput, match="cannot reach a worker process: make its factory a module's function"):
-        cells(families=[made])
+        cells(family=[made])
 
 
 @pytest.mark.parametrize(
     ("selection", "says"),
     [
-        ({"blocks": ["highwy"]}, "unknown block 'highwy'; did you mean highway"),
-        ({"families": ["dens"]}, "unknown family 'dens'; did you mean dense"),
-        ({"tasks": ["memry"]}, "unknown task 'memry'; did you mean memory"),
+        ({"block": ["highwy"]}, "unknown block 'highwy'; did you mean highway"),
+        ({"family": ["dens"]}, "unknown family 'dens'; did you mean dense"),
+        ({"task": ["memry"]}, "unknown task 'memry'; did you mean memory"),
         ({"dataset": "digit"}, "unknown data set 'digit'; did you mean digits"),
-        ({"phases": ["backward"]}, "unknown phase 'backward'; did you mean forward"),
-        ({"modes": ["compiled"]}, "unknown mode 'compiled'; did you mean compile"),
+        ({"phase": ["backward"]}, "unknown phase 'backward'; did you mean forward"),
+        ({"mode": ["compiled"]}, "unknown mode 'compiled'; did you mean compile"),
         ({"match": "param"}, "unknown match 'param'; did you mean params"),
-        ({"blocks": ["zzz*"]}, r"unknown block 'zzz\*'; known: "),
+        ({"block": ["zzz*"]}, r"unknown block 'zzz\*'; known: "),
     ],
 )
 def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> None:
@@ -385,23 +388,23 @@ def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> N
 @pytest.mark.parametrize(
     ("selection", "says"),
     [
-        ({"depths": [0]}, "depth must be at least 1, not 0"),
-        ({"depths": [4, -1]}, "depth must be at least 1, not -1"),
-        ({"widths": [0]}, "width must be at least 1, not 0"),
+        ({"depth": [0]}, "depth must be at least 1, not 0"),
+        ({"depth": [4, -1]}, "depth must be at least 1, not -1"),
+        ({"width": [0]}, "width must be at least 1, not 0"),
         ({"batch_size": 0}, "batch size must be at least 1, not 0"),
         ({"threads": 0}, "threads must be at least 1, not 0"),
-        ({"seq_lens": [0]}, "a sequence's length must be at least 1"),
-        ({"families": ["bilstm"], "widths": [7]}, "family 'bilstm' needs a width that 2 divides, not 7"),
-        ({"families": ["attention"], "widths": [18]}, "family 'attention' needs a width that 4 divides, not 18"),
+        ({"seq_len": [0]}, "seq len must be at least 1"),
+        ({"family": ["bilstm"], "width": [7]}, "family 'bilstm' needs a width that 2 divides, not 7"),
+        ({"family": ["attention"], "width": [18]}, "family 'attention' needs a width that 4 divides, not 18"),
         (
-            {"families": ["attention"], "family_options": {"heads": 3}},
+            {"family": ["attention"], "family_options": {"heads": 3}},
             "family 'attention' needs a width that 3 divides",
         ),
-        ({"dtypes": ["float8"]}, "unknown dtype 'float8'; known: float32, float64, bfloat16, float16"),
+        ({"dtype": ["float8"]}, "unknown dtype 'float8'; did you mean float64, float32, float16"),
         ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
-        ({"families": ["no_such_module:make"]}, "cannot import 'no_such_module' for family 'no_such_module:make'"),
+        ({"family": ["no_such_module:make"]}, "cannot import 'no_such_module' for family 'no_such_module:make'"),
         (
-            {"families": ["dense", "conv"], "seq_lens": [16]},
+            {"family": ["dense", "conv"], "seq_len": [16]},
             "no cell of this selection has sequences whose length can be",
         ),
         ({"block_options": {"gate": 1.0}}, "no chosen block has the option gate; they have carry_bias, gate_bias"),
@@ -409,10 +412,10 @@ def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> N
         ({"family_options": {"head": 2}}, "no chosen family has the option head"),
         ({"family_options": {"heads": 0}}, "heads must be a whole number, 1 or more, not 0"),
         (
-            {"block_options": {"gate_bias": 1.0}, "blocks": ["plain"]},
+            {"block_options": {"gate_bias": 1.0}, "block": ["plain"]},
             "block 'plain' has no option gate_bias; it has none",
         ),
-        ({"family_options": {"kernel": 5}, "families": ["dense"]}, "family 'dense' has no option kernel; it has"),
+        ({"family_options": {"kernel": 5}, "family": ["dense"]}, "family 'dense' has no option kernel; it has"),
     ],
 )
 def test_what_cannot_be(selection: dict[str, Any], says: str) -> None:
@@ -426,12 +429,12 @@ def test_a_device_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(BadInput, match=r"^device 'cuda' was asked for, but torch finds no CUDA device"):
         cells(device="cuda")
-    assert {item.cell.device for item in plan(TINY, Selection(tasks=["memory"]))} == {"cpu"}
+    assert {cell.device for cell in Plan.of(TINY, Selection.of("memory")).cells} == {"cpu"}
 
 
 def test_a_selection_that_leaves_nothing() -> None:
     with pytest.raises(NothingMeasured, match=r"^profile 'tiny' has no cell for this selection$"):
-        cells(tasks=["memory"], families=["conv"])
+        cells(task=["memory"], family=["conv"])
 
 
 def test_an_unknown_profile() -> None:
@@ -441,15 +444,16 @@ def test_an_unknown_profile() -> None:
 
 def test_a_pair_that_makes_no_sense_stays_in_the_plan() -> None:
     """Its row says skipped, and why: never a hole."""
-    found = cells(tasks=["trainability"], dataset="adding")
+    found = cells(task=["trainability"], dataset="adding")
     assert values(found, "dataset") == {"adding"}
     assert values(found, "family") == {"dense"}
 
 
 def test_statuses_travel_with_the_cells() -> None:
     grid = Grid(task="memory", families=("dense",), statuses=frozenset({"stalled"}))
-    (first, *_) = plan(Profile("one", "", (grid,)), Selection(device="cpu"))
-    assert first.statuses == {"stalled"}
+    plan = Plan.of(Profile("one", "", (grid,)), Selection(device="cpu"))
+    assert set(plan.expected.values()) == {frozenset({"stalled"})}
+    assert set(plan.expected) == set(plan.cells)
 
 
 def test_equal_plans_in_equal_order() -> None:

@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import families, make_family
-from highway_bench.plan.grids import Planned, Selection, plan
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, SMOKE, get_profile
+from highway_bench.plan.selection import Selection
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import budget_mismatch
@@ -19,29 +21,29 @@ COMBINATIONS = {(block, family) for block in BLOCKS for family in families.names
 CPU = Selection(device="cpu")
 
 
-def combinations(planned: list[Planned], task: str) -> set[tuple[str, str]]:
-    return {(item.cell.block, item.cell.family) for item in planned if item.cell.task == task}
+def combinations(planned: tuple[Cell, ...], task: str) -> set[tuple[str, str]]:
+    return {(cell.block, cell.family) for cell in planned if cell.task == task}
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_no_cell_twice(name: str) -> None:
-    cells = [item.cell for item in plan(name, CPU)]
+    cells = Plan.of(name, CPU).cells
     assert len(set(cells)) == len(cells)
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
-    for item in plan(name, CPU):
-        task = tasks.get(item.cell.task)
-        assert 0 < task.estimate(item.cell) < task.timeout(item.cell)
-        assert make_family(item.cell.family, **item.cell.family_options)
+    for cell in Plan.of(name, CPU).cells:
+        task = tasks.get(cell.task)
+        assert 0 < task.estimate(cell) < task.timeout(cell)
+        assert make_family(cell.family, **cell.family_options)
 
 
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_every_task_measures_something(name: str) -> None:
-    planned = plan(name, CPU)
-    assert {item.cell.task for item in planned} == set(tasks.names())
-    looks = [item.cell for item in planned if item.cell.task == "gates"]
+    planned = Plan.of(name, CPU).cells
+    assert {cell.task for cell in planned} == set(tasks.names())
+    looks = [cell for cell in planned if cell.task == "gates"]
     assert {cell.block for cell in looks} == set(BLOCKS)
     assert len(looks) == len(BLOCKS)
 
@@ -49,71 +51,70 @@ def test_every_task_measures_something(name: str) -> None:
 @pytest.mark.parametrize("name", ["standard", "full"])
 @pytest.mark.parametrize("task", ["throughput", "memory", "cost"])
 def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
-    assert combinations(plan(name, CPU), task) == COMBINATIONS
+    assert combinations(Plan.of(name, CPU).cells, task) == COMBINATIONS
 
 
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_training_of_every_combination(name: str) -> None:
-    assert combinations(plan(name, CPU), "trainability") == COMBINATIONS - (
+    assert combinations(Plan.of(name, CPU).cells, "trainability") == COMBINATIONS - (
         {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set()
     )
 
 
 def test_smoke_touches_everything_and_is_small() -> None:
-    planned = plan("smoke", CPU)
+    planned = Plan.of("smoke", CPU).cells
     for task in ("throughput", "memory"):
         assert combinations(planned, task) == COMBINATIONS
-    assert {item.cell.task for item in planned} == set(tasks.names())
-    assert {item.cell.phase for item in planned if item.cell.task == "throughput"} == {
+    assert {cell.task for cell in planned} == set(tasks.names())
+    assert {cell.phase for cell in planned if cell.task == "throughput"} == {
         "forward",
         "forward-backward",
         "train-step",
     }
-    assert max(item.cell.depth for item in planned) == 2
-    assert sum(tasks.get(item.cell.task).estimate(item.cell) for item in planned) < 600
+    assert max(cell.depth for cell in planned) == 2
+    assert sum(tasks.get(cell.task).estimate(cell) for cell in planned) < 600
 
 
 def test_the_standard_ladder() -> None:
+    plan = Plan.of("standard", CPU)
     ladder = [
-        item
-        for item in plan("standard", CPU)
-        if item.cell.task == "trainability" and item.cell.family == "dense" and not item.cell.family_options
+        cell
+        for cell in plan.cells
+        if cell.task == "trainability" and cell.family == "dense" and not cell.family_options
     ]
-    assert {item.cell.depth for item in ladder} == {10, 20, 50, 100}
-    assert {item.cell.seed for item in ladder} == set(range(5))
-    assert {item.cell.dataset for item in ladder} == {"mnist-5k"}
-    assert {item.cell.recipe["rate"] for item in ladder} == {"tuned"}
-    assert {item.cell.nominal_width for item in ladder} == {71}
-    assert {item.cell.width for item in ladder if item.cell.block == "highway"} == {50}
-    assert all(item.statuses == OUTCOMES for item in ladder)
+    assert {cell.depth for cell in ladder} == {10, 20, 50, 100}
+    assert {cell.seed for cell in ladder} == set(range(5))
+    assert {cell.dataset for cell in ladder} == {"mnist-5k"}
+    assert {cell.recipe["rate"] for cell in ladder} == {"tuned"}
+    assert {cell.nominal_width for cell in ladder} == {71}
+    assert {cell.width for cell in ladder if cell.block == "highway"} == {50}
+    assert all(plan.expected[cell] == OUTCOMES for cell in ladder)
     assert len(ladder) == 4 * 5 * len(BLOCKS)
 
 
 def test_the_frontier_climbs_from_rung_to_rung() -> None:
-    planned = plan("frontier", CPU)
-    assert {item.cell.task for item in planned} == {"trainability"}
-    assert max(item.cell.depth for item in planned) == 1000
-    assert {item.cell.recipe["steps"] for item in planned} == {300, 1_200}
-    assert {item.cell.family_options.get("init", "default") for item in planned} == {
+    planned = Plan.of("frontier", CPU).cells
+    assert {cell.task for cell in planned} == {"trainability"}
+    assert max(cell.depth for cell in planned) == 1000
+    assert {cell.recipe["steps"] for cell in planned} == {300, 1_200}
+    assert {cell.family_options.get("init", "default") for cell in planned} == {
         "default",
         "scaled-branch",
         "orthogonal",
     }
-    for item in planned:
-        ladder = item.cell.recipe["ladder"]
-        assert item.cell.depth in ladder["depths"]
-        assert item.cell.seed < ladder["seeds"] == 10
-        assert ladder["rates"] == item.cell.recipe["rates"]
-    cells = {item.cell for item in planned}
+    for cell in planned:
+        ladder = cell.recipe["ladder"]
+        assert cell.depth in ladder["depths"]
+        assert cell.seed < ladder["seeds"] == 10
+        assert ladder["rates"] == cell.recipe["rates"]
+    cells = set(planned)
     for deep in (cell for cell in cells if cell.depth == 1000 and cell.seed == 0):
         assert set(tasks.get("trainability").needs(deep)) & cells == {deep.but(depth=500, seed=n) for n in range(10)}
 
 
 def test_residual_stands_beside_itself_with_a_start_that_bounds_its_stream() -> None:
     """x + relu(Wx + b) multiplies its stream every layer under the default init: a verdict may be the init's."""
-    control = [
-        item.cell for item in plan("standard", CPU) if item.cell.family_options and item.cell.task == "trainability"
-    ]
+    control = [cell for cell in Plan.of("standard", CPU).cells if cell.family_options and cell.task == "trainability"]
     assert {(cell.task, cell.block, cell.family, cell.family_options["init"]) for cell in control} == {
         ("trainability", "residual", "dense", "scaled-branch")
     }
@@ -126,7 +127,7 @@ def test_timed_widths_keep_budgets_equal_within_five_percent(
     name: str, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
-    cells = [item.cell for item in plan(name, Selection(device=device)) if item.cell.task in ("throughput", "memory")]
+    cells = [cell for cell in Plan.of(name, Selection(device=device)).cells if cell.task in ("throughput", "memory")]
     assert cells
     for cell in cells:
         assert abs(budget_mismatch(cell).value or 0.0) <= 0.05, cell
@@ -134,18 +135,18 @@ def test_timed_widths_keep_budgets_equal_within_five_percent(
 
 def test_short_curves_claim_no_verdict() -> None:
     curves = [
-        item.cell
-        for item in plan("standard", CPU)
-        if item.cell.task == "trainability" and not item.cell.family.startswith("dense")
+        cell
+        for cell in Plan.of("standard", CPU).cells
+        if cell.task == "trainability" and not cell.family.startswith("dense")
     ]
     assert curves
     assert {cell.recipe["verdict"] for cell in curves} == {False}
 
 
 def test_full_holds_ten_seeds_and_every_mode_that_a_cpu_has() -> None:
-    planned = plan("full", CPU)
-    assert {item.cell.seed for item in planned if item.cell.recipe.get("rate") == "tuned"} == set(range(10))
-    assert {item.cell.mode for item in planned} >= {"eager", "compile"}
+    planned = Plan.of("full", CPU).cells
+    assert {cell.seed for cell in planned if cell.recipe.get("rate") == "tuned"} == set(range(10))
+    assert {cell.mode for cell in planned} >= {"eager", "compile"}
 
 
 def test_a_gpu_gets_wider_layers() -> None:

@@ -1,48 +1,66 @@
-"""Words: one value or several, names or classes."""
+"""Selection: one value or several, names or classes; the same options for Python and for the command line."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
 from torch import nn
 
 from highway_bench.blocks import blocks
+from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import make_family
-from highway_bench.plan.grids import Selection
-from highway_bench.plan.selection import selected
+from highway_bench.plan.selection import Selection, Words
 
 
 def a_layer(width: int) -> nn.Module:
     return nn.Linear(width, width)
 
 
-def test_nothing_said_is_nothing_selected() -> None:
-    assert selected() == Selection(
-        **{
-            name: []
-            for name in (
-                "tasks",
-                "blocks",
-                "families",
-                "depths",
-                "widths",
-                "dtypes",
-                "modes",
-                "phases",
-                "seeds",
-                "seq_lens",
-            )
-        }
-    )
-    assert selected(None, depth=None, recipe=None) == selected()
+def test_nothing_given_is_nothing_selected() -> None:
+    assert Selection.of() == Selection()
+    assert Selection.of(None, depth=None, recipe=None) == Selection()
 
 
 def test_one_or_several() -> None:
-    one, several = selected("memory", block="plain", depth=4), selected(["memory"], block=("plain",), depth=range(4, 5))
-    assert one == several
-    assert one.depths == [4]
+    one = Selection.of("memory", block="plain", depth=4)
+    assert one == Selection.of(["memory"], block=("plain",), depth=range(4, 5))
+    assert one.depth == (4,)
 
 
 def test_classes_and_factories() -> None:
-    chosen = selected(block=[blocks.get("highway").cls, "pl*"], family=[a_layer, make_family("dense")])
-    assert chosen.blocks == ["highway", "pl*"]
-    names = [family.name for family in chosen.families if not isinstance(family, str)]
+    chosen = Selection.of(block=[blocks.get("highway").cls, "pl*"], family=[a_layer, make_family("dense")])
+    assert chosen.block == ("highway", "pl*")
+    names = [family.name for family in chosen.family if not isinstance(family, str)]
     assert names == [f"{__name__}:a_layer", "dense"]
+
+
+def test_the_static_types_have_every_option() -> None:
+    assert [one.name for one in fields(Selection)] == ["task", *Words.__annotations__]
+
+
+@pytest.mark.parametrize("option", [one.name for one in fields(Selection) if one.metadata["minimum"] is not None])
+def test_a_value_below_the_minimum(option: str) -> None:
+    minimum = Selection.__dataclass_fields__[option].metadata["minimum"]
+    words = option.replace("_", " ")
+    with pytest.raises(BadInput, match=f"^{words} must be at least {minimum}, not {minimum - 1}$"):
+        Selection.of(**{option: minimum - 1})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", [one.name for one in fields(Selection) if one.metadata["choices"]])
+def test_a_name_that_is_no_choice(option: str) -> None:
+    with pytest.raises(UnknownName, match=f"^unknown {option} 'zzz'; known: "):
+        Selection.of(**{option: "zzz"})  # type: ignore[arg-type]
+
+
+def test_an_option_that_is_none() -> None:
+    with pytest.raises(TypeError, match="frobnicate"):
+        Selection.of(frobnicate=1)  # type: ignore[call-arg]
+
+
+def test_importing_it_takes_no_torch() -> None:
+    code = "import sys, highway_bench.plan.selection, highway_bench.reproduce.request; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"

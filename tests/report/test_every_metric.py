@@ -16,7 +16,8 @@ from highway_bench.cell import Cell, canonical
 from highway_bench.execution.failure import stored, worst
 from highway_bench.execution.job import CellResult
 from highway_bench.execution.rows import Origin, rows_of
-from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.plan import Plan
+from highway_bench.plan.selection import Selection
 from highway_bench.report import write_page
 from highway_bench.report.console import print_summary
 from highway_bench.report.rows import prepared
@@ -58,7 +59,7 @@ def frame_of(rows: list[Row]) -> pd.DataFrame:
 BLOCKS = ("plain", "highway-free")
 """The yardstick, and the block with all that there is to measure: two gates."""
 
-NARROW = Selection(families=("dense", "mlp", "bilstm"), blocks=(*BLOCKS, "highway"))
+NARROW = Selection(family=("dense", "mlp", "bilstm"), block=(*BLOCKS, "highway"))
 """Every grid of ``smoke`` has cells of these."""
 
 
@@ -66,7 +67,7 @@ def cells() -> Iterator[Cell]:
     """Of the cells of ``smoke`` one a task, phase, data set and recipe, in its first family or ``dense``, under each of
     ``BLOCKS``."""
     kinds: dict[tuple[object, ...], list[Cell]] = {}
-    for cell in (planned.cell for planned in plan("smoke", NARROW)):
+    for cell in Plan.of("smoke", NARROW).cells:
         kinds.setdefault((cell.task, cell.phase, cell.dataset, canonical(cell.recipe)), []).append(cell)
     for kind in kinds.values():
         family = "dense" if any(cell.family == "dense" for cell in kind) else kind[0].family

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from highway_bench.data import make_dataset
+from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Verdict, bilstm, reproductions
-from highway_bench.reproduce.base import Evidence, with_needs
+from highway_bench.reproduce import bilstm
+from highway_bench.reproduce.base import Conclusion, Evidence, Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 BILSTM = reproductions.get("bilstm")
@@ -30,7 +32,7 @@ def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool 
     """Rows of both corpora and of the rates' trials: accuracies by block at each of the depths, give or take a little
     by seed."""
     rows = []
-    for number, cell in enumerate(with_needs(BILSTM.cells(Asked(seeds=seeds)))):
+    for number, cell in enumerate(with_needs(BILSTM.cells(Request(seeds=seeds)))):
         own = cell.columns() | {
             "time_utc": "2026-01-01",
             "machine": "m",
@@ -49,11 +51,11 @@ def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool 
     return prepared(pd.DataFrame(rows))
 
 
-def outcome(accuracies: Accuracies, *, seeds: int | None = None) -> Outcome:
-    return BILSTM.outcome(rows_of(accuracies, seeds=seeds), Asked(seeds=seeds))
+def outcome(accuracies: Accuracies, *, seeds: int | None = None) -> Conclusion:
+    return BILSTM.outcome(rows_of(accuracies, seeds=seeds), Request(seeds=seeds))
 
 
-def verdicts(found: Outcome) -> list[Verdict]:
+def verdicts(found: Conclusion) -> list[Verdict]:
     """Of one corpus; both have the same rows."""
     half = len(found.findings) // 2
     first, second = found.findings[:half], found.findings[half:]
@@ -70,14 +72,14 @@ FLAT = {block: [0.76] * 4 for block in bilstm.BLOCKS}
 
 
 def test_every_block_gets_the_same_training_and_nearly_the_same_parameters() -> None:
-    cells = BILSTM.cells(Asked())
+    cells = BILSTM.cells(Request())
     assert {(cell.block, cell.width) for cell in cells} == {("plain", 64), ("highway", 60), ("residual", 64)}
     for corpus in bilstm.CORPORA:
         own = [cell for cell in cells if cell.recipe["dataset"]["corpus"] == corpus]
         assert len({str(cell.recipe) for cell in own}) == 1
         assert len(own) == 3 * 4 * 3
     assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
-    assert {cell.depth for cell in BILSTM.cells(Asked(depths=(10,), epochs=1))} == {10}
+    assert {cell.depth for cell in BILSTM.cells(Request(depth=(10,), epochs=1))} == {10}
 
 
 def test_steps_are_whole_epochs(data_folder: Path) -> None:
@@ -125,9 +127,9 @@ def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
 
 
 def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
-    wide = BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.2), Asked())
+    wide = BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.2), Request())
     assert set(verdicts(wide)) == {Verdict.NOT_TESTABLE}
-    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 2, 0.05), Asked()))[:1]) == {Verdict.NOT_TESTABLE}
+    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 2, 0.05), Request()))[:1]) == {Verdict.NOT_TESTABLE}
 
 
 def test_a_gate_that_falls_more_contradicts() -> None:
@@ -142,7 +144,7 @@ def test_nothing_is_said_where_one_layer_has_not_learnt_or_seeds_are_few() -> No
 
 
 def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
-    found = BILSTM.outcome(rows_of(FLAT, diverged=True), Asked())
+    found = BILSTM.outcome(rows_of(FLAT, diverged=True), Request())
     assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
     column = [head.text for head in found.tables[0].heads].index("diverged")
     assert {entries[column].text for entries in found.tables[0].entries} == {"3"}
@@ -150,24 +152,24 @@ def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
 
 def test_runs_that_failed_are_no_accuracies() -> None:
     rows = rows_of(FLAT).assign(status="timeout", value=float("nan"))
-    found = BILSTM.outcome(rows, Asked())
+    found = BILSTM.outcome(rows, Request())
     assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
     assert list(found.pictures) == []
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
     rows, claims = rows_of(LIKE_THE_BLOG), [one.published for one in outcome(LIKE_THE_BLOG).findings]
-    assert Verdict.REPRODUCED in {one.verdict for one in BILSTM.conclude(rows, Asked()).findings}
+    assert Verdict.REPRODUCED in {one.verdict for one in BILSTM.conclude(rows, Request()).findings}
     digests = sorted(set(rows["digest"]), key=int)
     parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *parts):
-        found = BILSTM.conclude(part, Asked())
+        found = BILSTM.conclude(part, Request())
         assert [one.published for one in found.findings] == claims
         assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
 
 
 def test_without_ten_layers_the_guess_is_not_judged() -> None:
     rows = rows_of(LIKE_THE_BLOG)
-    found = BILSTM.outcome(rows[rows["depth"] < 10], Asked(depths=(1, 2, 4)))
+    found = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
     assert verdicts(found)[1] == Verdict.NOT_TESTABLE
     assert "no run of 10 layers" in found.findings[1].measured

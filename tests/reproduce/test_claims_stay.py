@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.base import Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 from highway_bench.tasks import tasks
 
-ASKED = {"thousand": Asked(), "gates": Asked(), "gate-bias": Asked(), "shortcuts": Asked(), "flops": Asked()}
+ASKED = {"thousand": Request(), "gates": Request(), "gate-bias": Request(), "shortcuts": Request(), "flops": Request()}
 
 
 def failed(cells: Any) -> pd.DataFrame:
@@ -37,10 +38,10 @@ def failed(cells: Any) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_failures_keep_every_claim_and_decide_none(name: str) -> None:
-    study, asked = reproductions.get(name), ASKED[name]
-    cells = study.cells(asked)
-    every = study.outcome(failed(cells), asked).findings
+    study, request = reproductions.get(name), ASKED[name]
+    cells = study.cells(request)
+    every = study.outcome(failed(cells), request).findings
     assert {one.verdict for one in every} == {Verdict.NOT_TESTABLE}
     for left in (cells[0], cells[-1]):
         rows = failed([cell for cell in cells if cell != left])
-        assert [one.published for one in study.outcome(rows, asked).findings] == [one.published for one in every]
+        assert [one.published for one in study.outcome(rows, request).findings] == [one.published for one in every]

@@ -12,19 +12,20 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
 from highway_bench.reproduce._trials import best_ratio
+from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 FIGURE1 = reproductions.get("figure1")
 Losses = Mapping[tuple[str, int], Sequence[float]]
 
 
-def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | None] | None = None) -> Outcome:
+def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | None] | None = None) -> Conclusion:
     """What is said of trials with these final losses; the winner is run again at the lowest of them."""
-    asked, rows = Asked(scale=scale), []
+    request, rows = Request(scale=scale), []
     for (block, depth), values in losses.items():
-        cell = next(cell for cell in FIGURE1.cells(asked) if (cell.block, cell.depth) == (block, depth - 1))
+        cell = next(cell for cell in FIGURE1.cells(request) if (cell.block, cell.depth) == (block, depth - 1))
         common: dict[str, Any] = {"status": "ok", "time_utc": "2026-01-01", "machine": "m"}
         for trial, loss in enumerate(values):
             drawn = {"rate": 0.1, "momentum": 0.9, "decay": 0.1, "steps": 500}
@@ -36,10 +37,10 @@ def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | Non
             fresh = min(values) * (1 + 0.01 * seed)
             rows.append(row(**one, metric="final_loss", value=fresh if math.isfinite(fresh) else None))
             rows.append(row(**one, metric="steps_to_threshold", value=(steps or {}).get(block)))
-    return FIGURE1.outcome(prepared(pd.DataFrame(rows)), asked)
+    return FIGURE1.outcome(prepared(pd.DataFrame(rows)), request)
 
 
-def verdicts(found: Outcome) -> dict[str, Verdict]:
+def verdicts(found: Conclusion) -> dict[str, Verdict]:
     return {one.published: one.verdict for one in found.findings}
 
 
@@ -60,13 +61,13 @@ LIKE_THE_PAPER = {
 
 
 def test_both_arms_and_every_depth_get_the_same_search() -> None:
-    cells = FIGURE1.cells(Asked())
+    cells = FIGURE1.cells(Request())
     assert {(cell.block, cell.width) for cell in cells} == {("plain", 71), ("highway", 50)}
     assert {cell.depth for cell in cells} == {9, 19, 49, 99}
     assert len({str(cell.recipe["search"]) for cell in cells}) == 1
     with pytest.raises(BadInput, match=r"^the depth counts the plain first layer, so it is 2 at least$"):
-        FIGURE1.cells(Asked(depths=(10, 1)))
-    assert len({str(cell.recipe) for cell in FIGURE1.cells(Asked(scale="paper"))}) == 1
+        FIGURE1.cells(Request(depth=(10, 1)))
+    assert len({str(cell.recipe) for cell in FIGURE1.cells(Request(scale="paper"))}) == 1
 
 
 def test_trials_like_the_papers_reproduce_it() -> None:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from highway_bench.reproduce import Asked, Evidence, Verdict, reproductions
 from highway_bench.reproduce._published_nets import NETS
+from highway_bench.reproduce.base import Evidence, Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.tasks import tasks
 
 FLOPS = reproductions.get("flops")
@@ -18,14 +19,14 @@ def counts(**changes: Any) -> dict[Any, dict[str, float]]:
 
 
 def test_right_counts_reproduce(rows_of: Any) -> None:
-    outcome = FLOPS.outcome(rows_of(counts()), Asked())
+    outcome = FLOPS.outcome(rows_of(counts()), Request())
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert len(outcome.tables[0].entries) == len(NETS)
     assert [picture.name for picture in outcome.pictures] == ["flops"]
 
 
 def test_a_wrong_count_contradicts(rows_of: Any) -> None:
-    outcome = FLOPS.outcome(rows_of(counts(**{"plain-34": {"multiply_adds": 3.9e9}})), Asked())
+    outcome = FLOPS.outcome(rows_of(counts(**{"plain-34": {"multiply_adds": 3.9e9}})), Request())
     wrong = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
     assert len(wrong) == 3  # what the paper prints, what arithmetic says, and the equality with ResNet-34
     assert sum("plain-34" in text for text in wrong) == 3
@@ -33,15 +34,15 @@ def test_a_wrong_count_contradicts(rows_of: Any) -> None:
 
 def test_a_net_that_was_not_counted(rows_of: Any) -> None:
     without = {cell: found for cell, found in counts().items() if cell != NETS[0].cell()}
-    outcome = FLOPS.outcome(rows_of(without), Asked())
+    outcome = FLOPS.outcome(rows_of(without), Request())
     lost = [one.measured for one in outcome.findings if one.verdict == Verdict.NOT_TESTABLE]
     assert lost == ["not counted"] * 2  # what the paper prints, and what arithmetic says
-    whole = FLOPS.outcome(rows_of(counts()), Asked())
+    whole = FLOPS.outcome(rows_of(counts()), Request())
     assert [one.published for one in outcome.findings] == [one.published for one in whole.findings]
 
 
 def test_what_is_worked_out_by_hand_is_no_papers_claim(rows_of: Any) -> None:
-    found = FLOPS.outcome(rows_of(counts()), Asked()).findings
+    found = FLOPS.outcome(rows_of(counts()), Request()).findings
     assert {one.evidence for one in found if one.source.startswith("arithmetic")} == {Evidence.COMPUTED}
     assert {one.evidence for one in found if not one.source.startswith("arithmetic")} == {Evidence.PAPER}
 
@@ -56,4 +57,4 @@ def test_small_nets_are_counted_as_expected() -> None:
 
 
 def test_cells_are_distinct() -> None:
-    assert len(set(FLOPS.cells(Asked()))) == len(NETS)
+    assert len(set(FLOPS.cells(Request()))) == len(NETS)

@@ -9,11 +9,12 @@ import pytest
 
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.base import Verdict, reproductions
 from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, crossed_cells, sized_cell
+from highway_bench.reproduce.request import Request
 from highway_bench.tasks.from_cell import cell_network, count_parameters
 
-ASKED = Asked()
+ASKED = Request()
 GATE_BIAS = reproductions.get("gate-bias")
 
 
@@ -26,17 +27,19 @@ def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99) -> di
         }
         for layers in GUIDELINE
         for bias in BIASES
-        for cell in crossed_cells(layers, bias, Asked())
+        for cell in crossed_cells(layers, bias, Request())
     }
-    return found | {sized_cell(width, Asked()): {"final_loss": 0.01, "test_accuracy": accuracy} for width in PUBLISHED}
+    return found | {
+        sized_cell(width, Request()): {"final_loss": 0.01, "test_accuracy": accuracy} for width in PUBLISHED
+    }
 
 
-def verdicts(frame: Any, asked: Asked = ASKED) -> list[Verdict]:
-    return [one.verdict for one in GATE_BIAS.outcome(frame, asked).findings]
+def verdicts(frame: Any, request: Request = ASKED) -> list[Verdict]:
+    return [one.verdict for one in GATE_BIAS.outcome(frame, request).findings]
 
 
 def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> None:
-    outcome = GATE_BIAS.outcome(rows_of(values(dict.fromkeys(GUIDELINE.items(), 0.1))), Asked())
+    outcome = GATE_BIAS.outcome(rows_of(values(dict.fromkeys(GUIDELINE.items(), 0.1))), Request())
     assert [one.verdict for one in outcome.findings[:3]] == [Verdict.REPRODUCED] * 3
     assert "30 layers −3" in outcome.pictures[0].title
     assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
@@ -80,27 +83,27 @@ def test_biases_that_are_not_told_apart_decide_nothing(rows_of: Any) -> None:
 
 
 def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:
-    whole = sized_cell(16, Asked()).dataset == "mnist"
+    whole = sized_cell(16, Request()).dataset == "mnist"
     found = verdicts(rows_of(values({}, accuracy=0.9960)))[3:]
     assert found == [Verdict.REPRODUCED if whole else Verdict.NOT_TESTABLE] * 2
     assert verdicts(rows_of(values({}, accuracy=0.97)))[3:] == [Verdict.NOT_TESTABLE] * 2
 
 
 def test_nothing_measured_but_one_depth(rows_of: Any) -> None:
-    asked = Asked(depths=(10,), seeds=1)
-    only = {cell: {"final_loss": 0.5} for cell in crossed_cells(10, -1.0, asked)}
-    assert set(verdicts(rows_of(only), asked)) == {Verdict.NOT_TESTABLE}
+    request = Request(depth=(10,), seeds=1)
+    only = {cell: {"final_loss": 0.5} for cell in crossed_cells(10, -1.0, request)}
+    assert set(verdicts(rows_of(only), request)) == {Verdict.NOT_TESTABLE}
 
 
 def test_the_networks() -> None:
-    assert [count_parameters(cell_network(sized_cell(width, Asked()))) for width in (16, 32)] == [38_986, 151_690]
-    cells = GATE_BIAS.cells(Asked(seeds=1, steps=7))
+    assert [count_parameters(cell_network(sized_cell(width, Request()))) for width in (16, 32)] == [38_986, 151_690]
+    cells = GATE_BIAS.cells(Request(seeds=1, steps=7))
     assert len(set(cells)) == len(GUIDELINE) * len(BIASES) + len(PUBLISHED)
     assert {cell.depth for cell in cells} == {8, 18, 28}
     items = 60_000 if make_dataset("mnist").missing() is None else 4_000
-    assert sized_cell(16, Asked(epochs=2)).recipe["steps"] == 2 * items // 100
+    assert sized_cell(16, Request(epochs=2)).recipe["steps"] == 2 * items // 100
 
 
 def test_a_depth_that_cannot_be() -> None:
     with pytest.raises(BadInput, match="5 at least"):
-        GATE_BIAS.cells(Asked(depths=(4,)))
+        GATE_BIAS.cells(Request(depth=(4,)))

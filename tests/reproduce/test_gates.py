@@ -13,8 +13,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.report.rows import prepared
 from highway_bench.report.tables.gates import layers, over_seeds
-from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
 from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, QUESTIONS
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 STUDY = reproductions.get("gates")
@@ -57,7 +58,7 @@ def rows_of(
     trains: Callable[[Cell], bool] = lambda cell: True,
 ) -> pd.DataFrame:
     rows = []
-    for number, cell in enumerate(STUDY.cells(Asked(seeds=seeds))):
+    for number, cell in enumerate(STUDY.cells(Request(seeds=seeds))):
         common: dict[str, Any] = cell.columns() | {
             "status": "ok",
             "time_utc": "2026-01-01",
@@ -74,12 +75,12 @@ def rows_of(
     return prepared(pd.DataFrame(rows))
 
 
-def verdicts(outcome: Outcome) -> list[Verdict]:
+def verdicts(outcome: Conclusion) -> list[Verdict]:
     return [one.verdict for one in outcome.findings]
 
 
 def test_the_protocol() -> None:
-    cells = STUDY.cells(Asked())
+    cells = STUDY.cells(Request())
     assert {(cell.depth, cell.width, cell.batch_size, cell.dataset) for cell in cells if cell.block == "highway"} == {
         (49, 50, 100, "mnist-5k")
     }
@@ -87,14 +88,14 @@ def test_the_protocol() -> None:
     kinds = {(cell.block, cell.block_options.get("gate_bias")) for cell in cells}
     assert kinds == {("highway", -2), ("highway", None), ("pre-norm", None)}
     assert len(cells) == len(set(cells)) == 3 * 5
-    (paper,) = {(cell.dataset, cell.recipe["steps"]) for cell in STUDY.cells(Asked(scale="paper", epochs=2))}
+    (paper,) = {(cell.dataset, cell.recipe["steps"]) for cell in STUDY.cells(Request(scale="paper", epochs=2))}
     assert paper == ("mnist", 2 * 600)
     with pytest.raises(BadInput, match=r"^give epochs or steps, not both$"):
-        STUDY.cells(Asked(epochs=1, steps=1))
+        STUDY.cells(Request(epochs=1, steps=1))
 
 
 def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
-    outcome = STUDY.outcome(rows_of(), Asked())
+    outcome = STUDY.outcome(rows_of(), Request())
     assert verdicts(outcome) == [Verdict.REPRODUCED] * (1 + len(QUESTIONS))
     assert outcome.findings[0].measured == "at bias −2: 5 of 5 seeds train; at bias −ln L: 5 of 5 seeds train"
     assert outcome.findings[1].measured.startswith("at bias −2: -0.502 [")
@@ -114,13 +115,13 @@ def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
 
     rows = rows_of(inside)
     rows.loc[rows["metric"] == "sparsity_average", "value"] = 0.9
-    found = STUDY.outcome(rows, Asked()).findings[1:]
+    found = STUDY.outcome(rows, Request()).findings[1:]
     assert [one.verdict for one in found[:-1]] == [Verdict.CONTRADICTED] * (len(QUESTIONS) - 1)
     assert found[-1].verdict == Verdict.NOT_TESTABLE  # that something can happen is not contradicted
 
 
 def test_one_seed_has_no_interval_and_decides_nothing() -> None:
-    outcome = STUDY.outcome(rows_of(seeds=1), Asked())
+    outcome = STUDY.outcome(rows_of(seeds=1), Request())
     assert verdicts(outcome)[1:] == [Verdict.NOT_TESTABLE] * len(QUESTIONS)
 
 
@@ -128,7 +129,7 @@ def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
     def inside(cell: Cell, layer: int) -> Numbers:
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
-    found = next(one for one in STUDY.outcome(rows_of(inside), Asked()).findings if "any of layers" in one.published)
+    found = next(one for one in STUDY.outcome(rows_of(inside), Request()).findings if "any of layers" in one.published)
     assert found.verdict == Verdict.CONTRADICTED
 
 
@@ -136,13 +137,13 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     rows = rows_of(trains=lambda cell: cell.seed < 2)
     gone = (rows["seed"] > 1) & (rows["metric"] == "success")
     rows.loc[gone, "value"] = math.nan
-    first = STUDY.outcome(rows, Asked()).findings[0]
+    first = STUDY.outcome(rows, Request()).findings[0]
     assert first.measured.startswith("at bias −2: 2 of 5 seeds train")
     assert first.verdict == Verdict.NOT_TESTABLE
 
 
 def test_the_carrying_start_is_told_and_decides_nothing() -> None:
-    outcome = STUDY.outcome(rows_of(trains=lambda cell: "gate_bias" not in cell.block_options), Asked())
+    outcome = STUDY.outcome(rows_of(trains=lambda cell: "gate_bias" not in cell.block_options), Request())
     assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
     assert outcome.findings[1].measured.startswith("at bias −ln L: ")
     assert "at bias −2" not in outcome.findings[1].measured
@@ -151,7 +152,7 @@ def test_the_carrying_start_is_told_and_decides_nothing() -> None:
 
 
 def test_nothing_that_trains_decides_nothing() -> None:
-    outcome = STUDY.outcome(rows_of(trains=lambda cell: False), Asked())
+    outcome = STUDY.outcome(rows_of(trains=lambda cell: False), Request())
     assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
     assert (len(outcome.tables), len(outcome.pictures)) == (1, 0)
 

@@ -8,27 +8,28 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
 from highway_bench.reproduce.inits import ACTIVATIONS, INITS
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 STUDY = reproductions.get("inits")
 
 
-def outcome(fails: set[tuple[str, str, int]], loss: float = 2.3) -> Outcome:
+def outcome(fails: set[tuple[str, str, int]], loss: float = 2.3) -> Conclusion:
     """What is said where highway fails, at this loss, at these (init, activation, seed), and plain everywhere."""
     rows = []
-    for number, cell in enumerate(STUDY.cells(Asked())):
+    for number, cell in enumerate(STUDY.cells(Request())):
         place = (cell.family_options.get("init", "default"), cell.family_options.get("activation", "relu"), cell.seed)
         success = cell.block == "highway" and place not in fails
         common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
         for metric, value in (("success", float(success)), ("final_loss", 0.1 if success else loss), ("rate", 0.1)):
             rows.append(row(**common, status="ok", metric=metric, value=value))
-    return STUDY.outcome(prepared(pd.DataFrame(rows)), Asked())
+    return STUDY.outcome(prepared(pd.DataFrame(rows)), Request())
 
 
 def test_every_pair_in_both_blocks() -> None:
-    cells = STUDY.cells(Asked(seeds=1))
+    cells = STUDY.cells(Request(seeds=1))
     assert len(cells) == 2 * len(INITS) * len(ACTIVATIONS)
     assert {(cell.depth, cell.block_options.get("gate_bias")) for cell in cells} == {(49, None)}
 

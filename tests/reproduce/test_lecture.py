@@ -7,15 +7,16 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.base import Verdict, reproductions
 from highway_bench.reproduce.lecture import PUBLISHED, STEPS_PER_EPOCH
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 LECTURE = reproductions.get("lecture")
 
 
 def rows_of(curves: dict[int, tuple[float, float]], accuracy: float) -> pd.DataFrame:
-    (cell,) = LECTURE.cells(Asked(epochs=max(curves), seeds=1))
+    (cell,) = LECTURE.cells(Request(epochs=max(curves), seeds=1))
     common: dict[str, Any] = cell.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": "d"}
     rows = [row(**common, metric="epoch_test_accuracy", axis="epoch", value=accuracy) | {"index": max(curves)}]
     for epoch, losses in curves.items():
@@ -25,21 +26,21 @@ def rows_of(curves: dict[int, tuple[float, float]], accuracy: float) -> pd.DataF
 
 
 def test_the_protocol() -> None:
-    cell, *_ = LECTURE.cells(Asked())
+    cell, *_ = LECTURE.cells(Request())
     assert cell.recipe["steps"] == 3 * math.ceil(52_500 / 1_000) == 3 * STEPS_PER_EPOCH
     assert (cell.depth, cell.width, cell.batch_size, cell.block_options) == (20, 784, 1_000, {"gate_bias": 0.0})
-    assert len({cell.seed for cell in LECTURE.cells(Asked(seeds=4))}) == 4
+    assert len({cell.seed for cell in LECTURE.cells(Request(seeds=4))}) == 4
 
 
 def test_the_published_curves_reproduce_themselves() -> None:
-    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9830), Asked(epochs=50))
+    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9830), Request(epochs=50))
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert [picture.name for picture in outcome.pictures] == ["lecture-curves"]
 
 
 def test_what_was_not_run_is_not_testable() -> None:
     few = {epoch: PUBLISHED[epoch] for epoch in (1, 2, 3)}
-    verdicts = [one.verdict for one in LECTURE.outcome(rows_of(few, 0.9), Asked()).findings]
+    verdicts = [one.verdict for one in LECTURE.outcome(rows_of(few, 0.9), Request()).findings]
     assert verdicts == [Verdict.REPRODUCED] * 6 + [Verdict.NOT_TESTABLE] * 5
 
 
@@ -47,12 +48,12 @@ def test_what_was_not_run_is_not_testable() -> None:
 def test_a_loss_out_of_its_band_contradicts(epoch: int, place: int, factor: float) -> None:
     losses = list(PUBLISHED[epoch])
     losses[place] *= factor
-    outcome = LECTURE.outcome(rows_of(PUBLISHED | {epoch: (losses[0], losses[1])}, 0.9827), Asked(epochs=50))
+    outcome = LECTURE.outcome(rows_of(PUBLISHED | {epoch: (losses[0], losses[1])}, 0.9827), Request(epochs=50))
     contradicted = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
     assert len(contradicted) == 1
     assert f"epoch {epoch}:" in contradicted[0]
 
 
 def test_an_accuracy_out_of_its_band_contradicts() -> None:
-    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9770), Asked(epochs=50))
+    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9770), Request(epochs=50))
     assert [one.verdict for one in outcome.findings][-1] == Verdict.CONTRADICTED

@@ -9,9 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Verdict, long_range, reproductions
-from highway_bench.reproduce.base import Evidence, with_needs
+from highway_bench.reproduce import long_range
+from highway_bench.reproduce.base import Conclusion, Evidence, Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 LONG_RANGE = reproductions.get("long-range")
@@ -29,7 +31,7 @@ LIKE_THE_CLAIM: Steps = {
 def rows_of(steps: Steps, seeds: int | None = None) -> pd.DataFrame:
     """Rows of all runs and of the rates' trials: every block of a family hits at these steps, give or take a few."""
     rows = []
-    for number, cell in enumerate(with_needs(LONG_RANGE.cells(Asked(seeds=seeds)))):
+    for number, cell in enumerate(with_needs(LONG_RANGE.cells(Request(seeds=seeds)))):
         hit = steps[str(cell.dataset), cell.family][int(cell.seq_len or 0)] + 3 * cell.seed
         own = cell.columns() | {
             "time_utc": "2026-01-01",
@@ -49,17 +51,17 @@ def rows_of(steps: Steps, seeds: int | None = None) -> pd.DataFrame:
     return prepared(pd.DataFrame(rows))
 
 
-def outcome(steps: Steps, seeds: int | None = None) -> Outcome:
-    return LONG_RANGE.outcome(rows_of(steps, seeds), Asked(seeds=seeds))
+def outcome(steps: Steps, seeds: int | None = None) -> Conclusion:
+    return LONG_RANGE.outcome(rows_of(steps, seeds), Request(seeds=seeds))
 
 
-def verdicts(found: Outcome, problem: str, what: str) -> list[Verdict]:
+def verdicts(found: Conclusion, problem: str, what: str) -> list[Verdict]:
     """Of both pairs of arms."""
     return [one.verdict for one in found.findings if one.published.startswith(problem) and what in one.published]
 
 
 def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
-    cells = LONG_RANGE.cells(Asked())
+    cells = LONG_RANGE.cells(Request())
     for problem in long_range.PROBLEMS:
         assert len({str(cell.recipe) for cell in cells if cell.dataset == problem}) == 1
     assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
@@ -70,7 +72,7 @@ def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
         ("bilstm", "plain", 32),
         ("bilstm", "highway", 30),
     }
-    assert {cell.recipe["steps"] for cell in LONG_RANGE.cells(Asked(steps=7, seeds=1))} == {7}
+    assert {cell.recipe["steps"] for cell in LONG_RANGE.cells(Request(steps=7, seeds=1))} == {7}
 
 
 def test_steps_like_the_claims() -> None:
@@ -121,19 +123,19 @@ def test_seeds_that_disagree_or_are_few_decide_nothing() -> None:
 
 def test_runs_that_failed_are_no_misses() -> None:
     rows = rows_of(LIKE_THE_CLAIM)
-    failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Asked())
+    failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Request())
     assert {one.verdict for one in failed.findings} == {Verdict.NOT_TESTABLE}
     assert list(failed.pictures) == []
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
     rows, claims = rows_of(LIKE_THE_CLAIM), [one.published for one in outcome(LIKE_THE_CLAIM).findings]
-    assert Verdict.REPRODUCED in {one.verdict for one in LONG_RANGE.conclude(rows, Asked()).findings}
+    assert Verdict.REPRODUCED in {one.verdict for one in LONG_RANGE.conclude(rows, Request()).findings}
     digests = sorted(set(rows["digest"]), key=int)
     parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
     families = [rows[rows["family"] != family] for family in long_range.FAMILIES]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
-        found = LONG_RANGE.conclude(part, Asked())
+        found = LONG_RANGE.conclude(part, Request())
         assert [one.published for one in found.findings] == claims
         assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
 
@@ -141,5 +143,5 @@ def test_the_claims_are_the_same_whatever_is_missing() -> None:
 def test_the_title_compares_both_at_one_length() -> None:
     rows = rows_of(LIKE_THE_CLAIM)
     left = rows[~((rows["family"] == "bilstm") & (rows["seq_len"] == 200))]
-    (picture,) = LONG_RANGE.outcome(left, Asked()).pictures
+    (picture,) = LONG_RANGE.outcome(left, Request()).pictures
     assert picture.title == "Adding at T = 100: highway attention takes 223 steps, highway bilstm misses"

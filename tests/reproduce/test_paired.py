@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from highway_bench.reproduce import Verdict
 from highway_bench.reproduce._paired import level, log_ratio, loss_record, worse
+from highway_bench.reproduce.base import Verdict
 
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
 GONE = dict.fromkeys(BASE, math.inf)

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Verdict, parallel, reproductions
-from highway_bench.reproduce.base import Evidence
+from highway_bench.reproduce import parallel
+from highway_bench.reproduce.base import Conclusion, Evidence, Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 PARALLEL = reproductions.get("parallel")
@@ -22,7 +23,7 @@ Law = Callable[[float], float]
 def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> pd.DataFrame:
     """Samples about the times that two laws give, in seconds."""
     rng, rows = np.random.default_rng(0), []
-    for number, cell in enumerate(PARALLEL.cells(Asked(device=device))):
+    for number, cell in enumerate(PARALLEL.cells(Request(device=device))):
         law = attention if cell.family == "attention" else bilstm
         samples = law(cell.seq_len or 0) * rng.lognormal(0, noise, 15)
         own = cell.columns() | {"time_utc": "2026-01-01", "machine": "a CPU", "digest": str(number), "status": "ok"}
@@ -34,11 +35,11 @@ def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.0
     return prepared(pd.DataFrame(rows))
 
 
-def outcome(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> Outcome:
-    return PARALLEL.outcome(rows_of(attention, bilstm, device, noise), Asked(device=device))
+def outcome(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> Conclusion:
+    return PARALLEL.outcome(rows_of(attention, bilstm, device, noise), Request(device=device))
 
 
-def verdicts(found: Outcome) -> list[Verdict]:
+def verdicts(found: Conclusion) -> list[Verdict]:
     return [one.verdict for one in found.findings]
 
 
@@ -52,7 +53,7 @@ def linear(n: float) -> float:
 
 
 def test_cells_differ_in_family_and_length_alone() -> None:
-    cells = PARALLEL.cells(Asked())
+    cells = PARALLEL.cells(Request())
     assert {cell.but(family="", seq_len=None) for cell in cells} == {cells[0].but(family="", seq_len=None)}
     assert len(set(cells)) == 2 * len(parallel.LENGTHS)
 
@@ -113,18 +114,18 @@ def test_the_crossing() -> None:
 def test_lengths_that_failed_are_left_out() -> None:
     rows = rows_of(work, linear)
     rows.loc[(rows["family"] == "attention") & (rows["seq_len"] == 16), ["status", "value"]] = ["oom", float("nan")]
-    found = PARALLEL.outcome(rows, Asked())
+    found = PARALLEL.outcome(rows, Request())
     assert verdicts(found)[:2] == [Verdict.REPRODUCED] * 2
     assert verdicts(found)[2] == Verdict.NOT_TESTABLE  # not by n = 32 alone
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
     rows = rows_of(work, linear)
-    claims = [one.published for one in PARALLEL.conclude(rows, Asked()).findings]
+    claims = [one.published for one in PARALLEL.conclude(rows, Request()).findings]
     parts = [rows[rows["digest"] != digest] for digest in rows["digest"].unique()[::5]]
     families = [rows[rows["family"] != family] for family in parallel.FAMILIES]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
-        found = PARALLEL.conclude(part, Asked())
+        found = PARALLEL.conclude(part, Request())
         assert [one.published for one in found.findings] == claims
         assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
-    assert "attention is" not in PARALLEL.outcome(rows[:0], Asked()).findings[2].measured
+    assert "attention is" not in PARALLEL.outcome(rows[:0], Request()).findings[2].measured

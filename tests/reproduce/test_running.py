@@ -19,10 +19,11 @@ from highway_bench.cli import app
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.reproduce import Asked, Finding, NotAttempted, Outcome, Reproduction, Verdict, reproductions
 from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce.base import Conclusion, Finding, NotAttempted, Reproduction, Verdict, reproductions
 from highway_bench.reproduce.findings_page import folder_for
+from highway_bench.reproduce.request import Request
 
 
 class Tiny(Reproduction):
@@ -34,9 +35,9 @@ class Tiny(Reproduction):
     least_seeds = 2
     not_attempted = (NotAttempted("a larger one", "nowhere", "it is larger"),)
 
-    def cells(self, asked: Asked) -> list[Cell]:
-        recipe = {"optimiser": "adam", "rate": 0.01, "steps": asked.steps or 3, "threshold": 0.1}
-        width = 200_000 if asked.scale == "paper" else 16
+    def cells(self, request: Request) -> list[Cell]:
+        recipe = {"optimiser": "adam", "rate": 0.01, "steps": request.steps or 3, "threshold": 0.1}
+        width = 200_000 if request.scale == "paper" else 16
         return [
             trained(
                 "highway",
@@ -47,12 +48,12 @@ class Tiny(Reproduction):
                 dataset="digits",
                 recipe=recipe,
                 seed=seed,
-                device=asked.device,
+                device=request.device,
             )
-            for seed in range(asked.seeds or 2)
+            for seed in range(request.seeds or 2)
         ]
 
-    def outcome(self, rows: pd.DataFrame, asked: Asked) -> Outcome:
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         losses = rows.loc[rows["metric"] == "final_loss", "value"]
         found = Finding(
             published="a loss",
@@ -65,7 +66,7 @@ class Tiny(Reproduction):
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
         picture = Picture("curve", "A curve", "alt", "caption", figure)
-        return Outcome(findings=[found], tables=[table], pictures=[picture])
+        return Conclusion(findings=[found], tables=[table], pictures=[picture])
 
 
 @pytest.fixture
@@ -109,10 +110,10 @@ def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., 
 
 def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
     def name(**given: Any) -> str:
-        return folder_for(tiny, Asked(**given), tmp_path).name
+        return folder_for(tiny, Request(**given), tmp_path).name
 
     assert name() == "test-tiny"
-    assert name(seeds=1, depths=(10, 20)) == "test-tiny-seeds-1-depths-10-20"
+    assert name(seeds=1, depth=(10, 20)) == "test-tiny-seeds-1-depth-10-20"
     assert name(scale="paper", steps=5) == "test-tiny-paper-steps-5"
 
 
@@ -168,17 +169,17 @@ def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], sa
 
 
 def test_a_scale_that_does_not_fit_is_refused_with_the_number(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = reproducing.asked_for("test-tiny", scale="paper", device="cpu")
+    request = reproducing.request_for("test-tiny", {"scale": "paper", "device": "cpu"})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 2**30})())
     with pytest.raises(BadInput, match=r"test-tiny at scale paper needs about [\d,.]+ GiB at once, and this machine"):
-        reproducing.cost("test-tiny", asked, store=None)
+        reproducing.cost("test-tiny", request, store=None)
 
 
 def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
     def needed(together: int) -> int:
         from highway_bench.plan.estimate import cell_bytes
 
-        (cell, _) = tiny.cells(Asked())
+        (cell, _) = tiny.cells(Request())
         return cell_bytes(cell.but(recipe={**cell.recipe, "together": together}))
 
     assert needed(8) == 8 * needed(1)
@@ -194,7 +195,7 @@ def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
 
     for name in reproductions:
         for scale in reproductions.get(name).scales:
-            cells = reproductions.get(name).cells(Asked(scale=scale))
+            cells = reproductions.get(name).cells(Request(scale=scale))
             assert cells, name
             assert len(set(cells)) == len(cells), name
             backlog = Backlog(Empty())  # type: ignore[arg-type]
@@ -204,4 +205,4 @@ def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
 
 def test_an_unknown_name_lists_near_ones() -> None:
     with pytest.raises(UnknownName, match="did you mean figure1"):
-        reproducing.asked_for("figure2")
+        reproducing.request_for("figure2", {})

@@ -7,7 +7,8 @@ from typing import Any
 
 from highway_bench.blocks import blocks
 from highway_bench.families import make_family
-from highway_bench.reproduce import Asked, Verdict, reproductions
+from highway_bench.reproduce.base import Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.shortcuts import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY, cells_of
 from highway_bench.tasks.from_cell import cell_network, count_parameters
 
@@ -20,16 +21,16 @@ def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[
     return {
         cell: {"final_loss": losses.get(case.name, 1.0) * (1 + spread * (cell.seed % 2)), "test_accuracy": 0.9}
         for case in CASES
-        for cell in cells_of(case, Asked())
+        for cell in cells_of(case, Request())
     }
 
 
 def verdicts(frame: Any) -> list[Verdict]:
-    return [one.verdict for one in SHORTCUTS.outcome(frame, Asked()).findings]
+    return [one.verdict for one in SHORTCUTS.outcome(frame, Request()).findings]
 
 
 def test_the_published_order_is_reproduced(rows_of: Any) -> None:
-    outcome = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Asked())
+    outcome = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Request())
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert outcome.pictures[0].title.startswith("Lowest training loss: identity; highest: ")
     assert sum("arXiv:1603.05027" in one.source for one in outcome.findings) == 8
@@ -48,7 +49,7 @@ def test_the_other_order_contradicts(rows_of: Any) -> None:
 
 def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
     lost = values(PUBLISHED | {HALVES.name: math.inf})
-    outcome = SHORTCUTS.outcome(rows_of(lost), Asked())
+    outcome = SHORTCUTS.outcome(rows_of(lost), Request())
     assert outcome.findings[2].verdict == Verdict.REPRODUCED
     assert outcome.findings[2].measured.startswith("diverged at 4 of 4 seeds")
 
@@ -64,7 +65,7 @@ def test_what_the_counter_result_costs_is_told(rows_of: Any) -> None:
         metrics["step_seconds"] = 0.02 if cell.width == NORMED_GATE.width else 0.01
     rows = rows_of(found)
     rows["params"] = [1_500.0 if width == NORMED_GATE.width else 1_000.0 for width in rows["width"]]
-    (table,) = SHORTCUTS.outcome(rows, Asked()).tables
+    (table,) = SHORTCUTS.outcome(rows, Request()).tables
     assert {"parameters", "step"} <= {head.text for head in table.heads}
     assert "1.50× the parameters" in table.note
     assert "takes 20.0 ms against 10.0 ms, in runs that are not paired" in table.note
@@ -72,7 +73,7 @@ def test_what_the_counter_result_costs_is_told(rows_of: Any) -> None:
 
 
 def test_the_cases() -> None:
-    cells = SHORTCUTS.cells(Asked(seeds=1, steps=3))
+    cells = SHORTCUTS.cells(Request(seeds=1, steps=3))
     assert len(set(cells)) == len(CASES) == 10
     for cell in cells:
         network = cell_network(cell)

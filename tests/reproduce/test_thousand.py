@@ -13,11 +13,12 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce import Asked, Outcome, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 STUDY = reproductions.get("thousand")
-DESK = Asked()
+DESK = Request()
 POINTS = 50
 CHANCE = math.log(10)
 FALLS = np.geomspace(CHANCE, 0.05, POINTS)  # trains
@@ -27,10 +28,10 @@ STAYS = np.full(POINTS, 2.3)
 Curve = Callable[[Cell], Any]
 
 
-def outcome(curve: Curve, asked: Asked = DESK, status: str = "ok") -> Outcome:
+def outcome(curve: Curve, request: Request = DESK, status: str = "ok") -> Conclusion:
     """What is said of these losses by step; a curve of ``None`` diverged, or failed if ``status`` says so."""
     rows = []
-    for number, cell in enumerate(STUDY.cells(asked)):
+    for number, cell in enumerate(STUDY.cells(request)):
         losses = curve(cell)
         common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
         common["status"] = status if losses is not None else ("diverged" if status == "ok" else status)
@@ -39,7 +40,7 @@ def outcome(curve: Curve, asked: Asked = DESK, status: str = "ok") -> Outcome:
         rows += [row(**common, metric="final_loss", value=final), row(**common, metric="success", value=success)]
         for step, loss in enumerate(losses if losses is not None else (), start=1):
             rows.append(row(**common, metric="loss", value=loss, axis="step") | {"index": 4.0 * step})
-    return STUDY.outcome(prepared(pd.DataFrame(rows)), asked)
+    return STUDY.outcome(prepared(pd.DataFrame(rows)), request)
 
 
 def verdicts(highway: Any, plain: Any) -> list[Verdict]:
@@ -47,13 +48,13 @@ def verdicts(highway: Any, plain: Any) -> list[Verdict]:
 
 
 def test_the_cells() -> None:
-    cells = STUDY.cells(Asked())
+    cells = STUDY.cells(Request())
     assert {(cell.block, cell.depth, cell.width) for cell in cells} == {("highway", 1_100, 50), ("plain", 1_100, 71)}
     assert len(cells) == 2 * 3
     assert all("gate_bias" not in cell.block_options for cell in cells)
-    assert {cell.depth for cell in STUDY.cells(Asked(depths=(2, 31)))} == {1, 30}
+    assert {cell.depth for cell in STUDY.cells(Request(depth=(2, 31)))} == {1, 30}
     with pytest.raises(BadInput, match=r"^the depth counts the plain first layer, so it is 2 at least$"):
-        STUDY.cells(Asked(depths=(1,)))
+        STUDY.cells(Request(depth=(1,)))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_runs_that_failed_are_no_stalls() -> None:
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
-    shallow = outcome(lambda cell: FALLS, Asked(depths=(31,)))
+    shallow = outcome(lambda cell: FALLS, Request(depth=(31,)))
     assert [one.verdict for one in shallow.findings] == [Verdict.NOT_TESTABLE]
     assert [picture.name for picture in shallow.pictures] == ["thousand-31"]
 

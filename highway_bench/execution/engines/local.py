@@ -28,6 +28,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from highway_bench.errors import HighwayBenchError
 from highway_bench.execution import worker
+from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.results.schema import Status
@@ -110,6 +111,7 @@ class Running:
         ]
 
 
+@register_engine("local")
 class LocalEngine:
     """Runs jobs in ``workers`` processes at a time (by default, one a core this process may use)."""
 

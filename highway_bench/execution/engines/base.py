@@ -1,0 +1,58 @@
+"""Engine: where jobs run, whether processes of this machine or a cluster's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias, TypeVar
+
+from highway_bench.execution.job import Began, Ended, Job
+from highway_bench.registry import Registry
+
+
+class Engine(Protocol):
+    """Where jobs run. A context manager; leaving it stops every worker."""
+
+    @property
+    def workers(self) -> int:
+        """Jobs that run side by side, those that must be alone aside."""
+        ...
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        """Run ``jobs``; every cell of every job ends exactly once, whatever happens to its worker."""
+        ...
+
+    def drain(self) -> Iterator[Ended]:
+        """After an interrupt: stop the workers, and give the cells that ended but were not given yet."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+AnyEngine: TypeAlias = str | Engine
+EngineFactory: TypeAlias = Callable[[int | None], Engine]
+
+engines: Registry[EngineFactory] = Registry(
+    "engine", package="highway_bench.execution.engines", group="highway_bench.engines"
+)
+
+F = TypeVar("F", bound=EngineFactory)
+
+
+def register_engine(name: str) -> Callable[[F], F]:
+    """Decorator of what makes an engine from a number of workers; ``None`` leaves the number to the engine."""
+
+    def register(factory: F) -> F:
+        engines.register(name, factory, place=factory.__module__)
+        return factory
+
+    return register
+
+
+def make_engine(engine: AnyEngine, workers: int | None) -> Engine:
+    """``engine`` itself, or the one of that name with ``workers``; raises ``UnknownName`` for a name that is none."""
+    return engines.get(engine)(workers) if isinstance(engine, str) else engine

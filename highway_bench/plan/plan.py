@@ -1,0 +1,181 @@
+"""Plan: the cells to measure, what they would cost, and their run: for commands, Python and reproductions alike."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.execution.engines import AnyEngine
+from highway_bench.execution.needs import with_needs
+from highway_bench.execution.progress import Event
+from highway_bench.execution.runner import Summary, run_cells
+from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
+from highway_bench.plan.estimate import Estimate, estimate
+from highway_bench.plan.grids import expand
+from highway_bench.plan.profiles import Profile, get_profile
+from highway_bench.plan.selection import Selection
+from highway_bench.plugins import load_plugins, modules_outside
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, RANK, Status
+from highway_bench.results.store import Store
+from highway_bench.tasks import tasks
+
+AnyPath = str | os.PathLike[str]
+AnyStore = AnyPath | Store
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one cell ended, and why."""
+
+    cell: Cell
+    status: Status
+    message: str | None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run's rows (of all its cells, those measured before included), its summary, its failures, and the endings that
+    the profile does not expect."""
+
+    rows: pd.DataFrame
+    summary: Summary
+    failures: list[Ending]
+    unexpected: list[Ending]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells to measure, in order, and the modules that workers import first.
+
+    ``expected`` are the statuses, besides ``ok``, in which a cell may end without surprise; a cell that is not in it
+    may end in any. ``loads`` says that the data are loaded once before the run: a broken file, or a batch larger than
+    its data, is then refused before anything is measured.
+    """
+
+    cells: tuple[Cell, ...]
+    plugins: tuple[str, ...] = ()
+    expected: Mapping[Cell, frozenset[str]] = field(default_factory=dict)
+    loads: bool = True
+
+    @classmethod
+    def of(
+        cls, profile: str | Profile = "standard", selection: Selection = EVERYTHING, plugins: Sequence[str] = ()
+    ) -> Plan:
+        """The cells of ``profile`` under ``selection``, each once, in the order of the profile's grids.
+
+        ``plugins`` are modules, or ``.py`` files, that register blocks and the like. Raises ``BadInput`` for what
+        cannot be, and ``NothingMeasured`` if no cell is left.
+        """
+        modules = load_plugins(plugins)
+        chosen = get_profile(profile) if isinstance(profile, str) else profile
+        check_selection(selection)
+        grids = [grid for grid in chosen.grids if not selection.task or grid.task in tasks.select(*selection.task)]
+        check_grids(grids, selection)
+        # Timing gets the threads that torch would take by itself, which is what users get; OMP_NUM_THREADS decides.
+        threads = torch.get_num_threads()
+        expected: dict[Cell, frozenset[str]] = {}
+        for grid in grids:
+            for cell in expand(grid, selection, threads):
+                expected.setdefault(cell, grid.statuses)
+        if not expected:
+            raise NothingMeasured(f"profile {chosen.name!r} has no cell for this selection")
+        if selection.seq_len and all(cell.seq_len is None for cell in expected):
+            raise BadInput("no cell of this selection has sequences whose length can be chosen")
+        cells = tuple(expected)
+        # The profiles' own data sets come with packages, and fit their batches.
+        loads = selection.dataset is not None or selection.batch_size is not None
+        plan = cls(cells, tuple(dict.fromkeys([*modules, *modules_outside(cells)])), expected, loads)
+        if selection.recipe:
+            check_cells(plan.needs)
+        return plan
+
+    @cached_property
+    def needs(self) -> dict[Cell, tuple[Cell, ...]]:
+        """All cells of the plan, those that others need included (the trials of a search), with what each needs."""
+        return with_needs(self.cells)
+
+    def estimate(self, store: AnyStore | None = None, *, workers: int | None = None, resume: bool = True) -> Estimate:
+        """What ``run`` would measure, and roughly the time and memory that it would take. Writes nothing."""
+        there = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
+        with opened(there, read_only=there is not None) as given:
+            return estimate(self.cells, given, workers=workers or len(os.sched_getaffinity(0)), resume=resume)
+
+    def run(
+        self,
+        store: AnyStore | None = None,
+        *,
+        engine: AnyEngine = "local",
+        workers: int | None = None,
+        resume: bool = True,
+        on_event: Callable[[Event], None] | None = None,
+        command: Sequence[str] | None = None,
+    ) -> RunResult:
+        """Measure the cells, and what they need, as far as ``store`` lacks them.
+
+        ``store`` is a store or the path of one; without it nothing is kept. ``engine`` is an engine or the name of one,
+        which runs ``workers`` processes side by side (by default, one a core). Without ``resume``, what the store has
+        is measured again. ``on_event`` gets what happens; ``command`` is kept with the run, by default ``sys.argv``.
+        """
+        if self.loads:
+            check_data(self.cells)
+        with opened(store) as given:
+            summary = run_cells(
+                self.cells,
+                given,
+                engine=engine,
+                workers=workers,
+                plugins=self.plugins,
+                resume=resume,
+                on_event=on_event,
+                command=command,
+            )
+            rows = given.frame(digest=sorted(set(summary.digests.values())))
+        endings = endings_of(rows, summary)
+        expected = {cell: {Status.OK, *statuses} for cell, statuses in self.expected.items()}
+        return RunResult(
+            rows,
+            summary,
+            [ending for ending in endings if ending.status in FAILURES],
+            [ending for ending in endings if ending.status not in expected.get(ending.cell, {ending.status})],
+        )
+
+
+@contextmanager
+def opened(store: AnyStore | None, *, read_only: bool = False) -> Iterator[Store]:
+    """The store at this path, or this store; without one, a store that is gone afterwards."""
+    if isinstance(store, Store):
+        yield store
+        return
+    if store is not None:
+        with Store(store, read_only=read_only) as at_path:
+            yield at_path
+        return
+    with tempfile.TemporaryDirectory(prefix="highway-bench-") as folder, Store(Path(folder) / "store.sqlite") as brief:
+        yield brief
+
+
+def endings_of(rows: pd.DataFrame, summary: Summary) -> list[Ending]:
+    """How each cell of the run ended, in the run's order: the worst status of its rows, and that row's message.
+
+    A result that the store had is how the cell ended, unless this very run tried it again and failed.
+    """
+    rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
+    ended: dict[str, tuple[Status, str | None]] = {}
+    for digest, group in rows.groupby("digest", sort=False):
+        status = min((Status(text) for text in group["status"].unique()), key=RANK.index)
+        message: Any = group.loc[group["status"] == status, "message"].iloc[0]
+        ended[str(digest)] = status, None if pd.isna(message) else str(message)
+    return [Ending(cell, *ended[digest]) for cell, digest in summary.digests.items()]
