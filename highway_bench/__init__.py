@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.families import Site as Site
     from highway_bench.families import family as family
     from highway_bench.network import build as build
+    from highway_bench.plan.plan import Plan as Plan
+    from highway_bench.plan.selection import Selection as Selection
     from highway_bench.report import write_report as write_report
     from highway_bench.results import Store as Store
     from highway_bench.running import run as run
@@ -34,6 +36,8 @@ _HOMES = {
     "BlockSpec": "highway_bench.blocks",
     "Family": "highway_bench.families",
     "Gate": "highway_bench.families",
+    "Plan": "highway_bench.plan.plan",
+    "Selection": "highway_bench.plan.selection",
     "Site": "highway_bench.families",
     "Store": "highway_bench.results",
     "build": "highway_bench.network",

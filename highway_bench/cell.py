@@ -58,8 +58,8 @@ class Cell:
 
     def columns(self) -> dict[str, Any]:
         """The cell as row columns: options and recipe as canonical JSON, everything else as it is."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: canonical(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+        values = {name: getattr(self, name) for name in _FIELDS}
+        return values | {name: canonical(values[name]) for name in _MAPPINGS}
 
     @cached_property
     def key(self) -> str:
@@ -86,6 +86,10 @@ class Cell:
         parts += [f"gain {self.recipe['gain']}"] if self.recipe.get("gain", 1) != 1 else []
         parts += [f"seed {self.seed}"] if self.recipe else []
         return " ".join(parts)
+
+
+_FIELDS = tuple(one.name for one in fields(Cell))
+_MAPPINGS = tuple(one.name for one in fields(Cell) if one.default_factory is dict)
 
 
 def _told(options: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import Job
 from highway_bench.execution.machine import machine_identity, torch_version
-from highway_bench.execution.needs import with_needs
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks.base import Task, tasks
@@ -56,9 +55,9 @@ class Backlog:
         self._tree = SourceTree()
         self._before = self.store.digests() if self.resume else {}
 
-    def add(self, cells: Iterable[Cell]) -> None:
-        """Add ``cells``, and those that they need. Raises ``UnknownName`` for a task, block or family that is none."""
-        for cell, needs in with_needs(cells).items():
+    def add(self, cells: Mapping[Cell, tuple[Cell, ...]]) -> None:
+        """Add ``cells``, each with what it needs. Raises ``UnknownName`` for a task, block or family that is none."""
+        for cell, needs in cells.items():
             if cell not in self.items:
                 self.items[cell] = Item(cell, tasks.get(cell.task), needs, ran=cell)
                 self._sources(cell)

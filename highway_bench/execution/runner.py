@@ -17,6 +17,7 @@ from highway_bench.execution.descriptions import descriptions
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.machine import machine_identity, provenance
+from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rows import Origin, now, rows_of
 from highway_bench.registry import load_plugin
@@ -72,7 +73,7 @@ def run_cells(
     for plugin in plugins:
         load_plugin(plugin)
     backlog = Backlog(store, resume)
-    backlog.add(cells)
+    backlog.add(with_needs(cells))
     batch = backlog.ready()
     with make_engine(engine, workers) as opened:
         run = _Run(store, backlog, opened, on_event or (lambda event: None), began)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from highway_bench.blocks import blocks
@@ -32,8 +32,8 @@ class Estimate:
     bytes: int
 
 
-def estimate(cells: Iterable[Cell], store: Store, *, workers: int, resume: bool = True) -> Estimate:
-    """What ``run_cells`` would do with these cells. Nothing is written into ``store``."""
+def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, resume: bool = True) -> Estimate:
+    """What ``run_cells`` would do with ``cells``, each with what it needs. Nothing is written into ``store``."""
     backlog = Backlog(store, resume)
     backlog.add(cells)
     backlog.ready()

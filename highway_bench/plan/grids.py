@@ -28,41 +28,57 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:
     device = selection.device or default_device()
     task, sizes = tasks.get(grid.task), grid.sizes(device)
     grid = overridden(grid, selection)
-    names = grid_blocks(grid, selection)
+    options = {name: block_options(name, selection) for name in grid_blocks(grid, selection)}
     for family in grid_families(grid, selection):
-        lengths = grid.seq_lens if family.kind == "sequence" else (None,)
-        widths = selection.width or (sizes.widths[family.kind],)
-        places = itertools.product(
-            grid.depths, lengths, grid.phases, selection.dtype or grid.dtypes, grid.modes, grid.seeds, widths, names
+        template = Cell(
+            task=grid.task,
+            block="",
+            family=family.name,
+            family_options=family.options,
+            depth=1,
+            width=1,
+            nominal_width=1,
+            match=grid.match,
+            batch_size=selection.batch_size or sizes.batches[family.kind],
+            device=device,
+            dataset=grid.dataset,
+            recipe=grid.recipe,
+            threads=(selection.threads or threads) if task.alone else 1,
         )
-        for depth, seq_len, phase, dtype, mode, seed, nominal, name in places:
-            cell = Cell(
-                task=grid.task,
+        lengths = grid.seq_lens if family.kind == "sequence" else (None,)
+        nominal_widths = selection.width or (sizes.widths[family.kind],)
+        widths = {}  # of each block, at each length and nominal width
+        for seq_len in lengths:
+            with_length = template.but(seq_len=seq_len)
+            if with_length.dataset is not None:
+                make_dataset(with_length.dataset, **dataset_options(with_length))
+            positions = positions_of(family, with_length)
+            for nominal, name in itertools.product(nominal_widths, options):
+                widths[seq_len, nominal, name] = matched_width(
+                    blocks.get(name), family, nominal, grid.match, snap=sizes.snap, positions=positions
+                )
+        for depth, seq_len, phase, dtype, mode, seed, nominal, name in itertools.product(
+            grid.depths,
+            lengths,
+            grid.phases,
+            selection.dtype or grid.dtypes,
+            grid.modes,
+            grid.seeds,
+            nominal_widths,
+            options,
+        ):
+            yield template.but(
                 block=name,
-                block_options=block_options(name, selection),
-                family=family.name,
-                family_options=family.options,
+                block_options=options[name],
                 depth=depth,
-                width=nominal,
+                width=widths[seq_len, nominal, name],
                 nominal_width=nominal,
-                match=grid.match,
-                batch_size=selection.batch_size or sizes.batches[family.kind],
                 seq_len=seq_len,
                 phase=phase,
                 dtype=dtype,
-                device=device,
                 mode=mode,
-                dataset=grid.dataset,
-                recipe=grid.recipe,
                 seed=seed,
-                threads=(selection.threads or threads) if task.alone else 1,
             )
-            if cell.dataset is not None:
-                make_dataset(cell.dataset, **dataset_options(cell))
-            width = matched_width(
-                blocks.get(name), family, nominal, grid.match, snap=sizes.snap, positions=positions_of(family, cell)
-            )
-            yield cell.but(width=width)
 
 
 def overridden(grid: Grid, selection: Selection) -> Grid:

@@ -111,7 +111,7 @@ class Plan:
         """What ``run`` would measure, and roughly the time and memory that it would take. Writes nothing."""
         there = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
         with opened(there, read_only=there is not None) as given:
-            return estimate(self.cells, given, workers=workers or len(os.sched_getaffinity(0)), resume=resume)
+            return estimate(self.needs, given, workers=workers or len(os.sched_getaffinity(0)), resume=resume)
 
     def run(
         self,

@@ -188,6 +188,7 @@ def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
 def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
     """Names, options and widths are right; nothing is measured."""
     from highway_bench.execution.backlog import Backlog
+    from highway_bench.execution.needs import with_needs
 
     class Empty:
         def digests(self) -> dict[str, Any]:
@@ -199,7 +200,7 @@ def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
             assert cells, name
             assert len(set(cells)) == len(cells), name
             backlog = Backlog(Empty())  # type: ignore[arg-type]
-            backlog.add(cells)
+            backlog.add(with_needs(cells))
             assert set(cells) <= set(backlog.items)
 
 
