@@ -60,7 +60,8 @@ def run(
     from highway_bench.errors import BadInput
     from highway_bench.history import Paths
     from highway_bench.history.git import has_git, is_dirty
-    from highway_bench.history.measure import measure_here, measure_range, this_machine
+    from highway_bench.history.machine import this_machine
+    from highway_bench.history.measure import measure_here, measure_range
 
     if span and (commit or out):
         raise BadInput("--commit and --out are for this checkout's own point: leave the range away")
@@ -98,7 +99,7 @@ def record(
 ) -> None:
     """Copy this machine's points into reports/asv/results, to be committed."""
     from highway_bench.history import Paths
-    from highway_bench.history.measure import this_machine
+    from highway_bench.history.machine import this_machine
     from highway_bench.history.record import record as keep
 
     name = machine or this_machine(device, None).name
@@ -154,8 +155,8 @@ def gate(
     from highway_bench.history import Paths
     from highway_bench.history.gate import check
     from highway_bench.history.gate import gate as judge
-    from highway_bench.history.machine import busy
-    from highway_bench.history.measure import measure_here, this_machine
+    from highway_bench.history.machine import busy, this_machine
+    from highway_bench.history.measure import measure_here
 
     paths = Paths.of(root)
     check(paths, window)
@@ -248,7 +249,7 @@ def noise(
     Pooled with what was recorded before; remove the machine's file in reports/asv/noise to begin anew.
     """
     from highway_bench.history import Paths
-    from highway_bench.history.measure import this_machine
+    from highway_bench.history.machine import this_machine
     from highway_bench.history.noise import measure_noise
 
     found = measure_noise(Paths.of(root), this_machine(device, machine), runs, quick=quick)
@@ -270,7 +271,7 @@ def compare(
     """Time two commits' steps in turn, and give the ratio of the second to the first with an interval."""
     from highway_bench.history import Paths
     from highway_bench.history.compare import compare as measure
-    from highway_bench.history.measure import this_machine
+    from highway_bench.history.machine import this_machine
     from highway_bench.registry import literal_calls
     from highway_bench.report.ratio import PERCENT, quoted
 

@@ -12,7 +12,7 @@ from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import Job
-from highway_bench.execution.machine import machine_identity, torch_version
+from highway_bench.provenance import identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks.base import Task, tasks
@@ -125,14 +125,15 @@ class Backlog:
             item.ran = item.task.resolve(item.cell, found)
         except USER_ERRORS as error:
             item.refused = failure(error)
+        planned = identity(item.cell.device)
         item.digest = cell_digest(
             item.cell,
             ran=item.ran if item.ran != item.cell else None,
             sources=self._sources(item.cell),
             task_version=item.task.version,
             refused=item.refused,
-            torch=torch_version(),
-            machine=machine_identity(item.cell.device)[0] if item.task.meter else None,
+            torch=planned.torch,
+            machine=planned.machine if item.task.meter else None,
         )
 
     def _sources(self, cell: Cell) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult
-from highway_bench.execution.machine import machine_identity
+from highway_bench.provenance import identity
 from highway_bench.results.schema import OUTCOMES, Row, row
 from highway_bench.tasks.base import Task
 
@@ -30,7 +30,7 @@ def rows_of(
 
     So whichever metric a reader asks for, the failure is there. ``unpaired`` is why the cell lost its group.
     """
-    machine, gpu = machine_identity(cell.device)
+    machine, gpu, _ = identity(cell.device)
     shared = cell.columns() | {
         "run_id": origin.run_id,
         "time_utc": now(),

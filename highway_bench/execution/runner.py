@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import secrets
 import sys
 import time
@@ -16,9 +17,11 @@ from highway_bench.execution.backlog import Backlog, Item
 from highway_bench.execution.descriptions import descriptions
 from highway_bench.execution.job import Began, CellResult, Ended, Engine
 from highway_bench.execution.local import LocalEngine
-from highway_bench.execution.machine import machine_identity, provenance
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rows import Origin, now, rows_of
+from highway_bench.provenance import identity
+from highway_bench.provenance.git import source_commit
+from highway_bench.provenance.machine import cores, torch_version
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.results.store import Store
@@ -118,17 +121,18 @@ class _Run:
         """Write the run's record, before the first of its rows."""
         cells = list(self._backlog.items)
         devices = sorted({cell.device for cell in cells})
-        self._record = (
-            provenance()
-            | {
-                "command": list(sys.argv if command is None else command),
-                "plugins": list(plugins),
-                "started": now(),
-                "finished": None,
-                "machines": {device: machine_identity(device)[0] for device in devices},
-            }
-            | descriptions(cells)
-        )
+        self._record = {
+            "commit": source_commit(),
+            "torch": torch_version(),
+            "python": platform.python_version(),
+            "os": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "cores": cores(),
+            "command": list(sys.argv if command is None else command),
+            "plugins": list(plugins),
+            "started": now(),
+            "finished": None,
+            "machines": {device: identity(device).machine for device in devices},
+        } | descriptions(cells)
         self._origin = Origin(self.run_id, self._record["commit"], self._record["torch"])
         self._store.add_run(self.run_id, self._record)
 

@@ -25,7 +25,7 @@ from typing import Any
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.archives import extract
-from highway_bench.history.measure import AsvFailed
+from highway_bench.history.asv_command import AsvFailed
 from highway_bench.history.paths import Paths
 from highway_bench.measure.statistics import Estimate, median_interval, paired_ratio
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, Result, read_json, read_results
-from highway_bench.history.lock import alone
-from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine
+from highway_bench.history.machine import Machine
+from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES
 from highway_bench.history.noise import known_noise
 from highway_bench.history.paths import Paths
 from highway_bench.history.publish import publish
 from highway_bench.history.regressions import Limits, Line, Regression, asv_steps, limits, lines_of, newest_steps
 from highway_bench.history.remeasure import measured_anew
+from highway_bench.history.working_folder import exclusive
 
 WINDOW = 10  # measured commits of a machine that count as recent
 
@@ -49,7 +50,7 @@ class Verdict:
     lines: list[str] = field(default_factory=list)
 
 
-@alone
+@exclusive
 def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> Verdict:
     """Look for regressions in the last ``window`` measured commits of every machine.
 

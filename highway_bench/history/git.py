@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 from highway_bench.errors import BadInput
 from highway_bench.history.paths import CONFIGURATION
+from highway_bench.provenance.git import git, git_bytes
 
 # Neither changes what is measured: the history's own outputs, and text.
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
 
 
-def git(root: Path, *words: str) -> str:
-    """git's answer in ``root``; raises ``BadInput`` with git's own words where it has none."""
-    return _answer(root, *words).decode().strip()
-
-
 def archive(root: Path, commit: str, folder: str) -> bytes:
     """A tar archive of a commit's ``folder``; raises ``BadInput`` where the commit has none."""
-    return _answer(root, "archive", "--format=tar", commit, folder)
-
-
-def _answer(root: Path, *words: str) -> bytes:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, env=environment, check=False)
-    except OSError as error:
-        raise BadInput("git is not installed; --commit tells which commit this is") from error
-    if done.returncode:
-        line = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
-        raise BadInput(f"git {words[0]}: {line[-1] if line else 'failed'}")
-    return done.stdout
+    return git_bytes(root, "archive", "--format=tar", commit, folder)
 
 
 def has_git(root: Path) -> bool:

@@ -21,10 +21,10 @@ from highway_bench.history.files import (
     write_json,
 )
 from highway_bench.history.git import check_whole, commit_of, date_of, line_of
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 NO_COMMIT = "0" * 40
 HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch's name is another commit here than there
@@ -38,7 +38,7 @@ class Imported:
     lines: list[str] = field(default_factory=list)
 
 
-@alone
+@exclusive
 def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imported:
     """Record the results in ``folder``, which is of one machine, or holds such folders.
 

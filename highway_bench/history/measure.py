@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import highway_bench
-from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
 from highway_bench.history.importing import HASH, NO_COMMIT
-from highway_bench.history.lock import alone
-from highway_bench.history.machine import check_clash, entry, write_entry
+from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.working_folder import exclusive
 
-SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 # A quick run times the core blocks in dense stacks of 10 and 50 alone, for every start with torch costs two seconds,
 # and leaves out the deep cells that ``measure_commit`` does not look at then. asv keeps the values of series that were
 # not asked for, and puts n/a in the place of others: what a full run has found must not be asked for.
@@ -35,30 +29,6 @@ QUICK_SERIES = (
 )
 GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", CONFIGURATION)
 FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
-WHO = """
-import json, sys, torch
-from highway_bench.execution.machine import machine_identity
-device = sys.argv[1] or ("cuda" if torch.cuda.is_available() else "cpu")
-print(json.dumps([device, *machine_identity(device)]))
-"""
-
-
-class AsvFailed(HighwayBenchError):
-    """asv itself went wrong: neither a regression nor an absence of values."""
-
-    exit_status = 4
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What is measured on: the device, and the entry that asv keeps of it."""
-
-    device: str
-    entry: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        return self.entry["machine"]
 
 
 @dataclass
@@ -74,24 +44,7 @@ class Measured:
     folder: Path | None = None
 
 
-def this_machine(device: str | None = None, name: str | None = None) -> Machine:
-    """This machine with a device of it; both are found where they are not given. Raises ``BadInput`` for a device that
-    is not here."""
-    if device not in (None, "cpu", "cuda"):
-        raise BadInput(f"a device is cpu or cuda, not {device!r}")
-    if device == "cpu" and name:
-        return Machine(device, entry(name, None))
-    done = subprocess.run(
-        [sys.executable, "-c", WHO, device or ""], capture_output=True, text=True, check=False, env=_environment({})
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BadInput(f"this machine cannot be told: {reason.removeprefix(f'{BadInput.__module__}.BadInput: ')}")
-    found, machine, gpu = json.loads(done.stdout)
-    return Machine(found, entry(name or machine, gpu))
-
-
-@alone
+@exclusive
 def measure_here(
     paths: Paths,
     machine: Machine,
@@ -123,7 +76,7 @@ def measure_here(
         if measured.dirty:  # those are other changes' points
             shutil.rmtree(paths.uncommitted, ignore_errors=True)
     measured.folder = out or (paths.uncommitted if measured.dirty else paths.results)
-    check_clash(dict(machine.entry), paths.recorded, measured.folder)
+    check_clash(machine.entry, paths.recorded, measured.folder)
     full = git.commit_of(paths.root, "HEAD") if with_git else commit or NO_COMMIT
     changes: dict[str, object] = {"results_dir": measured.folder.resolve()}
     if not with_git:
@@ -149,7 +102,7 @@ def measure_here(
     return _collect(measured, [full], [full], before)
 
 
-@alone
+@exclusive
 def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
     """Measure the commits of a range, each built and installed; commits that have a point of this python and torch
     already, a full one if that is asked for, are left out unless ``again``. Commits that do not build, or predate the
@@ -164,7 +117,7 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
     commits = git.commits_in(paths.root, span) if ".." in span else [git.commit_of(paths.root, span)]
     measured = Measured(machine.name, folder=paths.results)
     measured.lines += merge_recorded(paths)
-    check_clash(dict(machine.entry), paths.recorded, paths.results)
+    check_clash(machine.entry, paths.recorded, paths.results)
     known = (
         {}
         if again
@@ -195,7 +148,7 @@ def _asv_run(
     changes: Mapping[str, object],
     environment: Mapping[str, str],
 ) -> None:
-    write_entry(dict(machine.entry))
+    write_entry(machine.entry)
     environment = {
         **environment,
         "HIGHWAY_BENCH_HISTORY": "quick" if quick else "full",
@@ -206,44 +159,6 @@ def _asv_run(
     status = asv(paths, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes, environment)
     if status not in (0, 2):  # 2: some benchmark failed, and the result files say which
         raise AsvFailed(f"asv run ended with status {status}; its own words stand above")
-
-
-def asv(
-    paths: Paths,
-    command: str,
-    words: Sequence[str],
-    changes: Mapping[str, object] | None = None,
-    environment: Mapping[str, str] | None = None,
-    *,
-    name: str | None = None,
-    quiet: bool = False,
-) -> int:
-    """Run an asv command with this checkout's configuration and ``changes``; its exit status."""
-    if importlib.util.find_spec("asv") is None:
-        raise BadInput("asv is not installed: pip install --group history")
-    path = paths.configured(name or command, **(changes or {}))
-    done = subprocess.run(
-        [sys.executable, "-m", "asv", command, "--config", str(path), *words],
-        check=False,
-        env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(paths.root), **(environment or {})}),
-        stdout=subprocess.PIPE if quiet else None,
-        stderr=subprocess.STDOUT if quiet else None,
-        text=True,
-    )
-    if quiet and done.returncode:
-        sys.stderr.write(done.stdout)
-    return done.returncode
-
-
-def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    before = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "PYTHONPATH": str(SOURCE) + (os.pathsep + before if before else ""),
-        **more,
-    }
 
 
 def _by_commit(folder: Path) -> dict[str, Result]:

@@ -19,12 +19,12 @@ from highway_bench.history.files import (
     write_json,
     write_text,
 )
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 
-@alone
+@exclusive
 def merge_recorded(paths: Paths) -> list[str]:
     """Bring recorded results into the working folder; of a point that both have, each benchmark as measured last.
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import Point, read_json, write_json
-from highway_bench.history.lock import alone
-from highway_bench.history.measure import Machine, measure_here
+from highway_bench.history.machine import Machine
+from highway_bench.history.measure import measure_here
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 SCHEMA = 2
 SIGMAS = 3.0
@@ -94,7 +95,7 @@ def _between(values: Sequence[float]) -> float | None:
     return 1.4826 * statistics.median(steps) / math.sqrt(2)
 
 
-@alone
+@exclusive
 def measure_noise(paths: Paths, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
     """Measure this checkout ``runs`` times and record how far each series' values differ.
 

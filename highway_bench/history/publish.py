@@ -8,13 +8,13 @@ from pathlib import Path
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.measure import AsvFailed, asv
 from highway_bench.history.merge import mend, merge_recorded, read_working
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
+from highway_bench.history.working_folder import exclusive
 
 HTML = Path("asv/html/index.html")  # asv's first page, in the folder of reports
 DISCOVERY = "discovery"  # asv wants a machine's name even to list benchmarks; no result is ever saved under it
@@ -30,7 +30,7 @@ class Published:
     lines: list[str] = field(default_factory=list)
 
 
-@alone
+@exclusive
 def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
     """Write asv's pages into ``html``, by default the paths's; raises ``NothingMeasured`` where there is no point."""
     git.check_whole(paths.root)
@@ -56,7 +56,7 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
     return Published(target, list(machines), sum(machines.values()), lines)
 
 
-@alone
+@exclusive
 def discover(paths: Paths) -> None:
     """List today's benchmarks into ``shown``. The list decides what asv shows, is made anew each time, and is never
     committed: it is the one file that would conflict."""

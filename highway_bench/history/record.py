@@ -16,10 +16,10 @@ from highway_bench.history.files import (
     write_json,
 )
 from highway_bench.history.git import check_whole, line_of
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash, check_name
 from highway_bench.history.merge import merge_recorded, note_recorded
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Recorded:
         return "\n".join([*self.lines, f"{self.machine}: {', '.join(parts)}", *left])
 
 
-@alone
+@exclusive
 def record(paths: Paths, machine: str, *, replace: bool = False) -> Recorded:
     """Record the points of ``machine``. A point that is recorded already stays as it is, unless ``replace``: then each
     of its benchmarks is as it was measured last, and no value is lost.

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.asv_command import AsvFailed
 from highway_bench.history.compare import LEAST_PAIRS, Cell, compare
 from highway_bench.history.files import Point
-from highway_bench.history.measure import AsvFailed, Machine, measure_here
+from highway_bench.history.machine import Machine
+from highway_bench.history.measure import measure_here
 from highway_bench.history.noise import is_time
 from highway_bench.history.paths import Paths
 from highway_bench.history.regressions import Regression

@@ -14,10 +14,10 @@ from highway_bench.cell import MATCHES, MODES, PHASES, Cell, canonical
 from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput, NothingMeasured, UnknownName, near_names
 from highway_bench.families import Family, Site, families, make_family
-from highway_bench.gpu import gpu
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
 from highway_bench.plan.profiles import Grid, Profile, climbing, get_profile
+from highway_bench.provenance.gpu import gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import cell_device, cell_dtype, dataset_options, default_device, positions_of
 from highway_bench.training.recipe import Word

@@ -14,9 +14,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.gpu import gpu
 from highway_bench.plan.checks import check_data
 from highway_bench.plan.estimate import Estimate, cell_bytes, estimate
+from highway_bench.provenance.gpu import gpu
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
 from highway_bench.reproduce.base import with_needs

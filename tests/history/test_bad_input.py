@@ -13,14 +13,14 @@ import torch
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.files import MACHINE, result_paths
-from highway_bench.history.git import git
 from highway_bench.history.importing import import_results
-from highway_bench.history.machine import busy, check_clash, entry, rounded_gib
-from highway_bench.history.measure import measure_here, this_machine
+from highway_bench.history.machine import busy, check_clash, entry, rounded_gib, this_machine
+from highway_bench.history.measure import measure_here
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.publish import publish
 from highway_bench.history.record import record
 from highway_bench.history.scripts import use_own_scripts
+from highway_bench.provenance.git import git
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_devices_that_are_not_here() -> None:
     with pytest.raises(BadInput, match="cpu or cuda, not 'tpu'"):
         this_machine("tpu", "standin")
     if not torch.cuda.is_available():
-        with pytest.raises(BadInput, match="cannot be told") as error:
+        with pytest.raises(BadInput, match="has no device 'cuda'") as error:
             this_machine("cuda")
         assert "highway_bench" not in str(error.value)
 

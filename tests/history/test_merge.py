@@ -14,9 +14,9 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.files import MACHINE, read_result
 from highway_bench.history.importing import import_results
-from highway_bench.history.lock import alone
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.record import record
+from highway_bench.history.working_folder import exclusive
 
 NAN = math.nan
 BOX = "cpu-box"
@@ -183,10 +183,10 @@ def test_an_import_knows_its_commit(
 def test_one_command_works_in_the_folder_at_a_time(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     waits, order = threading.Event(), []
     monkeypatch.setattr(sys, "stderr", type("Said", (), {"write": lambda self, line: waits.set()})())
-    note = alone(lambda paths, who: order.append(who))
+    note = exclusive(lambda paths, who: order.append(who))
     other = threading.Thread(target=note, args=(paths, "other"))
 
-    @alone
+    @exclusive
     def first(paths: Paths) -> None:
         other.start()
         assert waits.wait(20)
