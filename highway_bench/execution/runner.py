@@ -133,7 +133,7 @@ class _Run:
             "finished": None,
             "machines": {device: identity(device).machine for device in devices},
         } | descriptions(cells)
-        self._origin = Origin(self.run_id, self._record["commit"], self._record["torch"])
+        self._origin = Origin(self.run_id, self._record["commit"])
         self._store.add_run(self.run_id, self._record)
 
     def close(self) -> None:
@@ -180,7 +180,8 @@ class _Run:
         )
 
     def _keep_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
-        self._keep(by_digest[event.job.keys[event.result.place]], event.result, event.job.unpaired)
+        item = by_digest[event.job.keys[event.result.place]]
+        self._keep(item, self._backlog.checked(item, event.result), event.job.unpaired)
 
     def _keep(self, item: Item, result: CellResult, unpaired: str | None) -> None:
         rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)
