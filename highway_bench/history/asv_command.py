@@ -25,7 +25,7 @@ class AsvFailed(HighwayBenchError):
 def asv(
     paths: Paths,
     command: str,
-    words: Sequence[str],
+    arguments: Sequence[str],
     changes: Mapping[str, object] | None = None,
     environment: Mapping[str, str] | None = None,
     *,
@@ -37,7 +37,7 @@ def asv(
         raise BadInput("asv is not installed: pip install --group history")
     path = paths.configured(name or command, **(changes or {}))
     done = subprocess.run(
-        [sys.executable, "-m", "asv", command, "--config", str(path), *words],
+        [sys.executable, "-m", "asv", command, "--config", str(path), *arguments],
         check=False,
         env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(paths.root), **(environment or {})}),
         stdout=subprocess.PIPE if quiet else None,

@@ -1,7 +1,7 @@
-"""One side of a comparison: run as a file by ``compare``, with one commit's package first on the path.
+"""The process of one commit in a comparison: ``compare`` runs this file with the commit's package first on the path.
 
-Reads a JSON object a line, answers with JSON a line. It reaches the package through its frozen entrance for asv
-alone, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history follows.
+It reads a JSON object a line, and answers with JSON a line. It uses the package through its frozen entrance for asv
+alone, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history records.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def main() -> None:
     benches: Any = None
     current: Any = None
     for line in sys.stdin:
-        words = json.loads(line)
+        message = json.loads(line)
         answer: object
-        if words["do"] == "prepare":
+        if message["do"] == "prepare":
             if benches is None:
-                os.environ["HIGHWAY_BENCH_HISTORY_DEVICE"] = words["device"]
+                os.environ["HIGHWAY_BENCH_HISTORY_DEVICE"] = message["device"]
                 benches = load()
             try:
-                current = benches.Steps(words["block"], words["family"], words["depth"])
+                current = benches.Steps(message["block"], message["family"], message["depth"])
                 answer = {"ready": True}
             except NotImplementedError as reason:
                 answer = {"ready": False, "reason": str(reason)}

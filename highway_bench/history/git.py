@@ -1,4 +1,4 @@
-"""What the history asks of git."""
+"""Queries of git for the history: commits, their order and dates, uncommitted changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def archive(root: Path, commit: str, folder: str) -> bytes:
 
 
 def has_git(root: Path) -> bool:
-    """Whether ``root`` is a checkout with a commit; a copy that lies in some other project's checkout is none."""
+    """Whether ``root`` is a checkout with a commit; a copy inside another project's checkout is not."""
     try:
         git(root, "rev-parse", "HEAD")
         git(root, "ls-files", "--error-unmatch", CONFIGURATION)
@@ -55,8 +55,10 @@ def line_of(root: Path) -> list[str]:
 
 
 def is_dirty(root: Path, *paths: str) -> bool:
-    """Whether what is measured, or what of it is in ``paths``, differs from HEAD: tracked changes, or new files that
-    are not ignored, whatever git's own settings say of those."""
+    """Whether measured files (by default all; else those in ``paths``) differ from HEAD, or are new and not ignored.
+
+    git's setting for untracked files does not matter.
+    """
     return bool(git(root, "status", "--porcelain", "--untracked-files=normal", "--", *(paths or (".",)), *NOT_MEASURED))
 
 
@@ -66,6 +68,6 @@ def is_shallow(root: Path) -> bool:
 
 
 def check_whole(root: Path) -> None:
-    """Raise ``BadInput`` in a shallow clone: results of commits that are missing there would vanish from the pages."""
+    """Raise ``BadInput`` in a shallow clone: the pages would lack the results of its missing commits."""
     if is_shallow(root):
         raise BadInput("this clone is shallow, and the history needs all commits: git fetch --unshallow")
