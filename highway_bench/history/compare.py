@@ -148,7 +148,7 @@ def compare(
         for commit in commits:
             packages.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-"))))
             unpack(paths.root, commit, packages[-1])
-        benches = paths.root / "benches/history/blocks.py"
+        benches = paths.root / "benches/history/cells.py"
         sides = list(zip((first, second), packages, strict=True))
         for number in range(pairs):
             for cell, times in one_pair(sides, benches, list(compared), steps, device, swapped=number % 2 == 1):

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "blocks.py"
+BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "cells.py"
 
 
 def main() -> None:
@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def load() -> Any:
-    """asv's benchmarks as a module."""
-    spec = importlib.util.spec_from_file_location("history_blocks", os.environ.get("HIGHWAY_BENCH_BENCHES", BENCHES))
+    """The module that says what asv's benchmarks measure."""
+    spec = importlib.util.spec_from_file_location("history_cells", os.environ.get("HIGHWAY_BENCH_BENCHES", BENCHES))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -23,7 +23,7 @@ from highway_bench.history.noise import tolerated
 from highway_bench.history.regressions import Regression, lines_of, newest_steps, rise, step_up
 from highway_bench.history.remeasure import cell_of
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches/history/blocks.py"
+BENCHES = Path(__file__).resolve().parents[2] / "benches/history/cells.py"
 TIMED = r"Depths\.time_step\(.*, 10\)"
 SLOWER, HEAVIER, WORSE = 4, 5, 6  # which commits of ``planted``
 

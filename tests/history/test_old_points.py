@@ -139,7 +139,7 @@ def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypa
 def test_what_asv_is_given_by_name() -> None:
     """The benchmarks' names are the registries', and importing them loads no torch."""
     code = (
-        "import sys, json; sys.path.insert(0, sys.argv[1]); from history import blocks as b; "
+        "import sys, json; sys.path.insert(0, sys.argv[1]); from history import cells as b; "
         "print(json.dumps([list(b.BLOCKS), b.FAMILIES, b.CORE, 'torch' in sys.modules, "
         "'highway_bench' in sys.modules]))"
     )
@@ -158,7 +158,7 @@ def test_what_asv_is_given_by_name() -> None:
 
 
 def test_only_benchmarks_lie_in_asvs_folder() -> None:
-    assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py"]
+    assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py", "cells.py"]
 
 
 def test_versions_are_pinned_by_hand() -> None:
