@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.job import Began, CellResult, Ended, Engine, Job, Value
+from highway_bench.execution.job import Began, CellResult, Ended, Job, Value
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
@@ -93,6 +93,6 @@ class Elsewhere:
 
 
 @pytest.fixture
-def elsewhere() -> Callable[[Identity], Engine]:
+def elsewhere() -> Callable[[Identity], Elsewhere]:
     """Makes an engine on another machine."""
     return Elsewhere

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution import backlog
 from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
-from highway_bench.execution.job import Engine
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
@@ -209,7 +209,7 @@ def test_losses_do_not_outlive_torchs_minor_version(
     fakes: str,
     store: Store,
     cell: Callable[..., Cell],
-    elsewhere: Callable[..., Engine],
+    elsewhere: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measured = []
