@@ -58,7 +58,7 @@ def compare(
         report=lambda line: typer.echo(line, err=True),
     )
     if json:
-        print_json([as_json(one) for one in compared])
+        print_json({"steps": [as_json(one) for one in compared]})
     else:
         print_compared(compared, first, second, pairs)
 
@@ -66,7 +66,7 @@ def compare(
 def as_json(one: Compared) -> dict[str, object]:
     """A cell's medians in seconds, and its ratio with the interval."""
     return {
-        "cell": one.name,
+        **dict(zip(("block", "family", "depth"), one.cell, strict=True)),
         "first": median(one.first),
         "second": median(one.second),
         "ratio": one.ratio.value,

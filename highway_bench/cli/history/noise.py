@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from highway_bench.cli._options import AsJson
+from highway_bench.cli._output import print_json
 from highway_bench.cli.history.options import Device, MachineName, Quick, Root
 
 
@@ -15,6 +17,7 @@ def noise(
     quick: Quick = True,
     device: Device = None,
     machine: MachineName = None,
+    json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
     """Measure how much each series varies when nothing changes, A against A, for the gate.
@@ -25,5 +28,9 @@ def noise(
     from highway_bench.history.machine import this_machine
     from highway_bench.history.noise import measure_noise
 
-    found = measure_noise(Paths.of(root), this_machine(device, machine), runs, quick=quick)
-    typer.echo(f"noise of {len(found)} series recorded in reports/asv/noise")
+    here = this_machine(device, machine)
+    spreads = measure_noise(Paths.of(root), here, runs, quick=quick)
+    if json:
+        print_json({"machine": here.name, "spreads": {series: spread._asdict() for series, spread in spreads.items()}})
+        return
+    typer.echo(f"noise of {len(spreads)} series recorded in reports/asv/noise")
