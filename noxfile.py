@@ -21,9 +21,8 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 STORE = Path("reports/results.sqlite")
 PAGE = Path("reports/page/index.html")
 MACHINE = """
-import torch
-from highway_bench.execution.machine import machine_identity
-print(machine_identity("cuda" if torch.cuda.is_available() else "cpu")[0])
+from highway_bench.history.machine import this_machine
+print(this_machine().name)
 """
 
 

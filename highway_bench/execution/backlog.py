@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
 from highway_bench.execution.failure import failure
-from highway_bench.execution.job import Job
-from highway_bench.execution.machine import machine_identity, torch_version
+from highway_bench.execution.job import CellResult, Job
+from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks.base import Task, tasks
@@ -94,6 +94,19 @@ class Backlog:
         in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
         return [self._job(group, plugins) for group in in_order]
 
+    def checked(self, item: Item, result: CellResult) -> CellResult:
+        """``result``, or a failure where the cell's digest names another machine, or torch, than those it ran with.
+
+        Its rows would pass for those of the machine that was planned.
+        """
+        ran_on, planned = result.identity, identity(item.cell.device)
+        if ran_on is None or ran_on == planned or self._digest(item, ran_on) == item.digest:
+            return result
+        message = f"ran on {ran_on.machine} with torch {ran_on.torch}, "
+        message += f"but was planned for {planned.machine} with torch {planned.torch}"
+        failed = CellResult.without_values(result.place, Status.FAILED, message, result.seconds)
+        return replace(failed, identity=ran_on)
+
     @property
     def checkpoints(self) -> Path:
         """The folder beside the store in which long measurements keep their state; made when one does."""
@@ -121,14 +134,17 @@ class Backlog:
             item.ran = item.task.resolve(item.cell, found)
         except USER_ERRORS as error:
             item.refused = failure(error)
-        item.digest = cell_digest(
+        item.digest = self._digest(item, identity(item.cell.device))
+
+    def _digest(self, item: Item, where: Identity) -> str:
+        return cell_digest(
             item.cell,
             ran=item.ran if item.ran != item.cell else None,
             sources=self._sources(item.cell),
             task_version=item.task.version,
             refused=item.refused,
-            torch=torch_version(),
-            machine=machine_identity(item.cell.device)[0] if item.task.meter else None,
+            torch=where.torch,
+            machine=where.machine if item.task.meter else None,
         )
 
     def _sources(self, cell: Cell) -> str:

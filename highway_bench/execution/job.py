@@ -10,6 +10,7 @@ from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.execution.digest import Fingerprint
+from highway_bench.provenance import Identity
 from highway_bench.results.schema import Status
 
 
@@ -62,7 +63,11 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """What became of one cell. ``place`` is its place in the job; a cell without values says why in ``message``."""
+    """What became of one cell. ``place`` is its place in the job; a cell without values says why in ``message``.
+
+    ``identity`` is that of the machine on which it ran; ``None`` where its worker could not give it, as one that was
+    killed.
+    """
 
     place: int
     status: str
@@ -71,6 +76,7 @@ class CellResult:
     params: int | None = None
     flops_per_item: float | None = None
     values: tuple[Value, ...] = ()
+    identity: Identity | None = None
 
     def line(self) -> str:
         """This result as one line of JSON."""
@@ -79,7 +85,9 @@ class CellResult:
     @classmethod
     def of_line(cls, line: str) -> CellResult:
         fields: dict[str, Any] = json.loads(line)
-        return cls(**{**fields, "values": tuple(Value(**value) for value in fields["values"])})
+        values = tuple(Value(**value) for value in fields.pop("values"))
+        ran_on = fields.pop("identity")
+        return cls(**fields, values=values, identity=Identity(*ran_on) if ran_on else None)
 
     @classmethod
     def without_values(cls, place: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:

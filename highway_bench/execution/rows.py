@@ -9,7 +9,7 @@ from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult
-from highway_bench.execution.machine import machine_identity
+from highway_bench.provenance import identity
 from highway_bench.results.schema import OUTCOMES, Row, row
 from highway_bench.tasks.base import Task
 
@@ -20,7 +20,6 @@ class Origin:
 
     run_id: str
     commit: str | None
-    torch: str
 
 
 def rows_of(
@@ -28,16 +27,17 @@ def rows_of(
 ) -> list[Row]:
     """``result`` as rows of ``cell``: one a value; for a cell without values, one a metric that the task declares.
 
-    So whichever metric a reader asks for, the failure is there. ``unpaired`` is why the cell lost its group.
+    So whichever metric a reader asks for, the failure is there. ``unpaired`` is why the cell lost its group. The
+    machine is the worker's; this one where the worker could not give it.
     """
-    machine, gpu = machine_identity(cell.device)
+    machine, gpu, torch = result.identity or identity(cell.device)
     shared = cell.columns() | {
         "run_id": origin.run_id,
         "time_utc": now(),
         "commit": origin.commit,
         "machine": machine,
         "gpu": gpu,
-        "torch": origin.torch,
+        "torch": torch,
         "task_version": task.version,
         "params": result.params,
         "flops_per_item": result.flops_per_item,

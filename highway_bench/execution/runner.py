@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import secrets
 import sys
 import time
@@ -16,10 +17,12 @@ from highway_bench.execution.backlog import Backlog, Item
 from highway_bench.execution.descriptions import descriptions
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
-from highway_bench.execution.machine import machine_identity, provenance
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rows import Origin, now, rows_of
+from highway_bench.provenance import identity
+from highway_bench.provenance.git import source_commit
+from highway_bench.provenance.machine import cores, torch_version
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.results.store import Store
@@ -119,18 +122,19 @@ class _Run:
         """Write the run's record, before the first of its rows."""
         cells = list(self._backlog.items)
         devices = sorted({cell.device for cell in cells})
-        self._record = (
-            provenance()
-            | {
-                "command": list(sys.argv if command is None else command),
-                "plugins": list(plugins),
-                "started": now(),
-                "finished": None,
-                "machines": {device: machine_identity(device)[0] for device in devices},
-            }
-            | descriptions(cells)
-        )
-        self._origin = Origin(self.run_id, self._record["commit"], self._record["torch"])
+        self._record = {
+            "commit": source_commit(),
+            "torch": torch_version(),
+            "python": platform.python_version(),
+            "os": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "cores": cores(),
+            "command": list(sys.argv if command is None else command),
+            "plugins": list(plugins),
+            "started": now(),
+            "finished": None,
+            "machines": {device: identity(device).machine for device in devices},
+        } | descriptions(cells)
+        self._origin = Origin(self.run_id, self._record["commit"])
         self._store.add_run(self.run_id, self._record)
 
     def close(self) -> None:
@@ -177,7 +181,8 @@ class _Run:
         )
 
     def _keep_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
-        self._keep(by_digest[event.job.keys[event.result.place]], event.result, event.job.unpaired)
+        item = by_digest[event.job.keys[event.result.place]]
+        self._keep(item, self._backlog.checked(item, event.result), event.job.unpaired)
 
     def _keep(self, item: Item, result: CellResult, unpaired: str | None) -> None:
         rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,8 @@ from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.failure import failure, stored, worst
 from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.source_check import SourceCheck
+from highway_bench.provenance import Identity, identity
+from highway_bench.provenance.machine import identity_with
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Outcome, Task, tasks
@@ -70,7 +73,7 @@ def measure(job: Job, path: Path) -> str:
         refused = _sources.changed(job.sources) or _unready
         if refused is not None:
             for place in range(len(job.cells)):
-                _end(out, CellResult.without_values(place, *failure(refused)))
+                _end(out, job, CellResult.without_values(place, *failure(refused)))
             return ""
         return _measure(tasks.get(job.task), job, out)
 
@@ -91,19 +94,23 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
             if len(waiting) > 1:
                 return message
             for place in waiting:
-                _end(out, CellResult.without_values(place, status, message, time.perf_counter() - began))
+                _end(out, job, CellResult.without_values(place, status, message, time.perf_counter() - began))
             return ""
         if outcome is None:
             break
         seconds, began = time.perf_counter() - began, time.perf_counter()
         for place in [place for place in waiting if job.cells[place] == outcome.cell]:
-            _end(out, _result(task, place, outcome, seconds))
+            _end(out, job, _result(task, place, outcome, seconds))
             waiting.remove(place)
         if outcome.error is not None:
             del outcome  # its traceback holds the failed cell's tensors
             _release_memory()
     for place in waiting:
-        _end(out, CellResult.without_values(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
+        _end(
+            out,
+            job,
+            CellResult.without_values(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"),
+        )
     return ""
 
 
@@ -137,9 +144,22 @@ def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> Ce
     )
 
 
-def _end(out: IO[str], result: CellResult) -> None:
-    out.write(result.line())
+def _end(out: IO[str], job: Job, result: CellResult) -> None:
+    out.write(replace(result, identity=_ran_on(job.cells[result.place].device)).line())
     out.flush()
+
+
+def _ran_on(device: str) -> Identity | None:
+    """The identity of this machine; ``None`` for a GPU that this process has not used, or that answers no more."""
+    if not device.startswith("cuda"):
+        return identity(device)
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():  # a cell that failed before
+        return None
+    try:
+        return identity_with(torch.cuda.get_device_name(device))
+    except RuntimeError:  # after some errors of a kernel every later call fails
+        return None
 
 
 def _release_memory() -> None:

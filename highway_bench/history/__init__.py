@@ -1,4 +1,4 @@
-"""History: how every block's values moved over commits and machines. asv's glue; never imports torch."""
+"""History: how every block's values change over commits and machines, by asv. Never imports torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unpacking archives that are known: a commit's own, or one whose checksum was held against ours."""
+"""Unpack trusted archives: a commit's own, or one whose checksum was verified."""
 
 from __future__ import annotations
 

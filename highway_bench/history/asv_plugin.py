@@ -1,8 +1,8 @@
-"""What asv is taught: two environments that feed the same lines, and a repository where there is no git.
+"""Extensions of asv: two environments whose points form the same series, and a repository without git.
 
 asv imports this by the name in asv.conf.json. An environment's python and requirements are part of a series' identity,
 so both environments give the same strings, and no path: a checkout in another folder, or a commit built on its own,
-continues the line. A newer torch starts a new one.
+continues the series. A newer torch starts a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = "HIGHWAY_BENCH_HISTORY_ROOT"
 
 
 class Current(ExistingEnvironment):  # type: ignore[misc]
-    """This interpreter and this checkout, whatever folder either lies in."""
+    """This interpreter and this checkout, whatever their folders are."""
 
     tool_name = "current"
 
@@ -56,8 +56,8 @@ class Current(ExistingEnvironment):  # type: ignore[misc]
 class Commits(Virtualenv):  # type: ignore[misc]
     """A virtual environment in which asv installs one commit after the other, over the packages that are here.
 
-    What is installed here is seen there as well: no second torch of several GB, and the same one. asv builds each
-    commit, so what is measured is the commit's package, not this checkout.
+    The environment sees what is installed here, so that torch (several GB) is installed once. asv builds each commit,
+    and measures the commit's package, not this checkout.
     """
 
     tool_name = "commits"
@@ -91,8 +91,8 @@ class Commits(Virtualenv):  # type: ignore[misc]
         self._run_pip(["install", "--quiet", *project["build-system"]["requires"]])
 
 
-class Given(NoRepository):  # type: ignore[misc]
-    """A checkout without git, whose commit is told: for a GPU box that was handed a copy of the files."""
+class WithoutGit(NoRepository):  # type: ignore[misc]
+    """A checkout without git, such as a copy of the files on a GPU machine: environment variables name its commit."""
 
     dvcs = "given"
 

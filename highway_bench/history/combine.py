@@ -1,4 +1,4 @@
-"""One point from two files of it: each benchmark as it was measured last, and no value of the other file lost."""
+"""Combine two result files of one commit: the newest row of each benchmark, and no value lost."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import math
 from collections.abc import Mapping
 
 from highway_bench.errors import BadInput
-from highway_bench.history.files import Result, Row, by_place
-from highway_bench.history.validate import is_by_place
+from highway_bench.history.files import BenchmarkRow, Result, by_parameters
+from highway_bench.history.validate import is_per_parameter
 
 
 def combined(first: Result, second: Result, *, newest: bool = True, over_failures: bool = False) -> Result:
-    """``first`` with the rows of ``second`` that it lacks, and with those measured later if the ``newest`` count.
+    """``first`` with the rows of ``second`` that it lacks, and with those measured later if ``newest``.
 
-    Where the row that counts has no value and the other has one, that is kept: a quick run leaves places empty that a
-    full one filled. A failure counts as a value, for it is a finding, unless the other goes ``over_failures``. Gives
-    ``first`` itself where that changes nothing.
+    A missing value of the chosen row is filled from the other row: a quick run leaves values out that a full run has. A
+    failure is not filled, since it is a result, unless ``over_failures``. Returns ``first`` itself where nothing
+    changes. Raises ``BadInput`` for results of two commits.
     """
     if first.commit != second.commit:
         raise BadInput(f"{second.path} is of another commit than {first.path}: {second.commit}, not {first.commit}")
-    if first.data == second.data:  # as nearly all are, of a history that was merged before
+    if first.data == second.data:  # the usual case, once a history was merged
         return first
     rows = {}
     for name in first.rows | second.rows:
-        mine, other = first.rows.get(name), second.rows.get(name)
-        if mine is None or other is None:
-            rows[name] = mine or other or {}
-        elif newest and (other.get("started_at") or 0) > (mine.get("started_at") or 0):
-            rows[name] = _filled(other, mine, over_failures)
+        own, other = first.rows.get(name), second.rows.get(name)
+        if own is None or other is None:
+            rows[name] = own or other or {}
+        elif newest and (other.get("started_at") or 0) > (own.get("started_at") or 0):
+            rows[name] = _filled(other, own, over_failures)
         else:
-            rows[name] = _filled(mine, other, over_failures)
+            rows[name] = _filled(own, other, over_failures)
     if rows == first.rows:
         return first
     columns = list(dict.fromkeys(first.data["result_columns"] + second.data["result_columns"]))
@@ -42,31 +42,32 @@ def combined(first: Result, second: Result, *, newest: bool = True, over_failure
     return Result(first.path, first.commit, data)
 
 
-def _filled(row: Row, other: Row, over_failures: bool) -> Row:
-    """``row`` with the values of ``other`` in its empty places. Another version of a benchmark measured something
-    else, and fills none."""
+def _filled(row: BenchmarkRow, other: BenchmarkRow, over_failures: bool) -> BenchmarkRow:
+    """``row``, its missing values filled from ``other`` if that is of the same version of the benchmark."""
     axes, others = row.get("params") or [], other.get("params") or []
     if row.get("version") != other.get("version") or len(axes) != len(others):
         return row
-    columns = ["result", *(column for column in row | other if is_by_place(column) and column != "result")]
-    mine, theirs = by_place(row, columns), by_place(other, columns)
+    columns = ["result", *(column for column in row | other if is_per_parameter(column) and column != "result")]
+    mine, theirs = by_parameters(row, columns), by_parameters(other, columns)
     taken = {
-        place: cell for place, cell in theirs.items() if _has_value(cell) and _is_empty(mine.get(place), over_failures)
+        parameters: value
+        for parameters, value in theirs.items()
+        if _has_value(value) and _is_empty(mine.get(parameters), over_failures)
     }
     if not taken:
         return row
     grown = [list(dict.fromkeys(axis + more)) for axis, more in zip(axes, others, strict=True)]
-    empty: Row = dict.fromkeys(columns) | {"result": math.nan}
-    cells = [taken.get(place) or mine.get(place) or empty for place in itertools.product(*grown)]
-    return row | {"params": grown} | {column: [cell[column] for cell in cells] for column in columns}
+    empty: BenchmarkRow = dict.fromkeys(columns) | {"result": math.nan}
+    values = [taken.get(parameters) or mine.get(parameters) or empty for parameters in itertools.product(*grown)]
+    return row | {"params": grown} | {column: [value[column] for value in values] for column in columns}
 
 
-def _has_value(cell: Mapping[str, object]) -> bool:
-    value = cell["result"]
+def _has_value(values: Mapping[str, object]) -> bool:
+    value = values["result"]
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _is_empty(cell: Mapping[str, object] | None, over_failures: bool) -> bool:
-    if cell is None or (cell["result"] is None and over_failures):
+def _is_empty(values: Mapping[str, object] | None, over_failures: bool) -> bool:
+    if values is None or (values["result"] is None and over_failures):
         return True
-    return cell["result"] is not None and not _has_value(cell)
+    return values["result"] is not None and not _has_value(values)

@@ -1,10 +1,9 @@
-"""Compare: two commits, step by step in turn, in several pairs of processes; the ratio with its interval.
+"""Compare two commits: steps timed in turn, in several pairs of processes; the ratio with its interval.
 
-Each commit's package is unpacked into a folder of its own. A process of each stays alive beside the other's, and they
-take their steps in turn (A B, B A, A B, …), which no benchmark that runs one commit after the other can do. What a
-process keeps for its life (where its memory lies, what runs beside it meanwhile) would pass for a difference between
-the commits, so that several fresh pairs are made, and the interval is that of their ratios: not of steps, of which a
-single pair has as many as one likes.
+Each commit's package is unpacked into a folder of its own. One process of each commit runs, and the two take their
+steps in turn (A B, B A, A B, …): the machine's drift affects both alike. Some conditions last as long as a process,
+such as the layout of its memory, and would pass for a difference between the commits. So several fresh pairs are
+started, and the interval is that of the pairs' ratios, not of the steps.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from typing import Any
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.archives import extract
-from highway_bench.history.measure import AsvFailed
+from highway_bench.history.asv_command import AsvFailed
 from highway_bench.history.paths import Paths
 from highway_bench.measure.statistics import Estimate, median_interval, paired_ratio
 
 WORKER = Path(__file__).with_name("compare_worker.py")
 PAIRS = 8
-LEAST_PAIRS = 6  # with five, the widest interval of a median holds it 94 times in a hundred
+LEAST_PAIRS = 6  # with five, the widest interval of a median covers it with 94 %
 STEPS = 6
 WARM = 2
 
-Cell = tuple[str, str, int]
-Times = tuple[list[float], list[float]]  # of one cell: seconds of its steps at either side
+TimedCell = tuple[str, str, int]
+Times = tuple[list[float], list[float]]  # of one cell: seconds of its steps with either commit
 
 
 @dataclass
 class Compared:
     """One cell at two commits: the seconds of its steps at each, and each pair's ratio of the second to the first."""
 
-    cell: Cell
+    cell: TimedCell
     first: list[float] = field(default_factory=list)
     second: list[float] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
 
     def add(self, first: list[float], second: list[float]) -> None:
-        """Count a pair of processes in: the seconds of its steps at either commit, taken in turn."""
+        """Add a pair of processes: the seconds of its steps with either commit, taken in turn."""
         self.first += first
         self.second += second
         self.ratios.append(paired_ratio(second, first).value)
@@ -61,18 +60,18 @@ class Compared:
 
     @property
     def ratio(self) -> Estimate:
-        """Median of the pairs' ratios, with an interval that holds whatever their distribution is."""
+        """Median of the pairs' ratios, with an interval that is valid for any distribution."""
         return median_interval(self.ratios)
 
     @property
     def verdict(self) -> str:
         if self.ratio.low > 1:
             return "slower"
-        return "faster" if self.ratio.high < 1 else "no difference told"
+        return "faster" if self.ratio.high < 1 else "no difference detected"
 
 
-class Worker:
-    """A process that holds one commit's package and does what it is told, a line a word."""
+class CommitProcess:
+    """A process that runs one commit's package: a line of JSON is a request, the next line its answer."""
 
     def __init__(self, name: str, package: Path, benches: Path) -> None:
         self.name = name
@@ -84,7 +83,7 @@ class Worker:
             "MKL_NUM_THREADS": "1",
             "HIGHWAY_BENCH_BENCHES": str(benches),
         }
-        # -P keeps the worker's own folder, which is this checkout's package, off the path.
+        # -P: the worker's own folder, which is this checkout's package, must not be on the path.
         self.process = subprocess.Popen(
             [sys.executable, "-P", str(WORKER)],
             stdin=subprocess.PIPE,
@@ -94,29 +93,29 @@ class Worker:
             cwd=package,
         )
 
-    def ask(self, **words: Any) -> Any:
-        """The answer to ``words``; raises ``AsvFailed`` where the process has died."""
+    def request(self, **message: Any) -> Any:
+        """The answer to ``message``; raises ``AsvFailed`` if the process has died."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
-            self.process.stdin.write(json.dumps(words) + "\n")
+            self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
             line = ""
         if not line:
-            raise AsvFailed(f"measuring {self.name} ended with status {self.process.wait()}; its words stand above")
+            raise AsvFailed(f"measuring {self.name} failed with status {self.process.wait()}; its output is above")
         return json.loads(line)
 
     def close(self) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        with suppress(BrokenPipeError):  # it died with a question unread
+        with suppress(BrokenPipeError):  # it died with a request unread
             self.process.stdin.close()
         self.process.stdout.close()
         try:
             self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:  # amid a step that nobody waits for any more
+        except subprocess.TimeoutExpired:  # in a step whose time is no longer needed
             self.process.kill()
             self.process.wait()
 
@@ -125,18 +124,18 @@ def compare(
     paths: Paths,
     first: str,
     second: str,
-    cells: Sequence[Cell],
+    cells: Sequence[TimedCell],
     *,
     pairs: int = PAIRS,
     steps: int = STEPS,
     device: str = "cpu",
-    say: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> list[Compared]:
-    """Compare two commits over ``cells`` (block, family, depth): ``pairs`` times anew, ``steps`` of each a pair.
+    """Compare two commits over ``cells`` (block, family, depth), in ``pairs`` of processes with ``steps`` of each cell.
 
-    A commit may be compared with itself: what is told apart then is chance. Cells that one of the commits lacks are
-    left out; raises ``NothingMeasured`` where no cell is left, ``BadInput`` for commits that do not exist or have no
-    package. ``say`` is told of each pair that is done, and of what is left out.
+    A commit may be compared with itself: any difference is chance then. Cells that one of the commits lacks are left
+    out; ``report`` receives a line for each, and one for each pair that is done. Raises ``NothingMeasured`` where no
+    cell remains, ``BadInput`` for commits that do not exist or have no package.
     """
     if pairs < LEAST_PAIRS:
         raise BadInput(f"an interval of 95 % needs {LEAST_PAIRS} pairs of processes or more, not {pairs}")
@@ -149,56 +148,62 @@ def compare(
         for commit in commits:
             packages.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-"))))
             unpack(paths.root, commit, packages[-1])
-        benches = paths.root / "benches/history/blocks.py"
+        benches = paths.root / "benches/history/cells.py"
         sides = list(zip((first, second), packages, strict=True))
         for number in range(pairs):
             for cell, times in one_pair(sides, benches, list(compared), steps, device, swapped=number % 2 == 1):
                 if isinstance(times, str):
-                    say(f"left out: {compared.pop(cell).name}: {times}")
+                    report(f"left out: {compared.pop(cell).name}: {times}")
                 else:
                     compared[cell].add(*times)
-            say(f"{number + 1} of {pairs} pairs of processes")
+            report(f"{number + 1} of {pairs} pairs of processes")
             if not compared:
                 raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
     return list(compared.values())
 
 
 def one_pair(
-    sides: Sequence[tuple[str, Path]], benches: Path, cells: Sequence[Cell], steps: int, device: str, *, swapped: bool
-) -> Iterator[tuple[Cell, Times | str]]:
-    """Each cell's seconds at both sides (a commit's name and its package), from a fresh process of each; or why not.
+    sides: Sequence[tuple[str, Path]],
+    benches: Path,
+    cells: Sequence[TimedCell],
+    steps: int,
+    device: str,
+    *,
+    swapped: bool,
+) -> Iterator[tuple[TimedCell, Times | str]]:
+    """Each cell's seconds with both commits (a name and a package each), from fresh processes; or why there are none.
 
-    Where ``swapped``, the second side is started, prepared and timed first.
+    If ``swapped``, the second commit is started, prepared and timed first.
     """
     turn = -1 if swapped else 1
     with ExitStack() as processes:
         workers = []
         for name, package in sides[::turn]:
-            workers.append(Worker(name, package, benches))
+            workers.append(CommitProcess(name, package, benches))
             processes.callback(workers[-1].close)
         for cell in cells:
             times = in_turn(workers, cell, steps, device)
             yield cell, times if isinstance(times, str) or not swapped else (times[1], times[0])
 
 
-def in_turn(sides: Sequence[Worker], cell: Cell, steps: int, device: str) -> Times | str:
-    """The seconds of a cell's steps at either side, taken in turn; why not, where a side lacks the cell."""
+def in_turn(sides: Sequence[CommitProcess], cell: TimedCell, steps: int, device: str) -> Times | str:
+    """The seconds of a cell's steps with either commit, taken in turn; or which commit lacks the cell."""
     block, family, depth = cell
     for one in sides:
-        answer = one.ask(do="prepare", block=block, family=family, depth=depth, device=device)
+        answer = one.request(do="prepare", block=block, family=family, depth=depth, device=device)
         if not answer["ready"]:
             return f"{one.name}: {answer['reason']}"
     times: Times = ([], [])
     for number in range(WARM + steps):
         for side in (0, 1) if number % 2 == 0 else (1, 0):
-            seconds = float(sides[side].ask(do="step"))
+            seconds = float(sides[side].request(do="step"))
             if number >= WARM:
                 times[side].append(seconds)
     return times
 
 
 def unpack(root: Path, commit: str, folder: Path) -> None:
-    """Write a commit's package into ``folder``; git's own records are not touched, as a work tree would."""
+    """Write a commit's package into ``folder``. Unlike a work tree, this changes nothing in the repository."""
     try:
         packed = git.archive(root, commit, "highway_bench")
     except BadInput as error:

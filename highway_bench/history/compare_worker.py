@@ -1,7 +1,7 @@
-"""One side of a comparison: run as a file by ``compare``, with one commit's package first on the path.
+"""The process of one commit in a comparison: ``compare`` runs this file with the commit's package first on the path.
 
-Reads a JSON object a line, answers with JSON a line. It reaches the package through its frozen entrance for asv
-alone, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history follows.
+It reads a JSON object a line, and answers with JSON a line. It uses the package through its frozen entrance for asv
+alone, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "blocks.py"
+BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "cells.py"
 
 
 def main() -> None:
@@ -23,14 +23,14 @@ def main() -> None:
     benches: Any = None
     current: Any = None
     for line in sys.stdin:
-        words = json.loads(line)
+        message = json.loads(line)
         answer: object
-        if words["do"] == "prepare":
+        if message["do"] == "prepare":
             if benches is None:
-                os.environ["HIGHWAY_BENCH_HISTORY_DEVICE"] = words["device"]
+                os.environ["HIGHWAY_BENCH_HISTORY_DEVICE"] = message["device"]
                 benches = load()
             try:
-                current = benches.Steps(words["block"], words["family"], words["depth"])
+                current = benches.Steps(message["block"], message["family"], message["depth"])
                 answer = {"ready": True}
             except NotImplementedError as reason:
                 answer = {"ready": False, "reason": str(reason)}
@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def load() -> Any:
-    """asv's benchmarks as a module."""
-    spec = importlib.util.spec_from_file_location("history_blocks", os.environ.get("HIGHWAY_BENCH_BENCHES", BENCHES))
+    """The module that says what asv's benchmarks measure."""
+    spec = importlib.util.spec_from_file_location("history_cells", os.environ.get("HIGHWAY_BENCH_BENCHES", BENCHES))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""What measured a point, as its series say it: python and torch, without patch releases, builds and paths."""
+"""The environment in a series' identity: the minor versions of python and torch, without builds and paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def requirements() -> dict[str, str]:
-    """torch's version without patch release and build: what every environment says it measured with."""
+    """torch's minor version, which is part of every series' identity."""
     try:
         return {"torch": ".".join(version("torch").split("+")[0].split(".")[:2])}
     except PackageNotFoundError:
@@ -17,5 +17,5 @@ def requirements() -> dict[str, str]:
 
 
 def series_name() -> str:
-    """The name of every environment, and so of its result files: measured again, a commit's point is replaced."""
+    """The environment's name, which is in its result files' names: a commit that is measured again is replaced."""
     return "-".join([f"py{HERE}", *(name + number for name, number in requirements().items())])

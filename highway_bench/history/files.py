@@ -1,4 +1,4 @@
-"""asv's result files: read with care, for they come from other machines, other versions and killed runs."""
+"""asv's result files. They come from other machines, other versions and killed runs, so reading checks them."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ BENCHMARKS = "benchmarks.json"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")  # of a machine: it is a folder's name
 RESULT_VERSION = 2  # asv 0.6's
 MACHINE_VERSION = 1
-CELL_COLUMNS = ("result", "stats_q_25", "stats_q_75", "stats_repeat")
+VALUE_COLUMNS = ("result", "stats_q_25", "stats_q_75", "stats_repeat")
 
-Row = dict[str, Any]  # what a file says of one benchmark, by column
+BenchmarkRow = dict[str, Any]  # a file's row of one benchmark, by column
 
 
 class CutShort(BadInput):
-    """A file that a killed run, or a full disk, left unfinished."""
+    """A file that is incomplete, after a killed run or on a full disk."""
 
 
 class Point(NamedTuple):
-    """One series at one commit. ``sd`` is the samples' spread about ``value``, NaN where there was one sample only."""
+    """One series at one commit. ``sd`` is the samples' standard deviation, NaN for a single sample."""
 
     value: float
     sd: float
     samples: int
 
 
-class Cell(NamedTuple):
-    """One series' place in a file. Its value is NaN where it is n/a, and ``None`` where it failed."""
+class SeriesValue(NamedTuple):
+    """One series in a file. Its value is NaN where it is n/a, and ``None`` where it failed."""
 
     series: str
     value: float | None
@@ -70,53 +70,57 @@ class Result:
         return str(self.data["params"]["machine"])
 
     @cached_property
-    def rows(self) -> dict[str, Row]:
+    def rows(self) -> dict[str, BenchmarkRow]:
         """Each benchmark's row by column; asv leaves out what is empty at a row's end."""
         columns = self.data["result_columns"]
         return {name: dict(zip(columns, row, strict=False)) for name, row in self.data["results"].items()}
 
     @cached_property
-    def cells(self) -> list[Cell]:
-        """Every series that the file has a place for, named as asv does: ``blocks.Depths.time_step('plain', 10)``. Of a
-        benchmark that failed as a whole, all places failed."""
+    def values(self) -> list[SeriesValue]:
+        """Every series of the file, named as asv does: ``blocks.Depths.time_step('plain', 10)``.
+
+        If a benchmark failed as a whole, all its series failed.
+        """
         return [
-            Cell(f"{name}({', '.join(place)})" if place else name, *(row[column] for column in CELL_COLUMNS))
+            SeriesValue(f"{name}({', '.join(key)})" if key else name, *(row[column] for column in VALUE_COLUMNS))
             for name, whole in self.rows.items()
-            for place, row in by_place(whole, CELL_COLUMNS).items()
+            for key, row in by_parameters(whole, VALUE_COLUMNS).items()
         ]
 
     @cached_property
     def points(self) -> dict[str, Point]:
         """Finite values by series."""
-        return {cell.series: point for cell in self.cells if (point := cell.point) is not None}
+        return {value.series: point for value in self.values if (point := value.point) is not None}
 
     @cached_property
-    def places(self) -> set[str]:
-        """Every series that the file has a place for, with a value or without."""
-        return {cell.series for cell in self.cells}
+    def series(self) -> set[str]:
+        """The names of all series, with a value or without."""
+        return {value.series for value in self.values}
 
     @cached_property
     def failures(self) -> list[str]:
         """Series that failed."""
-        return [cell.series for cell in self.cells if cell.value is None]
+        return [value.series for value in self.values if value.value is None]
 
     def identity(self, series: str) -> tuple[object, ...]:
-        """What a series' line is of: its version, python and requirements. A new torch starts a new line."""
+        """What the points of a line have in common: version, python and requirements. A new torch starts a new line."""
         version = self.rows.get(series.partition("(")[0], {}).get("version")
         return version, self.data["params"].get("python"), str(self.data.get("requirements"))
 
 
-def by_place(row: Row, columns: Iterable[str]) -> dict[tuple[str, ...], Row]:
-    """The values of ``columns`` at each combination of a benchmark's parameters; asv writes null for a column that is
-    null everywhere."""
-    places = list(itertools.product(*(row.get("params") or [])))
-    values = {column: row.get(column) or [None] * len(places) for column in columns}
-    return {place: {column: values[column][number] for column in values} for number, place in enumerate(places)}
+def by_parameters(row: BenchmarkRow, columns: Iterable[str]) -> dict[tuple[str, ...], BenchmarkRow]:
+    """The values of ``columns`` at each combination of a benchmark's parameters.
+
+    asv writes null for a column that is null everywhere.
+    """
+    combinations = list(itertools.product(*(row.get("params") or [])))
+    values = {column: row.get(column) or [None] * len(combinations) for column in columns}
+    return {key: {column: values[column][number] for column in values} for number, key in enumerate(combinations)}
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; raises ``CutShort`` where the file is no whole JSON, ``BadInput`` where it is missing or something
-    else."""
+    """The JSON object in a file. Raises ``CutShort`` where the JSON is incomplete, ``BadInput`` for a missing file or
+    other JSON."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -129,7 +133,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_result(path: Path) -> Result:
-    """A result file; raises ``BadInput`` for one that is cut short, of a newer schema, or lacks what it must have."""
+    """A result file; raises ``BadInput`` for one that is cut short, of a newer schema, or lacks required fields."""
     data = read_json(path)
     check_version(path, data, RESULT_VERSION)
     fault = next(faults(data), None)
@@ -139,8 +143,10 @@ def read_result(path: Path) -> Result:
 
 
 def check_machine(result: Result, machine: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` where a result does not say the same of its machine as the ``machine``'s entry: every field is
-    part of a line's identity, and the line would split."""
+    """Raise ``BadInput`` where a result's machine fields differ from the ``machine``'s entry.
+
+    Every field is part of a line's identity: the line would split.
+    """
     params = result.data["params"]
     other = [
         f"{name}={params.get(name)!r}, there {value!r}" for name, value in machine.items() if params.get(name) != value
@@ -150,8 +156,11 @@ def check_machine(result: Result, machine: Mapping[str, Any]) -> None:
 
 
 def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
-    """The machine entry of a folder of results; raises ``BadInput`` where it is missing, broken or newer, or names
-    another machine than the folder, unless that may have been ``renamed``."""
+    """The machine entry of a folder of results.
+
+    Raises ``BadInput`` where it is missing, broken or newer, or names another machine than the folder, unless the
+    folder may have been ``renamed``.
+    """
     path = folder / MACHINE
     if not path.is_file():
         raise BadInput(f"{folder} has results but no {MACHINE}: without it nobody knows what was measured on")
@@ -166,7 +175,7 @@ def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
 
 
 def check_version(path: Path, data: dict[str, Any], known: int) -> None:
-    """Raise ``BadInput`` for a file whose schema this version does not read."""
+    """Raise ``BadInput`` for a file with a schema that this version does not read."""
     found = data.get("version")
     if found != known:
         relation = "newer than" if isinstance(found, int) and found > known else "not"
@@ -196,17 +205,17 @@ def read_results(results: Path) -> Iterator[Result]:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write whole or not at all: the file is put in its place when it is complete."""
+    """Write a file completely or not at all: it is renamed once it is complete."""
     write_text(path, json.dumps(data, separators=(",", ":")))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write whole or not at all."""
+    """Write a file completely or not at all."""
     _put(path, text.encode())
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy whole or not at all."""
+    """Copy a file completely or not at all."""
     _put(target, source.read_bytes())
 
 

@@ -1,8 +1,7 @@
 """Gate: has something regressed in recent commits, on any machine, and since when?
 
-What got worse by more than its own noise is a proposal; where this machine and this checkout measured it, it must be
-there again when it is measured anew. A gate that measured nothing never passes, nor does a series that has lost its
-value.
+A series that got worse by more than its own noise is a candidate. On this machine, a candidate is measured again and
+must be confirmed. The gate never passes if nothing was measured, or if a series has lost its value.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from pathlib import Path
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.files import BENCHMARKS, Result, read_json, read_results
-from highway_bench.history.lock import alone
-from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES, Machine
+from highway_bench.history.machine import Machine
+from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES
 from highway_bench.history.noise import known_noise
 from highway_bench.history.paths import Paths
 from highway_bench.history.publish import publish
 from highway_bench.history.regressions import Limits, Line, Regression, asv_steps, limits, lines_of, newest_steps
-from highway_bench.history.remeasure import measured_anew
+from highway_bench.history.remeasure import remeasured
+from highway_bench.history.working_folder import exclusive
 
 WINDOW = 10  # measured commits of a machine that count as recent
 
@@ -36,33 +36,33 @@ class Lost:
 
 
 @dataclass
-class Verdict:
-    """What the gate found: regressions, series lost at HEAD, proposals that a re-run did not confirm, how much was
-    looked at, and how closely."""
+class GateReport:
+    """The gate's result: regressions, series lost at HEAD, candidates that a re-run did not confirm, and how many
+    series were judged with which limits."""
 
     regressions: list[Regression] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     dismissed: list[Regression] = field(default_factory=list)
     limits: list[Limits] = field(default_factory=list)
-    series: int = 0  # judged: with a recent point, and one before it
+    series: int = 0  # how many were judged: those with a recent point, and one before it
     machines: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
 
-@alone
-def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> Verdict:
+@exclusive
+def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> GateReport:
     """Look for regressions in the last ``window`` measured commits of every machine.
 
-    With ``here``, proposals of this machine are measured again. Raises ``NothingMeasured`` where HEAD has no point on
-    any machine, for an old history must not vouch for a commit that nobody measured, and where no series has two points
-    to be told apart. Raises ``BadInput`` for a tree with uncommitted changes: HEAD's verdict would pass for theirs.
+    With ``here``, this machine's candidates are measured again. Raises ``NothingMeasured`` where HEAD has no point on
+    any machine, since older points say nothing about HEAD, and where no series has two points to compare. Raises
+    ``BadInput`` for a tree with uncommitted changes: HEAD's result would pass for theirs.
     """
     check(paths, window)
     try:
         published = publish(paths, paths.working / "gate", scripts=False)
     except NothingMeasured as reason:
         raise NothingMeasured(f"{reason}; a gate that measured nothing does not pass") from reason
-    verdict = Verdict(lines=list(published.lines), machines=published.machines)
+    report = GateReport(lines=list(published.lines), machines=published.machines)
     commits = git.line_of(paths.root)
     order = {commit: number for number, commit in enumerate(commits)}
     by_machine: dict[str, list[Result]] = {}
@@ -73,56 +73,56 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> 
             f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: run nox -s history -- HEAD"
         )
     if here is not None and here.name not in by_machine:
-        verdict.lines.append(f"{here.name} has no points, so that nothing is measured again")
+        report.lines.append(f"{here.name} has no points, so that nothing is measured again")
 
-    proposed = [
+    candidates = [
         found
         for machine, results in by_machine.items()
-        for found in _propose(paths, published.html, machine, results, order, window, verdict)
+        for found in _candidates(paths, published.html, machine, results, order, window, report)
     ]
-    if not verdict.series and not verdict.lost:
+    if not report.series and not report.lost:
         raise NothingMeasured(
             "no series has a recent point and one before it, so that nothing was judged: "
             "run nox -s history -- HEAD~10..HEAD"
         )
-    mine = [one for one in proposed if here is not None and one.machine == here.name]
-    others = [replace(one, remark="not measured again") for one in proposed if one not in mine]
-    if here is not None and mine:
-        mine = measured_anew(paths, here, mine)
-        verdict.lines.append(f"{len(mine)} measured again")
-    for found in (*others, *mine):
-        (verdict.regressions if found.holds else verdict.dismissed).append(found)
-    verdict.regressions.sort(key=lambda one: (one.machine, one.series))
-    return verdict
+    own = [one for one in candidates if here is not None and one.machine == here.name]
+    others = [replace(one, remark="not measured again") for one in candidates if one not in own]
+    if here is not None and own:
+        own = remeasured(paths, here, own)
+        report.lines.append(f"{len(own)} measured again")
+    for found in (*others, *own):
+        (report.regressions if found.holds else report.dismissed).append(found)
+    report.regressions.sort(key=lambda one: (one.machine, one.series))
+    return report
 
 
-def _propose(
+def _candidates(
     paths: Paths,
     html: Path,
     machine: str,
     results: Sequence[Result],
     order: Mapping[str, int],
     window: int,
-    verdict: Verdict,
+    report: GateReport,
 ) -> Iterable[Regression]:
-    """What seems to have regressed on one machine, each series once; what was looked at there, and what has no value at
-    HEAD, goes into ``verdict``."""
+    """One machine's candidates, each series once. Adds what was judged, and what has no value at HEAD, to
+    ``report``."""
     lines = lines_of(results, paths.configuration().get("regressions_first_commits", {}), order)
     recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
     behind = len(order) - 1 - order[results[-1].commit]
     if behind:
-        verdict.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
+        report.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
     else:
-        verdict.lost += lost_series(machine, results[-1], lines, recent)
+        report.lost += lost_series(machine, results[-1], lines, recent)
     judged = [series for series, line in lines.items() if len(line) > 1 and line[-1][0] in recent]
-    verdict.series += len(judged)
+    report.series += len(judged)
     if len(judged) < len(lines):
-        verdict.lines.append(
+        report.lines.append(
             f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
             f"at its last {window} measured commits, or none before"
         )
     noise = known_noise(paths, machine)
-    verdict.limits += limits(machine, {series: lines[series] for series in judged}, noise)
+    report.limits += limits(machine, {series: lines[series] for series in judged}, noise)
     found = {
         one.series: one
         for steps in (newest_steps(machine, lines, recent, noise), asv_steps(html, machine, lines, recent, noise))
@@ -133,7 +133,7 @@ def _propose(
 
 
 def check(paths: Paths, window: int = WINDOW) -> None:
-    """Raise ``BadInput`` for what the gate does not judge, before anything is measured."""
+    """Raise ``BadInput`` for a checkout that the gate cannot judge, before anything is measured."""
     if window < 1:
         raise BadInput(f"a window has one commit at least, not {window}")
     git.check_whole(paths.root)
@@ -142,12 +142,14 @@ def check(paths: Paths, window: int = WINDOW) -> None:
 
 
 def lost_series(machine: str, head: Result, lines: Mapping[str, Line], recent: Collection[str]) -> Iterable[Lost]:
-    """Series without a value at ``head``: those that failed, and those that had one at a recent commit. What a quick
-    run does not look at is not lost, nor is a block that is no more."""
+    """Series without a value at ``head``: those that failed, and those that had one at a recent commit.
+
+    A series that a quick run leaves out is not lost, nor is that of a block that was removed.
+    """
     for series in head.failures:
         yield Lost(series, machine, "failed")
-    looked_at = re.compile("" if FULL_ONLY in head.data["results"] else QUICK_SERIES)
-    for series in sorted(lines.keys() & head.places - head.points.keys() - set(head.failures)):
+    measured = re.compile("" if FULL_ONLY in head.data["results"] else QUICK_SERIES)
+    for series in sorted(lines.keys() & head.series - head.points.keys() - set(head.failures)):
         commit, last = lines[series][-1]
-        if commit in recent and looked_at.match(series):
+        if commit in recent and measured.match(series):
             yield Lost(series, machine, f"n/a, and {last.value:.4g} at {commit[:8]}")

@@ -1,42 +1,24 @@
-"""What the history asks of git."""
+"""Queries of git for the history: commits, their order and dates, uncommitted changes."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 from highway_bench.errors import BadInput
 from highway_bench.history.paths import CONFIGURATION
+from highway_bench.provenance.git import git, git_bytes
 
 # Neither changes what is measured: the history's own outputs, and text.
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
 
 
-def git(root: Path, *words: str) -> str:
-    """git's answer in ``root``; raises ``BadInput`` with git's own words where it has none."""
-    return _answer(root, *words).decode().strip()
-
-
 def archive(root: Path, commit: str, folder: str) -> bytes:
     """A tar archive of a commit's ``folder``; raises ``BadInput`` where the commit has none."""
-    return _answer(root, "archive", "--format=tar", commit, folder)
-
-
-def _answer(root: Path, *words: str) -> bytes:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, env=environment, check=False)
-    except OSError as error:
-        raise BadInput("git is not installed; --commit tells which commit this is") from error
-    if done.returncode:
-        line = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
-        raise BadInput(f"git {words[0]}: {line[-1] if line else 'failed'}")
-    return done.stdout
+    return git_bytes(root, "archive", "--format=tar", commit, folder)
 
 
 def has_git(root: Path) -> bool:
-    """Whether ``root`` is a checkout with a commit; a copy that lies in some other project's checkout is none."""
+    """Whether ``root`` is a checkout with a commit; a copy inside another project's checkout is not."""
     try:
         git(root, "rev-parse", "HEAD")
         git(root, "ls-files", "--error-unmatch", CONFIGURATION)
@@ -73,8 +55,10 @@ def line_of(root: Path) -> list[str]:
 
 
 def is_dirty(root: Path, *paths: str) -> bool:
-    """Whether what is measured, or what of it is in ``paths``, differs from HEAD: tracked changes, or new files that
-    are not ignored, whatever git's own settings say of those."""
+    """Whether measured files (by default all; else those in ``paths``) differ from HEAD, or are new and not ignored.
+
+    git's setting for untracked files does not matter.
+    """
     return bool(git(root, "status", "--porcelain", "--untracked-files=normal", "--", *(paths or (".",)), *NOT_MEASURED))
 
 
@@ -84,6 +68,6 @@ def is_shallow(root: Path) -> bool:
 
 
 def check_whole(root: Path) -> None:
-    """Raise ``BadInput`` in a shallow clone: results of commits that are missing there would vanish from the pages."""
+    """Raise ``BadInput`` in a shallow clone: the pages would lack the results of its missing commits."""
     if is_shallow(root):
         raise BadInput("this clone is shallow, and the history needs all commits: git fetch --unshallow")

@@ -1,4 +1,4 @@
-"""Bring in results that were measured elsewhere: on a GPU box without git, or by someone else."""
+"""Import results that were measured elsewhere: on a GPU machine without git, or by someone else."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from highway_bench.history.files import (
     write_json,
 )
 from highway_bench.history.git import check_whole, commit_of, date_of, line_of
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 NO_COMMIT = "0" * 40
 HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch's name is another commit here than there
@@ -32,19 +32,19 @@ HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch's name is a
 
 @dataclass
 class Imported:
-    """The files written, and what is to be said of the others."""
+    """The files written, and a line for each other file."""
 
     written: list[Path] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
 
-@alone
+@exclusive
 def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imported:
-    """Record the results in ``folder``, which is of one machine, or holds such folders.
+    """Record the results in ``folder``: one machine's folder, or a folder of such folders.
 
-    ``commit`` is what was measured, where the files themselves do not know; they must then be one a machine. Everything
-    is checked before anything is recorded, and a point that is recorded already with other values is an error: nothing
-    recorded is overwritten. What was imported counts in the working results as well, however new those are.
+    ``commit`` is the measured commit, for files that do not name it; each machine may then have one file only. All
+    files are checked before any is recorded. Raises ``BadInput`` for a point that is recorded already with other
+    values: nothing recorded is overwritten. Imported values replace those of the working results, even newer ones.
     """
     check_whole(paths.root)
     if not folder.is_dir():
@@ -94,8 +94,11 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
 
 
 def checked_result(root: Path, path: Path, machine: Mapping[str, Any], full: str | None) -> dict[str, Any]:
-    """A result file's data under its own commit, or else the commit ``full``; raises for a file that is not
-    ``machine``'s, has no value, knows no commit, or another than ``full``."""
+    """A result file's data under its own commit, or else under the commit ``full``.
+
+    Raises ``NothingMeasured`` for a file without values, ``BadInput`` for another machine's file, for one without a
+    commit, and for one of another commit than ``full``.
+    """
     result = read_result(path)
     check_machine(result, machine)
     if not result.points:

@@ -1,15 +1,16 @@
-"""Machine identity: the entry that asv keeps of this machine, made so that it does not change without the hardware.
+"""The machine of a series: its entry in asv's files, which does not change unless the hardware does.
 
 Every field of the entry is part of a series' identity. So the kernel's release, the exact bytes of memory, the driver
-and the clocks stay out of it, and ``gpu`` is in it from the first commit on.
+and the clocks are left out, and ``gpu`` is in it from the first commit on.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import platform
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,54 @@ import psutil
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import MACHINE, NAME, read_machine
+from highway_bench.provenance import identity
+from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.machine import cores, cpu_model
 
 NO_GPU = "none"
 GIB = 2**30
 BUSY = 0.75  # load a core in the last minute; installing what is needed takes half of it
 
 
-def entry(name: str, gpu: str | None) -> dict[str, str]:
+@dataclass(frozen=True)
+class Machine:
+    """What is measured on: the device, and asv's entry of the machine."""
+
+    device: str
+    entry: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.entry["machine"]
+
+
+def this_machine(device: str | None = None, name: str | None = None) -> Machine:
+    """This machine with a device of it: by default a GPU where torch finds one, and the identity's name.
+
+    Raises ``BadInput`` for a device that is not here.
+    """
+    if device not in (None, "cpu", "cuda"):
+        raise BadInput(f"a device is cpu or cuda, not {device!r}")
+    if device is None:
+        try:
+            gpu("cuda")
+            device = "cuda"
+        except BadInput:
+            device = "cpu"
+    here = identity(device)
+    return Machine(device, entry(name or here.machine, here.gpu))
+
+
+def entry(name: str, gpu_name: str | None) -> dict[str, str]:
     """The entry of machine ``name`` with the GPU's name, or ``None`` where a CPU is measured. All values are text."""
     check_name(name)
     return {
         "machine": name,
-        "gpu": gpu or NO_GPU,
+        "gpu": gpu_name or NO_GPU,
         "os": platform.system(),
         "arch": platform.machine(),
-        "cpu": cpu_model(),
-        "num_cpu": str(len(os.sched_getaffinity(0))),
+        "cpu": without_trade_marks(cpu_model()),
+        "num_cpu": str(cores()),
         "ram": f"{rounded_gib(psutil.virtual_memory().total)} GiB",
     }
 
@@ -43,14 +76,9 @@ def check_name(name: str) -> None:
         raise BadInput(f"machine name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
 
 
-def cpu_model() -> str:
-    """The processor's model, without trade marks and clock rates."""
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:  # not Linux, or a sandbox without /proc
-        found = None
-    text = found[1] if found else platform.processor() or platform.machine()
-    return " ".join(re.sub(r"\((R|TM|C)\)|@.*", " ", text, flags=re.IGNORECASE).split())
+def without_trade_marks(model: str) -> str:
+    """A processor's model without trade marks and clock rates."""
+    return " ".join(re.sub(r"\((R|TM|C)\)|@.*", " ", model, flags=re.IGNORECASE).split())
 
 
 def rounded_gib(bytes_of_memory: int) -> int:
@@ -61,38 +89,39 @@ def rounded_gib(bytes_of_memory: int) -> int:
 
 
 def busy() -> str | None:
-    """A line that says so where other work keeps this machine busy: times measured beside it are partly its own, and a
-    re-run a minute later as well."""
-    load, cores = psutil.getloadavg()[0], len(os.sched_getaffinity(0))
-    if load < BUSY * cores:
+    """A warning where other work keeps this machine busy: it lengthens the times, and those of a re-run a minute
+    later; ``None`` where it does not."""
+    load, count = psutil.getloadavg()[0], cores()
+    if load < BUSY * count:
         return None
-    return f"this machine is busy (load {load:.1f} on {cores} cores): times may have risen for that alone"
+    return f"this machine is busy (load {load:.1f} on {count} cores): times may have risen for that alone"
 
 
-def write_entry(made: dict[str, str]) -> None:
-    """Write the entry into asv's own file, ``~/.asv-machine.json``; other machines' entries there are kept."""
+def write_entry(machine: Mapping[str, str]) -> None:
+    """Write the entry into asv's own file, ``~/.asv-machine.json``; other machines' entries there stay."""
     from asv.machine import MachineCollection
     from asv.util import UserError
 
     try:
-        MachineCollection.save(made["machine"], made)
+        MachineCollection.save(machine["machine"], dict(machine))
     except UserError as error:
         raise BadInput(f"~/.asv-machine.json cannot be read: {error}") from error
 
 
-def check_clash(made: dict[str, Any], *folders: Path) -> None:
+def check_clash(machine: Mapping[str, Any], *folders: Path) -> None:
     """Raise ``BadInput`` where results of another machine of this name lie in one of the ``folders``."""
+    name = machine["machine"]
     for folder in folders:
-        if not (folder / made["machine"] / MACHINE).is_file():
+        if not (folder / name / MACHINE).is_file():
             continue
-        known = read_machine(folder / made["machine"])
+        known = read_machine(folder / name)
         other = [
-            f"{field}={known.get(field)!r}, here {made.get(field)!r}"
-            for field in made
-            if known.get(field) != made[field]
+            f"{field}={known.get(field)!r}, here {value!r}"
+            for field, value in machine.items()
+            if known.get(field) != value
         ]
         if other:
             raise BadInput(
-                f"machine {made['machine']!r} is recorded with other hardware ({'; '.join(other)}): two "
+                f"machine {name!r} is recorded with other hardware ({'; '.join(other)}): two "
                 f"machines need two names, so give this one its own with --machine NAME"
             )

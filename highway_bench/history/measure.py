@@ -1,69 +1,40 @@
-"""Measure: this checkout's point, or those of a range of commits, by running asv."""
+"""Measure this checkout's point, or the points of a range of commits, by running asv."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import highway_bench
-from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
 from highway_bench.history.importing import HASH, NO_COMMIT
-from highway_bench.history.lock import alone
-from highway_bench.history.machine import check_clash, entry, write_entry
+from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.working_folder import exclusive
 
-SOURCE = Path(highway_bench.__file__).resolve().parents[1]
-# A quick run times the core blocks in dense stacks of 10 and 50 alone, for every start with torch costs two seconds,
-# and leaves out the deep cells that ``measure_commit`` does not look at then. asv keeps the values of series that were
-# not asked for, and puts n/a in the place of others: what a full run has found must not be asked for.
+# A quick run times the core blocks in dense stacks of 10 and 50 alone, since every start with torch costs two seconds,
+# and leaves out the deep cells that ``measure_commit`` skips then. asv preserves the values of series that a run does
+# not select, and writes n/a over selected ones without a value: a quick run must not select what only a full one
+# measures.
 QUICK_SERIES = (
     r"^(?!.*\.(Families|Others)\.time_step)"
     r"(?!.*\.Depths\.(time_step|track_(peak|saved)_bytes)\(.*, 100\))"
     r"(?!.*\.Depths\.track_(log_loss|steps_to_threshold)\(.*, (50|100)\))"
 )
-GIVEN = ("benches/history", "highway_bench/blocks", "highway_bench/families", CONFIGURATION)
+SHARED_SOURCES = ("benches/history", "highway_bench/blocks", "highway_bench/families", CONFIGURATION)
 FULL_ONLY = "blocks.Families.time_step"  # a benchmark that only a full run measures
-WHO = """
-import json, sys, torch
-from highway_bench.execution.machine import machine_identity
-device = sys.argv[1] or ("cuda" if torch.cuda.is_available() else "cpu")
-print(json.dumps([device, *machine_identity(device)]))
-"""
-
-
-class AsvFailed(HighwayBenchError):
-    """asv itself went wrong: neither a regression nor an absence of values."""
-
-    exit_status = 4
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What is measured on: the device, and the entry that asv keeps of it."""
-
-    device: str
-    entry: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        return self.entry["machine"]
 
 
 @dataclass
 class Measured:
-    """What a run gave: results by commit, a line a commit that gave nothing, and benchmarks that failed."""
+    """A run's results by commit, a line for each commit without any, and the benchmarks that failed."""
 
     machine: str
     results: dict[str, Result] = field(default_factory=dict)
@@ -74,24 +45,7 @@ class Measured:
     folder: Path | None = None
 
 
-def this_machine(device: str | None = None, name: str | None = None) -> Machine:
-    """This machine with a device of it; both are found where they are not given. Raises ``BadInput`` for a device that
-    is not here."""
-    if device not in (None, "cpu", "cuda"):
-        raise BadInput(f"a device is cpu or cuda, not {device!r}")
-    if device == "cpu" and name:
-        return Machine(device, entry(name, None))
-    done = subprocess.run(
-        [sys.executable, "-c", WHO, device or ""], capture_output=True, text=True, check=False, env=_environment({})
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BadInput(f"this machine cannot be told: {reason.removeprefix(f'{BadInput.__module__}.BadInput: ')}")
-    found, machine, gpu = json.loads(done.stdout)
-    return Machine(found, entry(name or machine, gpu))
-
-
-@alone
+@exclusive
 def measure_here(
     paths: Paths,
     machine: Machine,
@@ -102,16 +56,16 @@ def measure_here(
     series: Sequence[str] = (),
     only: Sequence[str] = (),
 ) -> Measured:
-    """Measure this checkout as it stands.
+    """Measure this checkout in its present state.
 
-    A tree with uncommitted changes goes into a folder of its own: shown, never recorded. Where there is no git,
-    ``commit`` says which one this is, or whoever imports the results does. ``out`` is another folder for the results;
-    ``series`` are asv's patterns of benchmarks, ``only`` the cells that are measured. Raises ``BadInput`` for a
-    ``commit`` that git knows better.
+    Results of a tree with uncommitted changes go into a folder of their own: they are shown, never recorded. Without
+    git, ``commit`` names the commit; otherwise the import of the results has to. ``out`` is another folder for the
+    results, ``series`` are asv's patterns of benchmarks, ``only`` the cells to measure. Raises ``BadInput`` for a
+    ``commit`` that is not HEAD.
     """
     with_git = git.has_git(paths.root)
     if commit and not with_git and not HASH.match(commit):
-        raise BadInput(f"--commit is a commit's hash where there is no git to ask, not {commit!r}")
+        raise BadInput(f"without git, --commit must be a commit's hash, not {commit!r}")
     measured = Measured(machine.name)
     if with_git:
         git.check_whole(paths.root)
@@ -120,27 +74,27 @@ def measure_here(
             raise BadInput(f"this checkout is not {commit}: check it out, or give it as a range ({commit}^..{commit})")
     if with_git and out is None:
         measured.lines += merge_recorded(paths)
-        if measured.dirty:  # those are other changes' points
+        if measured.dirty:  # of other changes
             shutil.rmtree(paths.uncommitted, ignore_errors=True)
     measured.folder = out or (paths.uncommitted if measured.dirty else paths.results)
-    check_clash(dict(machine.entry), paths.recorded, measured.folder)
+    check_clash(machine.entry, paths.recorded, measured.folder)
     full = git.commit_of(paths.root, "HEAD") if with_git else commit or NO_COMMIT
     changes: dict[str, object] = {"results_dir": measured.folder.resolve()}
     if not with_git:
         changes |= {"dvcs": "given"}
-    words = ["-E", "current", "--set-commit-hash", full]
+    arguments = ["-E", "current", "--set-commit-hash", full]
     for pattern in series:
-        words += ["-b", pattern]
+        arguments += ["-b", pattern]
     environment = {
         "HIGHWAY_BENCH_HISTORY_COMMIT": full,
         "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
         "HIGHWAY_BENCH_HISTORY_ONLY": " ".join(only),
     }
     before = _contents(measured.folder / machine.name, [full])
-    _asv_run(paths, machine, words, quick, changes, environment)
+    _asv_run(paths, machine, arguments, quick, changes, environment)
     if with_git and not measured.dirty and (git.is_dirty(paths.root) or git.commit_of(paths.root, "HEAD") != full):
         changed = f"this checkout was changed while {full[:8]} was measured"
-        if out is not None:  # these values were asked for as HEAD's
+        if out is not None:  # the caller wants HEAD's values
             for path in _contents(out / machine.name, [full]):
                 _restore(path, before)
             raise BadInput(f"{changed}, so that its values are of no commit: measure it once more")
@@ -149,22 +103,24 @@ def measure_here(
     return _collect(measured, [full], [full], before)
 
 
-@alone
+@exclusive
 def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
-    """Measure the commits of a range, each built and installed; commits that have a point of this python and torch
-    already, a full one if that is asked for, are left out unless ``again``. Commits that do not build, or predate the
-    benchmarks, are named and give no point. Raises ``BadInput`` where what this checkout gives to all of them, the
-    benchmarks and the names of blocks and families, is not committed."""
+    """Measure the commits of a range, each built and installed.
+
+    Commits with a point of this python and torch (a full one unless ``quick``) are left out unless ``again``. Commits
+    that do not build, or predate the benchmarks, are named and have no point. Raises ``BadInput`` for uncommitted
+    changes in what this checkout provides for all of them: the benchmarks, and the names of blocks and families.
+    """
     git.check_whole(paths.root)
-    if git.is_dirty(paths.root, *GIVEN):
+    if git.is_dirty(paths.root, *SHARED_SOURCES):
         raise BadInput(
-            f"uncommitted changes in {', '.join(GIVEN)}: every commit of a range is measured with this "
+            f"uncommitted changes in {', '.join(SHARED_SOURCES)}: every commit of a range is measured with this "
             "checkout's benchmarks, so commit or stash them first"
         )
     commits = git.commits_in(paths.root, span) if ".." in span else [git.commit_of(paths.root, span)]
     measured = Measured(machine.name, folder=paths.results)
     measured.lines += merge_recorded(paths)
-    check_clash(dict(machine.entry), paths.recorded, paths.results)
+    check_clash(machine.entry, paths.recorded, paths.results)
     known = (
         {}
         if again
@@ -190,75 +146,39 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
 def _asv_run(
     paths: Paths,
     machine: Machine,
-    words: Sequence[str],
+    arguments: Sequence[str],
     quick: bool,
     changes: Mapping[str, object],
     environment: Mapping[str, str],
 ) -> None:
-    write_entry(dict(machine.entry))
+    write_entry(machine.entry)
     environment = {
         **environment,
         "HIGHWAY_BENCH_HISTORY": "quick" if quick else "full",
         "HIGHWAY_BENCH_HISTORY_DEVICE": machine.device,
     }
-    if quick and "-b" not in words:
-        words = [*words, "-b", QUICK_SERIES]
-    status = asv(paths, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *words], changes, environment)
-    if status not in (0, 2):  # 2: some benchmark failed, and the result files say which
-        raise AsvFailed(f"asv run ended with status {status}; its own words stand above")
-
-
-def asv(
-    paths: Paths,
-    command: str,
-    words: Sequence[str],
-    changes: Mapping[str, object] | None = None,
-    environment: Mapping[str, str] | None = None,
-    *,
-    name: str | None = None,
-    quiet: bool = False,
-) -> int:
-    """Run an asv command with this checkout's configuration and ``changes``; its exit status."""
-    if importlib.util.find_spec("asv") is None:
-        raise BadInput("asv is not installed: pip install --group history")
-    path = paths.configured(name or command, **(changes or {}))
-    done = subprocess.run(
-        [sys.executable, "-m", "asv", command, "--config", str(path), *words],
-        check=False,
-        env=_environment({"HIGHWAY_BENCH_HISTORY_ROOT": str(paths.root), **(environment or {})}),
-        stdout=subprocess.PIPE if quiet else None,
-        stderr=subprocess.STDOUT if quiet else None,
-        text=True,
+    if quick and "-b" not in arguments:
+        arguments = [*arguments, "-b", QUICK_SERIES]
+    status = asv(
+        paths, "run", ["--machine", machine.name, "--show-stderr", "--no-pull", *arguments], changes, environment
     )
-    if quiet and done.returncode:
-        sys.stderr.write(done.stdout)
-    return done.returncode
-
-
-def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    before = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "PYTHONPATH": str(SOURCE) + (os.pathsep + before if before else ""),
-        **more,
-    }
+    if status not in (0, 2):  # 2: some benchmark failed, and the result files say which
+        raise AsvFailed(f"asv run ended with status {status}; its output is above")
 
 
 def _by_commit(folder: Path) -> dict[str, Result]:
-    """Results of the python and torch that measure here: others' files stand beside them."""
+    """The folder's results of this python and torch, by commit."""
     results = [read_result(path) for path in result_paths(folder)] if folder.is_dir() else []
     return {result.commit: result for result in results if result.data["env_name"] == series_name()}
 
 
 def _contents(folder: Path, commits: Sequence[str]) -> dict[Path, bytes]:
-    """The result files of ``commits`` in a machine's folder as they stand, before asv writes over them."""
+    """The result files of ``commits`` in a machine's folder, by path, before asv overwrites them."""
     return {path: path.read_bytes() for commit in commits for path in folder.glob(f"{commit[:8]}-*.json")}
 
 
 def _moved(folder: Path, target: Path, machine: Machine, commit: str, before: Mapping[Path, bytes]) -> Path:
-    """Take what was just measured out of a folder of points, which has what it had ``before``, into ``target``."""
+    """Move the new results from a folder of points into ``target``, and restore the folder's contents ``before``."""
     shutil.rmtree(target, ignore_errors=True)
     copy_file(folder / machine.name / MACHINE, target / machine.name / MACHINE)
     for path in _contents(folder / machine.name, [commit]):
@@ -270,8 +190,10 @@ def _moved(folder: Path, target: Path, machine: Machine, commit: str, before: Ma
 def _collect(
     measured: Measured, commits: Sequence[str], wanted: Sequence[str], before: Mapping[Path, bytes]
 ) -> Measured:
-    """Look at what asv wrote: values of all ``commits``, failures of those that were ``wanted``. A file without any
-    value would pass for a point: what stood there ``before`` takes its place, or nothing."""
+    """Read what asv wrote: the values of all ``commits``, the failures of those that were ``wanted``.
+
+    A file without any value would pass for a point: its contents ``before`` are restored, or it is removed.
+    """
     assert measured.folder is not None
     found = _by_commit(measured.folder / measured.machine)
     for commit in commits:
@@ -290,7 +212,7 @@ def _collect(
 
 
 def _restore(path: Path, before: Mapping[Path, bytes]) -> None:
-    """Put a result file back as it was before asv wrote it."""
+    """Restore a result file to its contents ``before`` asv wrote it."""
     if path in before:
         path.write_bytes(before[path])
     else:

@@ -1,4 +1,4 @@
-"""Bring the committed history into the folder that asv works in, before anything is measured or shown."""
+"""Merge the committed history into asv's working folder, before anything is measured or shown."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from highway_bench.history.files import (
     write_json,
     write_text,
 )
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 
-@alone
+@exclusive
 def merge_recorded(paths: Paths) -> list[str]:
-    """Bring recorded results into the working folder; of a point that both have, each benchmark as measured last.
+    """Merge recorded results into the working folder; the newest row of each benchmark counts.
 
-    Working copies of what is recorded no more are moved out of it. Gives a line for that, and for each working file
-    that a killed run cut short. Raises ``BadInput`` where a *recorded* file is broken, or any is of a newer schema, and
-    changes nothing then: git can restore the one, a newer version reads the other.
+    Working copies of points that are recorded no more are moved out. Returns a line for these, and for each working
+    file that a killed run cut short. Raises ``BadInput``, and changes nothing, where a *recorded* file is broken (git
+    can restore it) or any file is of a newer schema.
     """
     recorded = [
         (folder, read_machine(folder), [read_result(path) for path in result_paths(folder)])
@@ -74,8 +74,8 @@ def read_working(folder: Path) -> tuple[dict[Path, Result], dict[Path, str]]:
 
 
 def mend(found: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
-    """Remove working results that were cut short, and make a machine's entry anew from its results, which all say what
-    it said; a line for each."""
+    """Remove working results that were cut short, and rebuild a machine's entry from its results, which all contain it;
+    a line for each."""
     lines = []
     for path, reason in broken.items():
         path.unlink(missing_ok=True)
@@ -84,14 +84,14 @@ def mend(found: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
             others = {"python", *like.data.get("requirements", {})}
             entry = {name: value for name, value in like.data["params"].items() if name not in others}
             write_json(path, entry | {"version": MACHINE_VERSION})
-            lines.append(f"made anew from the results beside it: {reason}")
+            lines.append(f"rebuilt from the results in its folder: {reason}")
         else:
             lines.append(f"dropped, and to be measured again unless it is recorded: {reason}")
     return lines
 
 
 def note_recorded(paths: Paths) -> None:
-    """Remember the names of what is recorded: the working folder has its twin."""
+    """Write down the names of recorded results, each of which has a copy in the working folder."""
     names = [
         path.relative_to(paths.recorded) for folder in machine_folders(paths.recorded) for path in result_paths(folder)
     ]
@@ -99,15 +99,17 @@ def note_recorded(paths: Paths) -> None:
 
 
 def _withdraw(paths: Paths) -> list[str]:
-    """Move working results aside whose recorded twin has gone: somebody took the point back, and it must not return
-    from here. A machine's entry goes with its last result, for it may be what was wrong."""
+    """Move working results out whose recorded copy was removed: the point was withdrawn, and must not come back.
+
+    A machine's entry is removed with its last result, since the entry may be what was wrong.
+    """
     before = paths.merged.read_text(encoding="utf-8").splitlines() if paths.merged.is_file() else []
     gone = [name for name in before if (paths.results / name).is_file() and not (paths.recorded / name).is_file()]
     for name in gone:
         source, target = paths.results / name, paths.withdrawn / name
         target.parent.mkdir(parents=True, exist_ok=True)
         number = itertools.count(1)
-        while target.exists():  # taken back once before
+        while target.exists():  # withdrawn once before
             target = (paths.withdrawn / name).with_suffix(f".{next(number)}.json")
         source.replace(target)
         if not result_paths(source.parent):

@@ -1,7 +1,7 @@
-"""Noise: how far a series moves when nothing has changed, measured A against A.
+"""Noise: how much a series varies when nothing has changed, measured A against A.
 
-Three sources, each of what it knows: the samples behind one point (passes over the cells, or seeds), repeated points of
-one commit where they were measured (``measure_noise``), and otherwise how far neighbouring commits differ.
+Three sources: the samples of one point (passes over the cells, or seeds), repeated points of one commit where they were
+measured (``measure_noise``), and otherwise the differences of neighbouring commits.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import Point, read_json, write_json
-from highway_bench.history.lock import alone
-from highway_bench.history.measure import Machine, measure_here
+from highway_bench.history.machine import Machine
+from highway_bench.history.measure import measure_here
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 SCHEMA = 2
 SIGMAS = 3.0
 EXACT = "_bytes"
 LOSS = "track_log_loss"
-# The least change worth a word: shares of the value, but decades for a loss, which is a logarithm. Where A against A
-# was not measured, twice that.
+# The least change to report: a share of the value, or decades for a loss, which is a logarithm. It is doubled where A
+# against A was not measured.
 LEAST = 0.05
 LEAST_DECADES = 0.05
-NEIGHBOURS = 4  # commit-to-commit differences below which they say nothing
-ASSUMED = 0.10  # sd of a series of which nobody knows it: that of step times on a shared machine, where it was measured
+NEIGHBOURS = 4  # the least number of commit-to-commit differences for an estimate
+ASSUMED = 0.10  # sd of a series without an estimate: the measured one of step times on a shared machine
 
 
 class Spread(NamedTuple):
-    """How far repeated runs of a series differ: relative (decades for losses), from so many degrees of freedom."""
+    """The sd of repeated runs of a series, relative (decades for losses), and its degrees of freedom."""
 
     sd: float
     degrees: int
@@ -44,7 +45,7 @@ def is_exact(series: str) -> bool:
 
 
 def is_loss(series: str) -> bool:
-    """Whether a series is a logarithm already, so that its differences are what counts."""
+    """Whether a series is a logarithm, whose differences are compared instead of its ratios."""
     return series.partition("(")[0].endswith(LOSS)
 
 
@@ -54,13 +55,13 @@ def is_time(series: str) -> bool:
 
 
 def tolerated(series: str, before: Sequence[Point], repeated: float | None = None) -> float:
-    """By how much a new point may lie above the level of ``before`` (oldest first) without being a regression.
+    """By how much a new point may exceed the level of ``before`` (oldest first) without being a regression.
 
-    In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and no less than three
-    standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses);
-    runs that followed each other miss what drifts, so that the neighbours' differences count where they are larger.
-    Where neither is known, a sd of a tenth is assumed. The new point is taken to be as exact as those before it: seeds
-    that fall apart, or samples that scatter, are what is looked for, and must not widen their own limit.
+    In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and at least three
+    standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses).
+    Runs in a row do not include slow drift, so the neighbours' differences count where they are larger. Without either,
+    a sd of a tenth is assumed. The new point's own spread is not used: seeds that diverge, or samples that scatter,
+    must not widen their own limit.
     """
     if is_exact(series) or not before:
         return 0.0
@@ -79,28 +80,28 @@ def tolerated(series: str, before: Sequence[Point], repeated: float | None = Non
 
 
 def _of_median(point: Point) -> float:
-    """Standard error of a point, a median of its samples (asymptotic, normal samples); 0 where it has one only."""
+    """Standard error of a point, the median of its samples (asymptotic, for normal samples); 0 for a single sample."""
     if math.isnan(point.sd) or point.samples < 2:
         return 0.0
     return math.sqrt(math.pi / 2) * point.sd / math.sqrt(point.samples)
 
 
 def _between(values: Sequence[float]) -> float | None:
-    """sd of one point from differences of neighbours, by their median: a real step among them counts once. ``None``
-    where they are too few."""
+    """sd of one point from the median difference of neighbours, which a single real step hardly affects. ``None`` where
+    there are too few."""
     steps = [abs(second - first) for first, second in itertools.pairwise(values)]
     if len(steps) < NEIGHBOURS:
         return None
     return 1.4826 * statistics.median(steps) / math.sqrt(2)
 
 
-@alone
+@exclusive
 def measure_noise(paths: Paths, machine: Machine, runs: int = 3, *, quick: bool = True) -> dict[str, Spread]:
-    """Measure this checkout ``runs`` times and record how far each series' values differ.
+    """Measure this checkout ``runs`` times and record each series' spread.
 
-    Exact series are left out. What was recorded before is pooled with it, for hours differ; what a series drifts from
-    one such session to another is not in it. Written to ``reports/asv/noise/<machine>.json``, which is committed;
-    remove it to begin anew.
+    Exact series are left out. The spread is pooled with the recorded one; drift between two such sessions is not part
+    of it. Written to ``reports/asv/noise/<machine>.json``, which is committed; remove that file to start again. Raises
+    ``BadInput`` for fewer than two runs.
     """
     if runs < 2:
         raise BadInput(f"noise needs two runs at least, not {runs}")
@@ -128,7 +129,7 @@ def measure_noise(paths: Paths, machine: Machine, runs: int = 3, *, quick: bool 
 
 
 def recorded_noise(paths: Paths, machine: str) -> dict[str, Spread]:
-    """What was recorded of each series; nothing where it was never measured."""
+    """The recorded spread of each series; empty where none was measured."""
     path = paths.noise / f"{machine}.json"
     if not path.is_file():
         return {}
@@ -145,8 +146,8 @@ def recorded_noise(paths: Paths, machine: str) -> dict[str, Spread]:
 
 
 def known_noise(paths: Paths, machine: str) -> dict[str, float]:
-    """What the gate takes for the sd between runs of each series: its own, and no less than its benchmark's series have
-    together, since a few runs may agree by chance."""
+    """The sd between runs of each series for the gate: its own, but at least that of its benchmark's pooled series,
+    since a few runs may agree by chance."""
     own = recorded_noise(paths, machine)
     by_benchmark: dict[str, list[Spread]] = {}
     for series, spread in own.items():
@@ -156,7 +157,7 @@ def known_noise(paths: Paths, machine: str) -> dict[str, float]:
 
 
 def pooled(spreads: Iterable[Spread]) -> Spread:
-    """One spread from several: the root mean square, each counting by its degrees of freedom."""
+    """One spread from several: the root mean square, weighted by degrees of freedom."""
     many = list(spreads)
     degrees = sum(one.degrees for one in many)
     return Spread(math.sqrt(math.fsum(one.degrees * one.sd**2 for one in many) / degrees), degrees)

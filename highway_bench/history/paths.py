@@ -1,4 +1,4 @@
-"""Where the history lies: asv's configuration, the committed results, and the ignored folder that asv works in."""
+"""The history's folders: asv's configuration, the committed results, and asv's ignored working folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CONFIGURATION = "asv.conf.json"
 class Paths:
     """The folders of a checkout's history.
 
-    ``recorded`` is committed. ``results`` is what asv writes, ``uncommitted`` the points of a tree with uncommitted
-    changes, ``shown`` what was last published, ``merged`` the names of results that are recorded, and ``withdrawn``
-    the twins of those that were: all of them ignored by git, so that measuring dirties nothing.
+    ``recorded`` is committed. git ignores the others: ``results`` is what asv writes, ``uncommitted`` the points of a
+    tree with uncommitted changes, ``shown`` what was last published, ``merged`` the names of recorded results, and
+    ``withdrawn`` the copies of those that were recorded once.
     """
 
     root: Path
@@ -26,10 +26,10 @@ class Paths:
     @classmethod
     def of(cls, root: Path | str = ".") -> Paths:
         """The paths of the checkout at ``root``; raises ``BadInput`` where there is no configuration of asv."""
-        place = Path(root).resolve()
-        if not (place / CONFIGURATION).is_file():
-            raise BadInput(f"{place.name}: no {CONFIGURATION} here; run this in highway_bench's own checkout")
-        return cls(place)
+        folder = Path(root).resolve()
+        if not (folder / CONFIGURATION).is_file():
+            raise BadInput(f"{folder.name}: no {CONFIGURATION} here; run this in highway_bench's own checkout")
+        return cls(folder)
 
     @property
     def recorded(self) -> Path:
@@ -68,7 +68,7 @@ class Paths:
         return self.root / "reports/asv/html"
 
     def configuration(self) -> dict[str, Any]:
-        """asv's configuration, as the file says it; raises ``BadInput`` where it cannot be read."""
+        """asv's configuration from its file; raises ``BadInput`` where it cannot be read."""
         path = self.root / CONFIGURATION
         try:
             import json5  # of the group "history": the report and its server need none
@@ -81,15 +81,15 @@ class Paths:
         return found
 
     def configured(self, name: str, **changes: Any) -> Path:
-        """Write asv's configuration with absolute folders, and with ``changes``, as ``name`` among the working files.
+        """Write asv's configuration with absolute folders, and with ``changes``, as ``name`` into the working folder.
 
-        asv takes every relative path from the configuration file's folder.
+        asv reads relative paths as relative to the configuration file.
         """
-        made = self.configuration()
+        configuration = self.configuration()
         for key in ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo"):
-            made[key] = str((self.root / made[key]).resolve())
-        made |= {key: str(value) if isinstance(value, Path) else value for key, value in changes.items()}
+            configuration[key] = str((self.root / configuration[key]).resolve())
+        configuration |= {key: str(value) if isinstance(value, Path) else value for key, value in changes.items()}
         self.working.mkdir(parents=True, exist_ok=True)
         path = self.working / f"asv-{name}.conf.json"
-        path.write_text(json.dumps(made, indent=1), encoding="utf-8")
+        path.write_text(json.dumps(configuration, indent=1), encoding="utf-8")
         return path

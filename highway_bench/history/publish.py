@@ -8,21 +8,21 @@ from pathlib import Path
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
+from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.measure import AsvFailed, asv
 from highway_bench.history.merge import mend, merge_recorded, read_working
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
+from highway_bench.history.working_folder import exclusive
 
-HTML = Path("asv/html/index.html")  # asv's first page, in the folder of reports
+HTML = Path("asv/html/index.html")  # asv's first page, below the folder of reports
 DISCOVERY = "discovery"  # asv wants a machine's name even to list benchmarks; no result is ever saved under it
 
 
 @dataclass
 class Published:
-    """Where the pages are, how many points of how many machines they show, and what is to be said of them."""
+    """The pages' folder, the machines and the number of points on them, and lines for the user."""
 
     html: Path
     machines: list[str]
@@ -30,9 +30,9 @@ class Published:
     lines: list[str] = field(default_factory=list)
 
 
-@alone
+@exclusive
 def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
-    """Write asv's pages into ``html``, by default the paths's; raises ``NothingMeasured`` where there is no point."""
+    """Write asv's pages into ``html``, by default ``paths.html``; raises ``NothingMeasured`` without any point."""
     git.check_whole(paths.root)
     lines = merge_recorded(paths)
     shutil.rmtree(paths.shown, ignore_errors=True)
@@ -47,7 +47,7 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
     target = html or paths.html
     status = asv(paths, "publish", ["--no-pull"], {"results_dir": paths.shown, "html_dir": target}, quiet=True)
     if status:
-        raise AsvFailed(f"asv publish ended with status {status}; its own words stand above")
+        raise AsvFailed(f"asv publish ended with status {status}; its output is above")
     if scripts:
         reason = use_own_scripts(target, paths.working / "scripts")
         if reason:
@@ -56,10 +56,12 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
     return Published(target, list(machines), sum(machines.values()), lines)
 
 
-@alone
+@exclusive
 def discover(paths: Paths) -> None:
-    """List today's benchmarks into ``shown``. The list decides what asv shows, is made anew each time, and is never
-    committed: it is the one file that would conflict."""
+    """Write the list of this checkout's benchmarks into ``shown``: asv shows these.
+
+    It is written each time and never committed, since it would conflict.
+    """
     folder = paths.working / "discovered"
     write_entry(entry(DISCOVERY, None))
     status = asv(
@@ -71,16 +73,18 @@ def discover(paths: Paths) -> None:
         quiet=True,
     )
     if status:
-        raise AsvFailed("asv cannot import the benchmarks; its own words stand above")
+        raise AsvFailed("asv cannot import the benchmarks; its output is above")
     paths.shown.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / BENCHMARKS, paths.shown / BENCHMARKS)
 
 
 def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:
-    """Take points off what is shown that are not on HEAD's first-parent line, and say so; the others' number by
-    machine."""
+    """Remove points from ``shown`` that are not on HEAD's first-parent line, with a line for each machine.
+
+    Returns the number of the remaining points by machine.
+    """
     on_line = set(git.line_of(paths.root))
-    kept: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for folder in sorted(path for path in paths.shown.glob("*") if path.is_dir()):
         results = [read_result(path) for path in result_paths(folder)]
         off = [result for result in results if result.commit not in on_line]
@@ -90,14 +94,14 @@ def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:
         for result in off:
             result.path.unlink()
         if len(results) > len(off):
-            kept[folder.name] = len(results) - len(off)
+            counts[folder.name] = len(results) - len(off)
         else:
             shutil.rmtree(folder)
-    return kept
+    return counts
 
 
 def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
-    """Lay the points of the uncommitted tree over those of HEAD, if the tree still is uncommitted and HEAD the same."""
+    """Show the uncommitted tree's points instead of HEAD's, if it still has changes and HEAD is the same."""
     if not paths.uncommitted.is_dir():
         return False
     head = git.commit_of(paths.root, "HEAD")
@@ -115,7 +119,7 @@ def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
 
 
 def link_report(page: Path) -> None:
-    """A link from asv's page to the report beside it, where there are both, and no link yet."""
+    """Add a link from asv's page to the report, where both exist, unless it is there."""
     report = page.parents[2] / "page" / "index.html"
     if not (page.is_file() and report.is_file()):
         return

@@ -16,41 +16,45 @@ from highway_bench.history.files import (
     write_json,
 )
 from highway_bench.history.git import check_whole, line_of
-from highway_bench.history.lock import alone
 from highway_bench.history.machine import check_clash, check_name
 from highway_bench.history.merge import merge_recorded, note_recorded
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 
 
 @dataclass
-class Recorded:
-    """What became of each point: the commits that were ``added``, ``kept`` as recorded before, or ``left`` and
-    why; ``lines`` are the working folder's."""
+class RecordSummary:
+    """The commits whose points were ``added``, ``replaced`` or ``unchanged``, and a line for each that was
+    ``left_out``; ``lines`` are the working folder's."""
 
     machine: str
     added: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        parts = [f"{len(self.added)} points recorded", f"{len(self.replaced)} replaced", f"{len(self.kept)} kept"]
-        left = [f"  left out: {line}" for line in self.left]
+        parts = [
+            f"{len(self.added)} points recorded",
+            f"{len(self.replaced)} replaced",
+            f"{len(self.unchanged)} unchanged",
+        ]
+        left = [f"  left out: {line}" for line in self.left_out]
         return "\n".join([*self.lines, f"{self.machine}: {', '.join(parts)}", *left])
 
 
-@alone
-def record(paths: Paths, machine: str, *, replace: bool = False) -> Recorded:
-    """Record the points of ``machine``. A point that is recorded already stays as it is, unless ``replace``: then each
-    of its benchmarks is as it was measured last, and no value is lost.
+@exclusive
+def record(paths: Paths, machine: str, *, replace: bool = False) -> RecordSummary:
+    """Record the points of ``machine``.
 
-    Points of uncommitted trees are never here: they lie in a folder of their own. Raises ``NothingMeasured`` where the
-    machine has no points, ``BadInput`` where the history is that of other hardware of this name, or is broken.
+    A recorded point does not change, unless ``replace``: then the newest row of each benchmark counts, and no value is
+    lost. Points of uncommitted trees are in another folder, and never recorded. Raises ``NothingMeasured`` where the
+    machine has no points, ``BadInput`` where the history is of other hardware with this name, or is broken.
     """
     check_name(machine)
     check_whole(paths.root)
-    done = Recorded(machine, lines=merge_recorded(paths))
+    done = RecordSummary(machine, lines=merge_recorded(paths))
     source, target = paths.results / machine, paths.recorded / machine
     files = result_paths(source) if source.is_dir() else []
     if not files:
@@ -65,13 +69,13 @@ def record(paths: Paths, machine: str, *, replace: bool = False) -> Recorded:
             result = read_result(path)
             check_machine(result, entry)
         except BadInput as error:
-            done.left.append(str(error))
+            done.left_out.append(str(error))
             continue
         short, there = result.commit[:8], target / path.name
         if result.commit not in line:
-            done.left.append(f"{short} is not on HEAD's first-parent line, so that no page would show it")
+            done.left_out.append(f"{short} is not on HEAD's first-parent line, so that no page would show it")
         elif not result.points:
-            done.left.append(f"{short} has no value at all")
+            done.left_out.append(f"{short} has no value at all")
         elif not there.exists():
             done.added.append(short)
             if not (target / MACHINE).exists():
@@ -81,6 +85,6 @@ def record(paths: Paths, machine: str, *, replace: bool = False) -> Recorded:
             done.replaced.append(short)
             write_json(there, both.data)
         else:
-            done.kept.append(short)
+            done.unchanged.append(short)
     note_recorded(paths)
     return done

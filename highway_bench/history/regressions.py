@@ -1,7 +1,7 @@
-"""Steps: which series of a machine got worse lately, by more than their own noise, and how large a rise would show.
+"""Regressions: which series of a machine got worse recently by more than their noise, and which rise is detectable.
 
-asv's own step detection looks over the whole line; a look at the newest points sees what asv cannot see yet, since a
-step of one commit may be a spike. Bytes are exact.
+asv's step detection covers the whole line, but not the newest points, where a step may still be a spike. Those are
+compared with the level before them. Bytes are exact.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ Line = list[tuple[str, Point]]  # a series' points with their commits, oldest fi
 
 @dataclass(frozen=True)
 class Regression:
-    """A series that got worse: between which values, and by which commit. ``good`` is the last commit before it that
-    has a point; the culprit lies after it, up to and with ``commit``."""
+    """A series that got worse: the values before and after, and the first bad ``commit``.
+
+    ``good`` is the last commit before it that has a point; the cause is in a later commit, up to ``commit``.
+    """
 
     series: str
     machine: str
@@ -35,19 +37,19 @@ class Regression:
     commit: str
     good: str
     unit: str = ""
-    again: float | None = None  # the value of a re-run
-    beside: Estimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
+    remeasured: float | None = None  # the value of a re-run
+    ratio_to_good: Estimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
     remark: str = ""
 
     @property
     def holds(self) -> bool:
-        """Whether what was measured anew exceeds the limit as well, as far as something was."""
-        values = (self.again, None if self.beside is None else self.beside.value * self.before)
+        """Whether every repeated measurement exceeds the limit as well."""
+        values = (self.remeasured, None if self.ratio_to_good is None else self.ratio_to_good.value * self.before)
         return all(value is None or value > self.before + self.tolerated for value in values)
 
     @property
     def change(self) -> str:
-        """The change, and beside it what noise may be; bytes, which are counted exactly, have none."""
+        """The change, with the tolerated noise; bytes are exact and have none."""
         if not self.before:
             return f"{self.after - self.before:+.3g}"
         noise = "" if is_exact(self.series) else f" (noise: {100 * self.tolerated / abs(self.before):.2g} %)"
@@ -56,8 +58,8 @@ class Regression:
 
 @dataclass(frozen=True)
 class Limits:
-    """By how much a new point of a benchmark's series may rise without being flagged, the series' least, median and
-    most: shares of the value, decades for losses."""
+    """By how much a new point of a benchmark's series may rise without being flagged: least, median and most over the
+    series, as shares of the value, or decades for losses."""
 
     machine: str
     benchmark: str
@@ -70,15 +72,14 @@ class Limits:
 def lines_of(
     results: Sequence[Result], accepted: Mapping[str, str | None], order: Mapping[str, int]
 ) -> dict[str, Line]:
-    """Each series' points, those that its newest place continues, a value there or none, from the last ``accepted``
-    change for the worse on.
+    """Each series' points of its newest identity, from the last ``accepted`` regression on.
 
-    ``accepted`` is asv's own list of first commits by a pattern of series; one without a commit is never judged.
+    ``accepted`` is asv's list of first commits by a pattern of series; series without a commit there are never judged.
     """
     lines: dict[str, Line] = {}
     identities: dict[str, tuple[object, ...]] = {}
     for result in reversed(results):
-        for series in result.places:
+        for series in result.series:
             identity = result.identity(series)
             if identities.setdefault(series, identity) == identity and series in result.points:
                 lines.setdefault(series, []).insert(0, (result.commit, result.points[series]))
@@ -93,29 +94,31 @@ def lines_of(
 def newest_steps(
     machine: str, lines: Mapping[str, Line], recent: Collection[str], noise: Mapping[str, float]
 ) -> Iterable[Regression]:
-    """Series whose newest point, if it is recent, lies above the level of those before it; bytes that rose recently and
-    have not come down."""
+    """Series whose newest point, if recent, exceeds the level before it; and bytes that rose recently and have not
+    fallen since."""
     for series, line in lines.items():
         found = rise(line, recent) if is_exact(series) else step_up(series, line, recent, noise.get(series))
         if found is not None:
-            place, before, allowed = found
-            yield Regression(series, machine, before, line[-1][1].value, allowed, line[place][0], line[place - 1][0])
+            position, before, allowed = found
+            yield Regression(
+                series, machine, before, line[-1][1].value, allowed, line[position][0], line[position - 1][0]
+            )
 
 
 def rise(line: Line, recent: Collection[str]) -> tuple[int, float, float] | None:
-    """The first recent point that lies above the one before it, if the newest does so as well: its place, the value
+    """The first recent point that exceeds the one before it, if the newest does so as well: its position, the value
     before, and the tolerance."""
-    for place, ((_, before), (commit, after)) in enumerate(itertools.pairwise(line), start=1):
+    for position, ((_, before), (commit, after)) in enumerate(itertools.pairwise(line), start=1):
         if commit in recent and before.value < min(after.value, line[-1][1].value):
-            return place, before.value, 0.0
+            return position, before.value, 0.0
     return None
 
 
 def step_up(
     series: str, line: Line, recent: Collection[str], repeated: float | None
 ) -> tuple[int, float, float] | None:
-    """The place from which on all points lie above the level of the ``LEVEL`` before the newest, that level, and the
-    tolerance; ``None`` where the newest does not."""
+    """The position from which on all points exceed the level of the ``LEVEL`` points before the newest, that level, and
+    the tolerance; ``None`` where the newest does not exceed it."""
     commit, last = line[-1]
     if len(line) < 2 or commit not in recent:
         return None
@@ -124,31 +127,31 @@ def step_up(
     allowed = tolerated(series, before, repeated)
     if last.value <= level + allowed:
         return None
-    place = len(line) - 1
-    while line[place - 1][1].value > level + allowed:  # one of those behind the level is not
-        place -= 1
-    return place, level, allowed
+    position = len(line) - 1
+    while line[position - 1][1].value > level + allowed:  # ends: one of the points of the level does not exceed it
+        position -= 1
+    return position, level, allowed
 
 
 def asv_steps(
     html: Path, machine: str, lines: Mapping[str, Line], recent: Collection[str], noise: Mapping[str, float]
 ) -> Iterable[Regression]:
-    """asv's regressions whose first bad commit is recent, held against the noise of the points on both sides."""
+    """asv's regressions with a recent first bad commit, if they exceed the noise of the points before."""
     index, found = read_json(html / "index.json"), read_json(html / "regressions.json")
     commit_of = {int(revision): commit for revision, commit in index["revision_to_hash"].items()}
     for series, path, _where, _index, _last, _best, jumps in found["regressions"]:
         if f"machine-{machine}" not in Path(path).parts:
             continue
         line = lines.get(series, [])
-        places = {commit: place for place, (commit, _) in enumerate(line)}
+        positions = {commit: position for position, (commit, _) in enumerate(line)}
         for _from, to, before, after in jumps:
             commit = commit_of[to]
-            place = places.get(commit, 0)
-            if commit in recent and place:
-                earlier = [point for _, point in line[max(0, place - LEVEL) : place]]
+            position = positions.get(commit, 0)
+            if commit in recent and position:
+                earlier = [point for _, point in line[max(0, position - LEVEL) : position]]
                 allowed = tolerated(series, earlier, noise.get(series))
                 if after > before + allowed:
-                    yield Regression(series, machine, before, after, allowed, commit, line[place - 1][0])
+                    yield Regression(series, machine, before, after, allowed, commit, line[position - 1][0])
 
 
 def limits(machine: str, lines: Mapping[str, Line], noise: Mapping[str, float]) -> Iterable[Limits]:

@@ -1,8 +1,8 @@
 """The scripts of asv's pages, from npm's packages by name and checksum, so that the pages need no network.
 
 asv's page loads ten files from public networks; offline it shows an error page instead. The packages below hold the
-same files. They are fetched when pages are published, kept in the ignored working folder, and never committed. All are
-MIT licensed, and their licences are published beside them.
+same files. They are fetched when pages are published, cached in the ignored working folder, and never committed. All
+are MIT licensed, and their licences are published with them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from highway_bench.history.archives import extract
 
 @dataclass(frozen=True)
 class Package:
-    """An npm package: its name with version, its tarball's SHA-512 as npm gives it, and the files asv's page wants,
-    by the end of the address that the page has for them."""
+    """An npm package: its name with version, its tarball's SHA-512 as npm gives it, and the files for asv's page,
+    by the end of their addresses in the page."""
 
     name: str
     sha512: str
@@ -71,17 +71,17 @@ TAG = re.compile(r'<(script|link)\b[^>]*?(?:src|href)="(https://[^"]+)"[^>]*>')
 
 
 class NotFetched(Exception):
-    """The scripts could not be had; the message says why."""
+    """The scripts could not be fetched; the message is the reason."""
 
 
-def use_own_scripts(html: Path, keep: Path) -> str | None:
-    """Make the published pages in ``html`` load scripts of their own, from packages kept in ``keep``.
+def use_own_scripts(html: Path, cache: Path) -> str | None:
+    """Make the published pages in ``html`` load local scripts, from packages in the folder ``cache``.
 
-    Gives ``None``, or the reason why the pages still load them from public networks.
+    Returns ``None``, or the reason why the pages still load them from public networks.
     """
     try:
         for package in PACKAGES:
-            fetch(package, keep)
+            fetch(package, cache)
     except NotFetched as reason:
         return str(reason)
     page = html / "index.html"
@@ -96,28 +96,28 @@ def use_own_scripts(html: Path, keep: Path) -> str | None:
     def own(tag: re.Match[str]) -> str:
         name = tag[2].rpartition("/")[2]
         package, inside = files[name]
-        shutil.copyfile(_folder(package, keep) / inside, vendor / name)
+        shutil.copyfile(_folder(package, cache) / inside, vendor / name)
         if tag[1] == "script":
             return f'<script src="vendor/{name}">'
         return f'<link rel="stylesheet" href="vendor/{name}">'
 
     page.write_text(TAG.sub(own, text), encoding="utf-8")
     for package in PACKAGES:
-        for licence in sorted(_folder(package, keep).glob("LICEN*")):
+        for licence in sorted(_folder(package, cache).glob("LICEN*")):
             shutil.copyfile(licence, vendor / f"{package.name.partition('@')[0]}-{licence.name}")
     return None
 
 
-def fetch(package: Package, keep: Path) -> None:
-    """Unpack ``package`` into ``keep`` unless it is there; raises ``NotFetched``."""
-    folder = _folder(package, keep)
+def fetch(package: Package, cache: Path) -> None:
+    """Unpack ``package`` into ``cache`` unless it is there; raises ``NotFetched``."""
+    folder = _folder(package, cache)
     if folder.is_dir():
         return
     npm = shutil.which("npm")
     if npm is None:
         raise NotFetched("npm is not installed")
-    keep.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=keep) as name:
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as name:
         scratch = Path(name)
         try:
             done = subprocess.run(
@@ -141,5 +141,5 @@ def fetch(package: Package, keep: Path) -> None:
         (scratch / "package").replace(folder)
 
 
-def _folder(package: Package, keep: Path) -> Path:
-    return keep / package.name.replace("@", "-")
+def _folder(package: Package, cache: Path) -> Path:
+    return cache / package.name.replace("@", "-")

@@ -17,7 +17,7 @@ PAGE, HISTORY = "page/index.html", "asv/html/index.html"
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Files of the two folders of pages, and of nothing else that lies beside them; ``/`` leads to the first page."""
+    """Serves the files of the two folders of pages and no others; ``/`` redirects to the first page."""
 
     def do_GET(self) -> None:
         if urlsplit(self.path).path in ("", "/"):
@@ -36,15 +36,15 @@ class Handler(SimpleHTTPRequestHandler):
         return super().send_head()
 
     def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-store")  # pages are made again while the server runs
+        self.send_header("Cache-Control", "no-store")  # pages may be written again while the server runs
         super().end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the base class's name)
-        """Say nothing of requests."""
+        """Log no requests."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server that says nothing of a reader who has left, as a browser does whose page is closed too soon."""
+    """A server that ignores closed connections, as when a page is closed while it loads."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), (BrokenPipeError, ConnectionResetError)):
@@ -52,9 +52,9 @@ class Server(ThreadingHTTPServer):
 
 
 def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
-    """A server of the pages in ``reports`` on 127.0.0.1, not yet serving; port 0 takes a free one.
+    """A server of the pages in ``reports`` on 127.0.0.1, not yet serving; port 0 means any free one.
 
-    Raises ``NothingMeasured`` where there are no pages, ``BadInput`` where the port cannot be had.
+    Raises ``NothingMeasured`` where there are no pages, ``BadInput`` where the port is not available.
     """
     if first_page(reports) is None:
         raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
@@ -65,10 +65,10 @@ def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
 
 
 def first_page(reports: Path) -> str | None:
-    """Where ``/`` leads: the report, or else the history; ``None`` where there is neither."""
+    """The page for ``/``: the report, or else the history; ``None`` where there is neither."""
     return next((page for page in (PAGE, HISTORY) if (reports / page).is_file()), None)
 
 
 def address(of: ThreadingHTTPServer) -> str:
-    """Where a server is reached."""
+    """The address of a server."""
     return f"http://{HOST}:{of.server_address[1]}/"

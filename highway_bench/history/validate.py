@@ -1,4 +1,4 @@
-"""The shape of asv's result files: what must be there, and of which kind."""
+"""The structure of asv's result files: required fields and their types."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FIELDS = {"commit_hash": str, "env_name": str, "date": int, "params": dict, "res
 
 
 def faults(data: dict[str, Any]) -> Iterator[str]:
-    """What of a result file is missing, or has another shape than asv gives it.
+    """Fields of a result file that are missing or have another type than asv's.
 
-    Take the first alone: what comes after a fault relies on there being none.
+    Only the first is reliable: later checks assume that the earlier ones passed.
     """
     for name, kind in FIELDS.items():
         if not isinstance(data.get(name), kind):
@@ -22,14 +22,14 @@ def faults(data: dict[str, Any]) -> Iterator[str]:
         yield "its params name no machine"
     if not _is_list(data["result_columns"], str):
         yield f"its result_columns are {reprlib.repr(data['result_columns'])}"
-    for name, cells in data["results"].items():
-        if not isinstance(cells, list):
-            yield f"its row {name} is {reprlib.repr(cells)}"
-        for fault in _faults_of_row(dict(zip(data["result_columns"], cells, strict=False))):
+    for name, row in data["results"].items():
+        if not isinstance(row, list):
+            yield f"its row {name} is {reprlib.repr(row)}"
+        for fault in _faults_of_row(dict(zip(data["result_columns"], row, strict=False))):
             yield f"its row {name} has {fault}"
 
 
-def is_by_place(column: str) -> bool:
+def is_per_parameter(column: str) -> bool:
     """Whether a column has a value for each combination of a benchmark's parameters, rather than one for all."""
     return column in ("result", "samples") or column.startswith("stats_")
 
@@ -40,11 +40,11 @@ def _faults_of_row(row: dict[str, Any]) -> Iterator[str]:
         yield f"the params {reprlib.repr(axes)}"
     if not isinstance(row.get("started_at"), int | None):
         yield f"the started_at {reprlib.repr(row['started_at'])}"
-    places = math.prod(len(axis) for axis in axes)
-    for column in filter(is_by_place, row):
+    combinations = math.prod(len(axis) for axis in axes)
+    for column in filter(is_per_parameter, row):
         values, kinds = row[column], (list,) if column == "samples" else (int, float)
-        if values is not None and not (_is_list(values, *kinds, type(None)) and len(values) == places):
-            yield f"the {column} {reprlib.repr(values)} for {places} places"
+        if values is not None and not (_is_list(values, *kinds, type(None)) and len(values) == combinations):
+            yield f"the {column} {reprlib.repr(values)} for {combinations} combinations of parameters"
 
 
 def _is_list(value: object, *kinds: type) -> bool:

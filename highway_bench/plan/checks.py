@@ -12,7 +12,6 @@ from highway_bench.cell import Cell, canonical
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput, near_names
 from highway_bench.families import Family, Site, families, make_family
-from highway_bench.gpu import gpu
 from highway_bench.plan.grids import (
     block_options,
     grid_blocks,
@@ -24,6 +23,7 @@ from highway_bench.plan.grids import (
 )
 from highway_bench.plan.profiles import Grid
 from highway_bench.plan.selection import Selection
+from highway_bench.provenance.gpu import gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import check_device, dataset_options, default_device
 from highway_bench.tasks.recipe_words import recipe_from

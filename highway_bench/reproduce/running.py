@@ -13,9 +13,9 @@ from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary
-from highway_bench.gpu import gpu
 from highway_bench.plan.estimate import Estimate, cell_bytes
 from highway_bench.plan.plan import AnyPath, Plan, opened
+from highway_bench.provenance.gpu import gpu
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings

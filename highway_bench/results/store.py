@@ -1,13 +1,12 @@
 """Store: rows and runs in one SQLite file, written a cell at a time by one process, read by any number.
 
 A cell's rows are replaced in one transaction, so a kill at any moment leaves whole cells only. The journal is
-write-ahead (WAL): a page can be drawn from a store that a run is still filling. A lock file beside the store, held by
-the kernel for as long as the writer lives, keeps a second writer out; it needs no cleaning up after a kill.
+write-ahead (WAL): a page can be drawn from a store that a run is still filling. A lock file next to the store keeps a
+second writer out.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -16,9 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from filelock import FileLock, Timeout
 
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.provenance.lock import file_lock, holder
 from highway_bench.results.attempts import attempts_in, stored
 from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, RANK, SCHEMA, UNIQUE, Row, Status
 
@@ -41,7 +43,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = Path(path)
         self.read_only = read_only
-        self._lock: IO[str] | None = None
+        self._lock: FileLock | None = None
         if read_only:
             if not os.path.isfile(self.path):  # answers no for a name that is too long, where Path.is_file raises
                 raise BadInput(f"no store at {self.path}")
@@ -242,7 +244,7 @@ class Store:
 
     def _release(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
     @contextmanager
@@ -263,26 +265,20 @@ def _advice(error: sqlite3.DatabaseError) -> str:
     return " (another process is using it)" if "locked" in text else ""
 
 
-def _locked(path: Path) -> IO[str]:
-    """Make ``path``'s folder, and take the lock beside it; the file object holds the lock until it is closed."""
+def _locked(path: Path) -> FileLock:
+    """Make ``path``'s folder, and take the lock next to it."""
     if os.path.isdir(path):
         raise BadInput(f"cannot write the store {path}: it is a folder")
+    lock = file_lock(path.with_name(path.name + ".lock"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(path.with_name(path.name + ".lock"), "a+", encoding="utf-8")  # noqa: SIM115 - held, see _release
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        process = holder(Path(lock.lock_file))
+        by = f" (process {process})" if process else ""
+        raise BadInput(f"the store {path} is being written by another run{by}: wait for it, or name another") from error
     except OSError as error:
         raise BadInput(f"cannot write the store {path}: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.seek(0)
-        holder = lock.read().strip()
-        lock.close()
-        by = f" (process {holder})" if holder else ""
-        raise BadInput(f"the store {path} is being written by another run{by}: wait for it, or name another") from error
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
     return lock
 
 

@@ -1,4 +1,4 @@
-"""Recorded: a step of fixed shapes as a CUDA graph, so that its thousands of small kernels cost one launch."""
+"""A step of fixed shapes as a CUDA graph, so that its thousands of small kernels cost one launch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 WARM = 3  # steps run as they are before one is recorded, by when libraries have set themselves up
 
 
-class Recorded:
+class GraphedStep:
     """``step(rows)`` on a CUDA device: run as it is at first, then recorded, then replayed.
 
     Every call is one real step, those before the recording included; the recording itself computes nothing. ``step``

@@ -17,7 +17,7 @@ from torch import Tensor
 from highway_bench.data import Split
 from highway_bench.measure.clock import synchronise
 from highway_bench.training.evaluation import loss_of, placed
-from highway_bench.training.graphed_step import Recorded
+from highway_bench.training.graphed_step import GraphedStep
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.optimisers import StackedOptimiser, stacked_optimiser
 from highway_bench.training.stacked import NotStackable, Stacked, why_not_stacked
@@ -99,7 +99,7 @@ class Population:
         rows = rows.to(self.device, non_blocking=True)
         size = rows.shape[1]
         if size not in self.recorded:
-            self.recorded[size] = Recorded(self._step, rows)
+            self.recorded[size] = GraphedStep(self._step, rows)
         return self.recorded[size](rows)
 
     def _step(self, rows: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class Population:
 
         Only then, for members that cannot be stacked go on by themselves and must have nothing in common.
         """
-        self.recorded: dict[int, Recorded] = {}  # by batch size; graphs of a stack before are freed first
+        self.recorded: dict[int, GraphedStep] = {}  # by batch size; graphs of a stack before are freed first
         if not self.live:
             return
         self.splits = self._placed_splits()

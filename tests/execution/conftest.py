@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.execution.job import Began, CellResult, Ended, Job, Value
+from highway_bench.provenance import Identity
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 
@@ -61,3 +63,36 @@ def cell(log: Path) -> Callable[..., Cell]:
         )
 
     return make
+
+
+class Elsewhere:
+    """An engine whose workers run on the machine of ``identity``, and measure a loss of 1."""
+
+    workers = 1
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        loss = Value(
+            metric="loss", axis="", index=0.0, value=1.0, low=None, high=None, samples=None, status="ok", message=None
+        )
+        for job in jobs:
+            yield Began(job)
+            for place in range(len(job.cells)):
+                result = CellResult(place=place, status="ok", values=(loss,), identity=self.identity)
+                yield Ended(job, CellResult.of_line(result.line()))
+
+    def drain(self) -> Iterator[Ended]:
+        return iter(())
+
+    def __enter__(self) -> Elsewhere:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def elsewhere() -> Callable[[Identity], Elsewhere]:
+    """Makes an engine on another machine."""
+    return Elsewhere

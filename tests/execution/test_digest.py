@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from highway_bench.errors import BadInput
 from highway_bench.execution import backlog
 from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
 from highway_bench.execution.runner import run_cells
+from highway_bench.provenance import Identity
 from highway_bench.results import Store
 
 WriteFile = Callable[[str, str], Path]
@@ -204,10 +206,15 @@ def test_a_changed_block_is_measured_again_and_no_other(
 
 
 def test_losses_do_not_outlive_torchs_minor_version(
-    fakes: str, store: Store, cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
+    fakes: str,
+    store: Store,
+    cell: Callable[..., Cell],
+    elsewhere: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measured = []
     for version in ("2.13.0+cpu", "2.13.1+cu130", "2.14.0+cpu"):
-        monkeypatch.setattr(backlog, "torch_version", lambda version=version: version)
-        measured.append(run_cells([cell()], store, plugins=[fakes]).measured)
+        here = Identity("cpu-a-1c", None, version)
+        monkeypatch.setattr(backlog, "identity", lambda device, here=here: here)
+        measured.append(run_cells([cell()], store, plugins=[fakes], engine=elsewhere(here)).measured)
     assert measured == [1, 0, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import run_cells
+from highway_bench.provenance import identity
 from highway_bench.results import COLUMNS, LATER_ATTEMPT, Store
 
 MakeCell = Callable[..., Cell]
@@ -87,8 +89,7 @@ def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> Non
     assert (loss["samples"], loss["n"], loss["axis"], loss["index"]) == (None, 1, "", 0.0)
     assert (time["params"], time["flops_per_item"]) == (12, 24.0)
     assert time["run_id"] == summary.run_id
-    assert time["machine"].startswith("cpu-")
-    assert time["gpu"] is None
+    assert (time["machine"], time["gpu"], time["torch"]) == identity()
     run = store.runs()[summary.run_id]
     assert run["command"] == ["bench", "--now"]
     assert run["started"] <= time["time_utc"] <= run["finished"]
@@ -297,3 +298,35 @@ def test_unknown_name(fakes: str, store: Store, cell: MakeCell, change: dict[str
 def test_plugin_that_does_not_import(store: Store, cell: MakeCell) -> None:
     with pytest.raises(BadInput, match="plug-in 'no_such_plugin' failed to import: ModuleNotFoundError"):
         run_cells([cell()], store, plugins=["no_such_plugin"])
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "status"),
+    [
+        ("fake", {"machine": "cpu-other-8c", "torch": "{torch}+other"}, "ok"),  # a loss depends on neither
+        ("fake", {"torch": "1.0.0"}, "failed"),
+        ("fake-timing", {}, "ok"),
+        ("fake-timing", {"machine": "nvidia-h200", "gpu": "NVIDIA H200"}, "failed"),
+        ("fake-timing", {"torch": "{torch}+other"}, "failed"),
+    ],
+)
+def test_a_row_names_the_machine_that_its_cell_ran_on(
+    fakes: str,
+    store: Store,
+    cell: MakeCell,
+    elsewhere: Callable[..., Any],
+    task: str,
+    changes: dict[str, str],
+    status: str,
+) -> None:
+    """A result that does not belong to the machine, or the torch, of its digest is no result."""
+    here = identity()
+    there = here._replace(**{name: text.format(torch=here.torch) for name, text in changes.items()})
+    run_cells([cell(task=task)], store, plugins=[fakes], engine=elsewhere(there))
+    rows = store.rows(metric="loss")
+    assert [(row["status"], row["machine"], row["gpu"], row["torch"]) for row in rows] == [(status, *there)]
+    if status == "failed":
+        assert rows[0]["message"] == (
+            f"ran on {there.machine} with torch {there.torch}, "
+            f"but was planned for {here.machine} with torch {here.torch}"
+        )

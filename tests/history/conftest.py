@@ -16,8 +16,8 @@ pytest.importorskip("asv", reason="the history needs asv: pip install --group hi
 
 from highway_bench.history import Paths
 from highway_bench.history.files import write_json
-from highway_bench.history.machine import entry
-from highway_bench.history.measure import Machine, Measured, measure_here
+from highway_bench.history.machine import Machine, entry
+from highway_bench.history.measure import Measured, measure_here
 
 PROJECT = Path(__file__).resolve().parents[2]
 MACHINE = "cpu-standin-2c"

@@ -13,14 +13,14 @@ import torch
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.files import MACHINE, result_paths
-from highway_bench.history.git import git
 from highway_bench.history.importing import import_results
-from highway_bench.history.machine import busy, check_clash, entry, rounded_gib
-from highway_bench.history.measure import measure_here, this_machine
+from highway_bench.history.machine import busy, check_clash, entry, rounded_gib, this_machine
+from highway_bench.history.measure import measure_here
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.publish import publish
 from highway_bench.history.record import record
 from highway_bench.history.scripts import use_own_scripts
+from highway_bench.provenance.git import git
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def recorded(paths: Paths) -> dict[str, bytes]:
 
 
 def test_a_dirty_tree_is_shown_and_not_recorded(paths: Paths, planted) -> None:
-    for folder in (paths.recorded, paths.results):  # else it is kept whatever was measured
+    for folder in (paths.recorded, paths.results):  # else it remains whatever was measured
         (path,) = (folder / planted.machine.name).glob(f"{planted.commits[-1][:8]}-*.json")
         path.unlink()
     before, entrance = recorded(paths), paths.root / "highway_bench/asv_api.py"
@@ -57,7 +57,7 @@ def test_a_dirty_tree_is_shown_and_not_recorded(paths: Paths, planted) -> None:
     (entry_of_it.parent / "01234567-cut.json").write_text("{")
     shown = publish(paths, scripts=False)
     assert [line.partition(":")[0] for line in shown.lines] == [
-        "made anew from the results beside it",
+        "rebuilt from the results in its folder",
         "dropped, and to be measured again unless it is recorded",
         "the newest point is of this tree with its uncommitted changes; it is shown, not recorded",
     ]
@@ -119,12 +119,12 @@ def test_devices_that_are_not_here() -> None:
     with pytest.raises(BadInput, match="cpu or cuda, not 'tpu'"):
         this_machine("tpu", "standin")
     if not torch.cuda.is_available():
-        with pytest.raises(BadInput, match="cannot be told") as error:
+        with pytest.raises(BadInput, match="has no device 'cuda'") as error:
             this_machine("cuda")
         assert "highway_bench" not in str(error.value)
 
 
-def test_a_recorded_point_cut_short_is_not_called_kept(paths: Paths, planted) -> None:
+def test_a_recorded_point_cut_short_is_an_error(paths: Paths, planted) -> None:
     path = result_paths(paths.recorded / planted.machine.name)[0]
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(BadInput, match="cut short"):
@@ -170,7 +170,7 @@ def test_import_gives_a_folder_its_commit_and_overwrites_nothing(paths: Paths, p
     assert publish(paths, scripts=False).machines == [planted.machine.name, "h100"]
 
 
-def test_without_git_the_commit_is_told(throwaway, tmp_path: Path) -> None:
+def test_without_git_the_commit_is_given(throwaway, tmp_path: Path) -> None:
     throwaway.commit("start")
     shutil.rmtree(throwaway.root / ".git")
     found = measure_here(throwaway.paths, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
@@ -194,7 +194,7 @@ def test_pages_without_npm_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert use_own_scripts(tmp_path, tmp_path / "keep") == "npm is not installed"
 
 
-def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_gives_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("psutil.getloadavg", lambda: (0.1, 9.0, 9.0))
     assert busy() is None
     monkeypatch.setattr("psutil.getloadavg", lambda: (64.5, 0.0, 0.0))

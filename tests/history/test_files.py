@@ -26,7 +26,10 @@ COMMIT = "a" * 40
         ({"results": {"b": None}}, "its row b is None"),
         ({"results": {"b": [[1.0], 3]}}, "its row b has the params 3"),
         ({"results": {"b": [[1.0], [[3]]]}}, r"its row b has the params \[\[3\]\]"),
-        ({"results": {"b": [[1.0], [["x", "y"]]]}}, r"its row b has the result \[1.0\] for 2 places"),
+        (
+            {"results": {"b": [[1.0], [["x", "y"]]]}},
+            r"its row b has the result \[1.0\] for 2 combinations of parameters",
+        ),
         ({"results": {"b": [["fast"], [["x"]]]}}, r"its row b has the result \['fast'\]"),
         ({"results": {"b": [[1.0], [["x"]], "1", "today"]}}, "its row b has the started_at 'today'"),
     ],
@@ -54,4 +57,4 @@ def test_a_benchmark_that_failed_as_a_whole_failed_everywhere(write_point, tmp_p
     """asv writes one null for it, as where a set-up crashes."""
     result = read_result(write_point(tmp_path / "box", COMMIT, {"b.time": (None, 1), "b.loss": ([None, 2.0], 1)}))
     assert result.failures == ["b.time('plain')", "b.time('highway')", "b.loss('plain')"]
-    assert result.places - set(result.failures) == result.points.keys() == {"b.loss('highway')"}
+    assert result.series - set(result.failures) == result.points.keys() == {"b.loss('highway')"}

@@ -13,7 +13,7 @@ import pytest
 
 import highway_bench.history.gate as gating
 import highway_bench.history.remeasure as confirming
-from highway_bench.cli.history import row_of
+from highway_bench.cli.history.gate import table_row
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
 from highway_bench.history.files import Point, Result
@@ -23,7 +23,7 @@ from highway_bench.history.noise import tolerated
 from highway_bench.history.regressions import Regression, lines_of, newest_steps, rise, step_up
 from highway_bench.history.remeasure import cell_of
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches/history/blocks.py"
+BENCHES = Path(__file__).resolve().parents[2] / "benches/history/cells.py"
 TIMED = r"Depths\.time_step\(.*, 10\)"
 SLOWER, HEAVIER, WORSE = 4, 5, 6  # which commits of ``planted``
 
@@ -66,7 +66,7 @@ def test_controls_are_not_flagged(verdict, kind, block) -> None:
     assert not commits_of(verdict, kind, block)
 
 
-def test_before_and_after_are_told(verdict) -> None:
+def test_before_and_after(verdict) -> None:
     series = "blocks.Families.track_peak_bytes('plain', 'dense')"
     (found,) = [one for one in verdict.regressions if one.series == series]
     assert (found.before, found.after, found.tolerated) == (1000, 1008, 0)
@@ -76,9 +76,9 @@ def test_a_rerun_confirms_what_is_still_there(planted) -> None:
     found = gate(planted.paths, planted.machine)
     slower = [one for one in found.regressions if ".Depths.time_step('highway', 10)" in one.series]
     assert [one.commit for one in slower] == [planted.commits[SLOWER]]
-    assert slower[0].again > 1.3 * slower[0].before
-    assert slower[0].beside.value > 1.3
-    (entry,) = [row_of(one)[-1] for one in slower]
+    assert slower[0].remeasured > 1.3 * slower[0].before
+    assert slower[0].ratio_to_good.value > 1.3
+    (entry,) = [table_row(one)[-1] for one in slower]
     assert re.search(r"in turn: (\d\.\d+|undecided) \[\d\.\d+, \d+\.\d+\]", entry)
     assert not found.dismissed
 
@@ -160,7 +160,7 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
 @pytest.mark.parametrize(
     ("again", "ratio", "found"), [(None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)]
 )
-def test_a_rerun_decides_and_a_time_must_be_there_beside_the_last_good_commit(
+def test_a_rerun_decides_and_a_time_must_exceed_the_last_good_commits(
     planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, found: int
 ) -> None:
     """A machine that is slower in this hour is slower with the good commit too. What gives no value decides nothing."""

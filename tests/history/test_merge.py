@@ -14,9 +14,9 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.files import MACHINE, read_result
 from highway_bench.history.importing import import_results
-from highway_bench.history.lock import alone
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.record import record
+from highway_bench.history.working_folder import exclusive
 
 NAN = math.nan
 BOX = "cpu-box"
@@ -70,7 +70,7 @@ def test_a_newer_version_of_a_benchmark_takes_no_value_of_an_older(write_point, 
     assert values(there) == {"b.step('x')": 1.0}
 
 
-def test_a_block_that_one_file_alone_knows_is_kept(write_point, paths: Paths, head: str) -> None:
+def test_a_block_of_one_file_alone_remains(write_point, paths: Paths, head: str) -> None:
     there = write_point(paths.results / BOX, head, {}, results={"b.step": [[1.0, 2.0], [["'new'", "'plain'"]], "1", 9]})
     write_point(paths.recorded / BOX, head, {"b.step": ([5.0, 6.0], 1)})
     merge_recorded(paths)
@@ -78,25 +78,25 @@ def test_a_block_that_one_file_alone_knows_is_kept(write_point, paths: Paths, he
 
 
 def test_a_newer_failure_is_shown_and_takes_no_recorded_value(write_point, paths: Paths, head: str) -> None:
-    kept = write_point(paths.recorded / BOX, head, {"b.step": ([1.0, 2.0], 10)})
+    stored = write_point(paths.recorded / BOX, head, {"b.step": ([1.0, 2.0], 10)})
     there = write_point(paths.results / BOX, head, {"b.step": ([5.0, None], 20)})
     merge_recorded(paths)
     assert read_result(there).failures == ["b.step('highway')"]
     record(paths, BOX, replace=True)
-    assert values(kept) == {"b.step('plain')": 5.0, "b.step('highway')": 2.0}
+    assert values(stored) == {"b.step('plain')": 5.0, "b.step('highway')": 2.0}
 
 
 def test_a_point_taken_back_does_not_return(write_point, paths: Paths, head: str, tmp_path: Path) -> None:
     there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
     assert record(paths, BOX).added == [head[:8]]
-    kept = paths.recorded / BOX / there.name
-    kept.unlink()
+    stored = paths.recorded / BOX / there.name
+    stored.unlink()
     with pytest.raises(NothingMeasured, match=r"moved to .*; there are no points"):
         record(paths, BOX)
     assert (paths.withdrawn / BOX / there.name).is_file()
-    assert not kept.exists()
+    assert not stored.exists()
     import_results(paths, write_point(tmp_path / BOX, head, {"b.step": ([2.0, 2.0], 10)}).parent)
-    assert values(there) == values(kept) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0}
+    assert values(there) == values(stored) == {"b.step('plain')": 2.0, "b.step('highway')": 2.0}
 
 
 def test_what_is_imported_counts_over_what_was_measured_here(
@@ -154,7 +154,7 @@ def test_a_point_that_says_other_hardware_would_split_its_line(
         path = write_point(folder, head, {"b.step": ([1.0, 1.0], 20)})
         data = json.loads(path.read_text())
         path.write_text(json.dumps(data | {"params": data["params"] | {"ram": "1 GiB"}}))
-    (line,) = record(paths, BOX).left
+    (line,) = record(paths, BOX).left_out
     assert "ram='1 GiB', there" in line
     with pytest.raises(BadInput, match="ram='1 GiB', there"):
         import_results(paths, tmp_path / BOX)
@@ -183,10 +183,10 @@ def test_an_import_knows_its_commit(
 def test_one_command_works_in_the_folder_at_a_time(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     waits, order = threading.Event(), []
     monkeypatch.setattr(sys, "stderr", type("Said", (), {"write": lambda self, line: waits.set()})())
-    note = alone(lambda paths, who: order.append(who))
+    note = exclusive(lambda paths, who: order.append(who))
     other = threading.Thread(target=note, args=(paths, "other"))
 
-    @alone
+    @exclusive
     def first(paths: Paths) -> None:
         other.start()
         assert waits.wait(20)

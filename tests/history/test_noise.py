@@ -1,4 +1,4 @@
-"""A against A: how far a series moves when nothing changes, kept by machine."""
+"""A against A: how much a series varies when nothing changes, stored by machine."""
 
 from __future__ import annotations
 

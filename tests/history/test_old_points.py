@@ -1,4 +1,4 @@
-"""History is kept: a new block, a comment, another order, and every old point is still there, under its own block."""
+"""Old points stay: after a new block, a comment or another order, each is still shown under its own block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BENCHES = Path(__file__).resolve().parents[2] / "benches/history"
 
 def graph(html: Path, name: str) -> list:
     """The points of a benchmark's graph on the page, as asv wrote them: [revision, values by combination]."""
-    (path,) = html.glob(f"graphs/arch-*/**/{name}.json")  # beside graphs/summary, the mean over all combinations
+    (path,) = html.glob(f"graphs/arch-*/**/{name}.json")  # next to graphs/summary, the mean over all combinations
     return json.loads(path.read_text())
 
 
@@ -103,7 +103,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     assert len(result_paths(throwaway.paths.recorded / throwaway.machine.name)) == 2
 
 
-def test_a_quick_run_keeps_what_a_full_one_found(throwaway) -> None:
+def test_a_quick_run_preserves_the_values_of_a_full_one(throwaway) -> None:
     """asv puts n/a in the place of a value that it asked for and did not get: a quick run must not ask."""
     throwaway.commit("start")
     everything = [r"track_", r"Others|Families\.time_step\('plain'"]
@@ -139,7 +139,7 @@ def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypa
 def test_what_asv_is_given_by_name() -> None:
     """The benchmarks' names are the registries', and importing them loads no torch."""
     code = (
-        "import sys, json; sys.path.insert(0, sys.argv[1]); from history import blocks as b; "
+        "import sys, json; sys.path.insert(0, sys.argv[1]); from history import cells as b; "
         "print(json.dumps([list(b.BLOCKS), b.FAMILIES, b.CORE, 'torch' in sys.modules, "
         "'highway_bench' in sys.modules]))"
     )
@@ -158,7 +158,7 @@ def test_what_asv_is_given_by_name() -> None:
 
 
 def test_only_benchmarks_lie_in_asvs_folder() -> None:
-    assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py"]
+    assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py", "cells.py"]
 
 
 def test_versions_are_pinned_by_hand() -> None:

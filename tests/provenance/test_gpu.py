@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from highway_bench.errors import BadInput
-from highway_bench.execution.machine import machine_identity
-from highway_bench.gpu import Gpu, gpu
 from highway_bench.plan import grids as plan
+from highway_bench.provenance import Identity, identity
+from highway_bench.provenance.gpu import Gpu, gpu
 from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce.request import Request
 
@@ -38,16 +38,16 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for name in ("get_device_name", "get_device_properties", "is_bf16_supported", "current_device"):
         monkeypatch.setattr(torch.cuda, name, refuse)
-    for cached in (gpu, machine_identity):
+    for cached in (gpu, identity):
         cached.cache_clear()
     yield log
-    for cached in (gpu, machine_identity):
+    for cached in (gpu, identity):
         cached.cache_clear()
 
 
 def test_a_gpu_is_read_once_for_all_that_a_run_asks(log: Path) -> None:
     assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False)
-    assert machine_identity("cuda") == ("nvidia-h200", "NVIDIA H200")
+    assert identity("cuda") == Identity("nvidia-h200", "NVIDIA H200", torch.__version__)
     with pytest.raises(BadInput, match=r"^this GPU lacks bfloat16$"):
         plan.check(plan.Selection(device="cuda", dtypes=["bfloat16"]))
     with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 1.0 GiB"):

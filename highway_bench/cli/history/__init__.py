@@ -1,0 +1,7 @@
+"""``highway-bench history``: one command a module."""
+
+from __future__ import annotations
+
+from highway_bench.cli.history import compare, gate, importing, noise, publish, record, run
+
+__all__ = ["compare", "gate", "importing", "noise", "publish", "record", "run"]

@@ -1,0 +1,34 @@
+"""``highway-bench history import``: record results that were measured elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from highway_bench.cli._options import AsJson
+from highway_bench.cli._output import print_json
+from highway_bench.cli.history.options import Root
+
+
+def import_folder(
+    folder: Annotated[Path, typer.Argument(help="Results measured elsewhere: a machine's folder, or one of several.")],
+    commit: Annotated[str | None, typer.Option(help="The measured commit, for files that do not name it.")] = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Import results that were measured elsewhere into reports/asv/results."""
+    from highway_bench.history import Paths
+    from highway_bench.history.importing import import_results
+    from highway_bench.history.publish import discover
+
+    paths = Paths.of(root)
+    imported = import_results(paths, folder, commit)
+    discover(paths)  # the list of benchmarks, which decides what is shown
+    written = [path.relative_to(paths.root) for path in imported.written]
+    if json:
+        print_json({"written": written, "lines": imported.lines})
+        return
+    for line in [*written, *imported.lines]:
+        typer.echo(str(line))

@@ -1,0 +1,87 @@
+"""``highway-bench history run``: measure this checkout, or a range of commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from highway_bench.cli._options import AsJson
+from highway_bench.cli._output import print_json
+from highway_bench.cli.history.options import Device, MachineName, Quick, Root
+from highway_bench.errors import HighwayBenchError
+
+if TYPE_CHECKING:
+    from highway_bench.history.measure import Measured
+
+
+class SomeFailed(HighwayBenchError):
+    """A benchmark failed; the other values are stored."""
+
+
+def run(
+    span: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RANGE]", help="Commits to build and measure, such as HEAD~10..HEAD; by default this checkout."
+        ),
+    ] = None,
+    quick: Quick = True,
+    again: Annotated[bool, typer.Option(help="Measure commits again that have a point.")] = False,
+    device: Device = None,
+    machine: MachineName = None,
+    commit: Annotated[str | None, typer.Option(help="Which commit this checkout is, where there is no git.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder for the results, to be imported elsewhere.")] = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Measure this checkout's point, or those of a range of commits.
+
+    A tree with uncommitted changes is measured and shown, never recorded.
+    """
+    from highway_bench.errors import BadInput
+    from highway_bench.history import Paths
+    from highway_bench.history.git import has_git, is_dirty
+    from highway_bench.history.machine import this_machine
+    from highway_bench.history.measure import measure_here, measure_range
+
+    if span and (commit or out):
+        raise BadInput("--commit and --out are for this checkout's own point: give no range")
+    paths = Paths.of(root)
+    if out and has_git(paths.root) and is_dirty(paths.root):
+        raise BadInput("uncommitted changes: what --out writes would pass for HEAD's point elsewhere")
+    if not (span or commit or has_git(paths.root)):
+        typer.echo("no git and no --commit: history import will need --commit", err=json)
+    here = this_machine(device, machine)
+    if span:
+        measured = measure_range(paths, here, span, quick=quick, again=again)
+    else:
+        measured = measure_here(paths, here, quick=quick, commit=commit, out=out)
+    print_measured(measured, as_json=json)
+    if measured.failed:
+        raise SomeFailed(f"failed: {', '.join(measured.failed)}")
+
+
+def print_measured(measured: Measured, *, as_json: bool) -> None:
+    """Print a run's result."""
+    values = {commit: len(result.points) for commit, result in measured.results.items()}
+    if as_json:
+        print_json(
+            {
+                "machine": measured.machine,
+                "folder": measured.folder,
+                "values": values,
+                "without": measured.without,
+                "failed": measured.failed,
+                "dirty": measured.dirty,
+                "lines": measured.lines,
+            }
+        )
+        return
+    for line in [*measured.lines, *measured.without]:
+        typer.echo(line)
+    commits = "1 commit" if len(values) == 1 else f"{len(values)} commits"
+    typer.echo(f"{measured.machine}: {commits}, {sum(values.values()):,} values, in {measured.folder}")
+    if measured.dirty:
+        typer.echo("uncommitted changes: this point is shown on the pages, and not recorded")

@@ -1,0 +1,42 @@
+"""One command at a time in a checkout's working folder, where the next would remove what the first one reads."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from filelock import Timeout
+
+from highway_bench.history.paths import Paths
+from highway_bench.provenance.lock import file_lock, holder
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+def exclusive(
+    function: Callable[Concatenate[Paths, Arguments], Returned],
+) -> Callable[Concatenate[Paths, Arguments], Returned]:
+    """Hold the working folder's lock while ``function`` runs; it may call others that want the same lock.
+
+    Where another process holds it, a line on stderr names that process, and the call waits.
+    """
+
+    @functools.wraps(function)
+    def locked(paths: Paths, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        paths.working.mkdir(parents=True, exist_ok=True)
+        path = paths.working / "lock"
+        lock = file_lock(path, reentrant=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            sys.stderr.write(f"waiting for process {holder(path)}, which works in {paths.working}\n")
+            lock.acquire()
+        try:
+            return function(paths, *args, **kwargs)
+        finally:
+            lock.release()
+
+    return locked

@@ -1,0 +1,38 @@
+"""File locks that the kernel holds for as long as a process lives, so that a kill leaves nothing to clean up.
+
+The holder writes its process id into the file, for the message of whoever finds it taken.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from filelock import FileLock
+
+
+def file_lock(path: Path, *, reentrant: bool = False) -> FileLock:
+    """The lock at ``path``, not yet taken. ``acquire(timeout=0)`` raises ``filelock.Timeout`` where it is held.
+
+    A ``reentrant`` lock may be taken again by the thread that holds it.
+    """
+    return FileLock(
+        path,
+        thread_local=reentrant,
+        is_singleton=reentrant,
+        fallback_to_soft=False,  # a lock that is only a file would outlive a kill
+        on_acquired=_write_holder,
+    )
+
+
+def holder(path: Path) -> str:
+    """The id of the process that holds the lock at ``path``, or held it last; empty where there is none."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _write_holder(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

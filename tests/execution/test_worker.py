@@ -1,0 +1,34 @@
+"""A worker's own identity. It must not start CUDA for that: the cell before it decides whether it is used."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from highway_bench.execution.worker import _ran_on
+from highway_bench.provenance import Identity, identity
+from highway_bench.provenance.machine import torch_version
+
+
+def broken(device: str) -> str:
+    raise RuntimeError("CUDA error: device-side assert triggered")
+
+
+def test_a_cpu() -> None:
+    assert _ran_on("cpu") == identity()
+
+
+@pytest.mark.parametrize(
+    ("cuda", "expected"),
+    [
+        ({"is_initialized": lambda: True, "get_device_name": lambda device: f"NVIDIA {device}"}, "NVIDIA cuda:1"),
+        ({"is_initialized": lambda: False, "get_device_name": broken}, None),
+        ({"is_initialized": lambda: True, "get_device_name": broken}, None),
+    ],
+)
+def test_a_gpu(monkeypatch: pytest.MonkeyPatch, cuda: dict[str, object], expected: str | None) -> None:
+    torch_version()  # read before torch is replaced
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
+    assert _ran_on("cuda:1") == (expected and Identity("nvidia-cuda-1", expected, torch_version()))

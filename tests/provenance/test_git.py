@@ -1,0 +1,57 @@
+"""The commit of the source that runs, and git's errors in one line."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput
+from highway_bench.provenance.git import git as ask
+from highway_bench.provenance.git import source_commit
+
+
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^git rev-parse: [^\n]+$"):
+        ask(tmp_path, "rev-parse", "HEAD")
+
+
+def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert source_commit(tmp_path) is None
+
+
+def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@x"]
+        return subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "a.py").write_text("a = 1\n", encoding="utf-8")
+    (tmp_path / "b.py").write_text("b = 1\n", encoding="utf-8")
+    assert source_commit(package) is None  # no checkout
+    git("init")
+    git("add", "b.py")
+    git("commit", "-m", "first")
+    assert source_commit(package) is None  # lies in a checkout that does not track it
+    git("add", "package")
+    git("commit", "-m", "second")
+    head = git("rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))  # as in a hook
+    assert source_commit(package) == head
+    (package / "notes.txt").write_text("", encoding="utf-8")
+    (tmp_path / "new.py").write_text("", encoding="utf-8")
+    (tmp_path / "b.py").write_text("b = 2\n", encoding="utf-8")
+    assert source_commit(package) == head  # none of them is source of the package
+    (package / "blocks").mkdir()
+    new = package / "blocks" / "new.py"
+    new.write_text("", encoding="utf-8")
+    assert source_commit(package) == f"{head}+dirty"
+    new.unlink()
+    assert source_commit(package) == head
+    (package / "a.py").write_text("a = 2\n", encoding="utf-8")
+    assert source_commit(package) == f"{head}+dirty"
