@@ -27,7 +27,7 @@ from highway_bench.history import git
 from highway_bench.history.archives import extract
 from highway_bench.history.measure import AsvFailed
 from highway_bench.history.paths import Paths
-from highway_bench.measure.statistics import Estimate, median_interval, paired_ratio
+from highway_bench.measure.statistics import IntervalEstimate, median_interval, paired_ratio
 
 WORKER = Path(__file__).with_name("compare_worker.py")
 PAIRS = 8
@@ -60,7 +60,7 @@ class Compared:
         return f"{block}, {family}, depth {depth}"
 
     @property
-    def ratio(self) -> Estimate:
+    def ratio(self) -> IntervalEstimate:
         """Median of the pairs' ratios, with an interval that holds whatever their distribution is."""
         return median_interval(self.ratios)
 

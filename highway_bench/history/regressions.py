@@ -15,7 +15,7 @@ from pathlib import Path
 
 from highway_bench.history.files import Point, Result, read_json
 from highway_bench.history.noise import is_exact, is_loss, tolerated
-from highway_bench.measure.statistics import Estimate
+from highway_bench.measure.statistics import IntervalEstimate
 
 LEVEL = 5  # points before the newest that give its level
 
@@ -36,7 +36,7 @@ class Regression:
     good: str
     unit: str = ""
     again: float | None = None  # the value of a re-run
-    beside: Estimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
+    beside: IntervalEstimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
     remark: str = ""
 
     @property

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from highway_bench.analysis.signal import Layer, Profile, profile, weights
+from highway_bench.analysis.signal import Layer, SignalProfile, profile, weights
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.families.parts import FusedMaps, Maps
@@ -50,7 +50,7 @@ class Probe:
     def close(self) -> None:
         """Nothing to give back."""
 
-    def profile(self) -> Profile:
+    def profile(self) -> SignalProfile:
         """Sizes by layer of one pass."""
         return profile(self.layers, self.loss, self.items, self.real)
 

@@ -39,7 +39,7 @@ GateMaps = Maps | FusedMaps
 
 
 @register_task
-class Gates(Trainability):
+class GatesTask(Trainability):
     """A trained network from inside: gate biases and activity, the stream's change and the lesion curve, by layer."""
 
     name = "gates"
@@ -81,13 +81,13 @@ class Gates(Trainability):
         if run.final is None:  # it diverged, and weights that are not finite have nothing to show
             return
         network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
-        look = Look.at(network, split, kind)
-        for metric, value in look.whole().items():
+        record = NetworkRecord.at(network, split, kind)
+        for metric, value in record.whole().items():
             yield Measurement(metric=metric, value=value)
         start = started_network(cell).to(cell_dtype(cell))  # made again: this one may have come from a checkpoint
         yield from layers("gate_bias_start", gate_biases(start))
         yield from layers("gate_bias_end", gate_biases(network))
-        for metric, values in look.by_layer().items():
+        for metric, values in record.by_layer().items():
             yield from layers(metric, values)
         for metric, values in lesions(network, split, kind).items():
             yield from layers(metric, values)
@@ -141,7 +141,7 @@ def last_bias(module: nn.Module) -> Tensor:
 
 
 @dataclass
-class Look:
+class NetworkRecord:
     """One pass over a split, watched: its answers, the gates' activity and the stream's change by layer."""
 
     sparsity_one: ExampleSparsity
@@ -154,22 +154,22 @@ class Look:
     accuracy: float | None = None
 
     @classmethod
-    def at(cls, network: nn.Module, split: Split, kind: TargetKind) -> Look:
+    def at(cls, network: nn.Module, split: Split, kind: TargetKind) -> NetworkRecord:
         """Watch ``network`` over ``split``."""
-        look = cls(ExampleSparsity(len(split.inputs)), split.targets if kind == "class" else None)
+        record = cls(ExampleSparsity(len(split.inputs)), split.targets if kind == "class" else None)
         maps = gates_of(network)
         axes = {layer: module.axis for layer, module in maps.items()}
 
         def batch(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            look.real = unpadded_steps(network, inputs[0])
+            record.real = unpadded_steps(network, inputs[0])
 
         def gate(layer: int, _x: Tensor, output: tuple[Tensor, ...]) -> None:
-            look.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
+            record.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
 
         joins = {layer: joins[place] for layer, (joins, place) in enumerate(joins_of(network), start=1)}
-        with network.register_forward_pre_hook(batch), watching(maps, gate), watching(joins, look.add_join):
-            look.loss, look.accuracy = evaluate(network, split, kind)
-        return look
+        with network.register_forward_pre_hook(batch), watching(maps, gate), watching(joins, record.add_join):
+            record.loss, record.accuracy = evaluate(network, split, kind)
+        return record
 
     def add_gate(self, layer: int, values: Tensor) -> None:
         """The next items' gate of one layer: (items, …, units)."""

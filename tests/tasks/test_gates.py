@@ -18,7 +18,7 @@ from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
-from highway_bench.tasks.gates import Look, gate_biases, gates_of, joins_of, lesions
+from highway_bench.tasks.gates import NetworkRecord, gate_biases, gates_of, joins_of, lesions
 from highway_bench.tasks.trainability import SEARCH_SEED
 from highway_bench.training.checkpoint import Kept
 from highway_bench.training.evaluation import evaluate
@@ -92,7 +92,7 @@ def test_what_is_seen_of_gates_set_by_hand(digits: MakeCell) -> None:
     network, split = work.training.network, work.data.train
     set_gates(network, [math.log(0.04 / 0.96), math.log(0.06 / 0.94), 5.0])  # T = 0.04, 0.06 and 0.993
     assert gate_biases(network) == pytest.approx({1: -3.178, 2: -2.752, 3: 5.0}, abs=1e-3)
-    seen = Look.at(network, split, "class").by_layer()
+    seen = NetworkRecord.at(network, split, "class").by_layer()
     assert seen["gate_activity"] == pytest.approx({1: 0.04, 2: 0.06, 3: 0.9933}, abs=1e-4)
     assert seen["gates_shut"] == {1: 1, 2: 0, 3: 0}
     assert seen["gates_full"] == {1: 0, 2: 0, 3: 1}
@@ -102,7 +102,7 @@ def test_what_is_seen_of_gates_set_by_hand(digits: MakeCell) -> None:
 
 def test_an_item_is_sparse_where_its_gates_choose() -> None:
     """One unit open for each item, another one for every item: sparse for one, even on average."""
-    look = Look(ExampleSparsity(4), None)
+    look = NetworkRecord(ExampleSparsity(4), None)
     look.add_gate(1, torch.eye(4))
     whole = look.whole()
     assert (whole["sparsity_one"], whole["sparsity_average"]) == (pytest.approx(1), pytest.approx(0))
@@ -115,7 +115,7 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digit
     with torch.no_grad():
         x = network.stem(split.inputs)
         branch = join.transform(x)  # type: ignore[operator]
-    seen = Look.at(network, split, "class").by_layer()["stream_change"]
+    seen = NetworkRecord.at(network, split, "class").by_layer()["stream_change"]
     assert seen == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
@@ -225,7 +225,7 @@ def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> No
     def seen(length: int) -> dict[str, Any]:
         one = digits(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
-        look = Look.at(work.training.network, work.data.train, "class")
+        look = NetworkRecord.at(work.training.network, work.data.train, "class")
         return look.whole() | {
             f"{metric} {layer}": value for metric, values in look.by_layer().items() for layer, value in values.items()
         }
