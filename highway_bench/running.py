@@ -17,7 +17,7 @@ from highway_bench.cell import Cell
 from highway_bench.execution.progress import Event
 from highway_bench.execution.progress_bar import showing_progress
 from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.plan.checks import check_data, check_trainings
+from highway_bench.plan.checks import check_cells, check_data
 from highway_bench.plan.estimate import Estimate, estimate
 from highway_bench.plan.grids import Planned, plan
 from highway_bench.plan.profiles import Profile, get_profile
@@ -149,7 +149,7 @@ def planned_cells(
     # Timing gets the threads that torch would take by itself, which is what users get; OMP_NUM_THREADS decides.
     planned = plan(chosen, selected(tasks, **words), threads=torch.get_num_threads())
     if words.get("recipe"):
-        check_trainings([one.cell for one in planned])
+        check_cells([one.cell for one in planned])
     outside = modules_outside(one.cell for one in planned)
     return planned, tuple(dict.fromkeys([*modules, *outside]))
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from highway_bench.cell import Cell
 from highway_bench.execution.digest import Fingerprint
 from highway_bench.results.schema import Status
+from highway_bench.tasks.measurement import Measurement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,44 +48,28 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Value:
-    """A measurement as it is stored: only finite numbers."""
-
-    metric: str
-    axis: str
-    index: float
-    value: float | None
-    low: float | None
-    high: float | None
-    samples: list[float | None] | None
-    status: str
-    message: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """What became of one cell. ``place`` is its place in the job; a cell without values says why in ``message``."""
+    """What became of one cell. ``place`` is its index in the job; a cell without measurements says why in
+    ``message``."""
 
     place: int
-    status: str
+    status: Status
     message: str | None = None
     seconds: float = 0.0
     params: int | None = None
     flops_per_item: float | None = None
-    values: tuple[Value, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
 
     def line(self) -> str:
-        """This result as one line of JSON."""
+        """This result as one line of JSON; raises ``ValueError`` for a number that is not finite."""
         return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def of_line(cls, line: str) -> CellResult:
+        """The result that ``line`` gave."""
         fields: dict[str, Any] = json.loads(line)
-        return cls(**{**fields, "values": tuple(Value(**value) for value in fields["values"])})
-
-    @classmethod
-    def without_values(cls, place: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:
-        return cls(place=place, status=str(status), message=message, seconds=seconds)
+        measurements = tuple(map(Measurement.of_plain, fields["measurements"]))
+        return cls(**{**fields, "status": Status(fields["status"]), "measurements": measurements})
 
 
 @dataclass(frozen=True)

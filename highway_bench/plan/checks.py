@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from highway_bench.cell import Cell
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options
-from highway_bench.tasks.recipe_words import recipe_from
 
 
-def check_trainings(cells: Sequence[Cell]) -> None:
-    """Raise ``BadInput`` for the recipe of a cell, or of a trial that it needs, that no training can follow."""
-    waiting = [cell for cell in cells if "steps" in tasks.get(cell.task).words_for(cell.recipe, cell.dataset)]
+def check_cells(cells: Iterable[Cell]) -> None:
+    """Raise ``BadInput`` for what no run of a cell, or of one that it needs, can do: its task says what that is."""
+    waiting = list(cells)
     seen = set(waiting)
     for cell in waiting:  # grows: what is run for a tuned cell are the trials that it needs
-        needed = tasks.get(cell.task).needs(cell)
-        if not needed:
-            recipe_from(cell)
-        waiting.extend(one for one in needed if one not in seen)
+        tasks.get(cell.task).check(cell)
+        needed = [one for one in tasks.get(cell.task).needs(cell) if one not in seen]
+        waiting.extend(needed)
         seen.update(needed)
 
 

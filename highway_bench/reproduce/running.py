@@ -16,13 +16,14 @@ from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.gpu import gpu
 from highway_bench.plan.checks import check_data
-from highway_bench.plan.estimate import Estimate, cell_bytes, estimate
+from highway_bench.plan.estimate import Estimate, estimate
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
 from highway_bench.reproduce.base import with_needs
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.studies import open_studies, tell
 from highway_bench.running import AnyPath, opened
+from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import check_device, default_device
 
 
@@ -100,7 +101,7 @@ def reproduce(
     folder = None if out is None else folder_for(reproduction, asked, Path(out))
     cells = planned(name, asked)
     check_data(cells)
-    check_memory(name, asked, max(map(cell_bytes, with_needs(cells))))
+    check_memory(name, asked, max(tasks.get(cell.task).cost(cell).bytes for cell in with_needs(cells)))
     with opened(store) as kept:
         studies = open_studies(cells, Path(store) if store is not None else None)  # once the store is ours to write
         summary = run_cells(cells, kept, workers=workers, resume=resume, on_event=on_event, command=command)

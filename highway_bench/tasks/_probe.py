@@ -24,7 +24,7 @@ Loss = Callable[[], Tensor]
 
 @dataclass
 class Probe:
-    """A network at its start, and one batch to send through it. ``step`` is one recorded pass, both ways."""
+    """A network at its start, and one batch to send through it."""
 
     network: nn.Module
     stack: Stack
@@ -35,20 +35,10 @@ class Probe:
     real: Tensor | None  # (items, steps): which steps are no padding
     generator: torch.Generator
     training: Training | None = None
-    flops_per_item: float | None = None
 
     @property
     def items(self) -> int:
         return len(self.inputs)
-
-    def step(self) -> None:
-        self.profile()
-
-    def restore(self) -> None:
-        """Nothing: a pass changes no weight."""
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
     def profile(self) -> SignalProfile:
         """Sizes by layer of one pass."""

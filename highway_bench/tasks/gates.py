@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -27,13 +27,15 @@ from highway_bench.data.base import TargetKind
 from highway_bench.families.parts import Beside, FusedMaps, Maps
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.success import Judgement
-from highway_bench.tasks.base import Measurement, Metric, register_task
-from highway_bench.tasks.from_cell import cell_dtype, started_network
+from highway_bench.tasks.architecture_network import started_network
+from highway_bench.tasks.base import CellCost, register_task
+from highway_bench.tasks.from_cell import cell_dtype
+from highway_bench.tasks.measurement import Measurement, Metric
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 from highway_bench.training.evaluation import evaluate
 from highway_bench.training.recipe import Recipe
 
-LOOK_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
+LESION_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
 
 GateMaps = Maps | FusedMaps
 
@@ -44,24 +46,25 @@ class GatesTask(Trainability):
 
     name = "gates"
     version = "2"
+    section = "gates"
     metrics = (
         *Trainability.metrics,
         Metric("intact_loss", "nat", "lower"),  # of the trained network, over the whole training set
         Metric("intact_error", "1", "lower"),
-        Metric("sparsity_one", "1"),  # of all gates for one example, the mean over examples
-        Metric("sparsity_average", "1"),  # of all gates' means
-        Metric("gate_bias_start", "1"),
-        Metric("gate_bias_end", "1"),
-        Metric("gate_activity", "1"),
-        Metric("gates_shut", "1"),
-        Metric("gates_full", "1"),
-        Metric("gates_open_one", "1"),
-        Metric("gates_open_average", "1"),
-        Metric("gates_open_some", "1"),
-        Metric("gate_class_spread", "1"),
-        Metric("stream_change", "1"),  # ‖x after − x before‖ / ‖x before‖; the branch's size where x is carried whole
-        Metric("lesion_loss", "nat", "lower"),
-        Metric("lesion_error", "1", "lower"),
+        Metric("sparsity_one", "1", label="sparsity for one"),  # of all gates for one example, the mean over examples
+        Metric("sparsity_average", "1", label="sparsity on average"),  # of all gates' means
+        Metric("gate_bias_start", "1", label="gate bias at the start"),
+        Metric("gate_bias_end", "1", label="gate bias at the end"),
+        Metric("gate_activity", "1", label="mean T"),
+        Metric("gates_shut", "1", label="shut"),
+        Metric("gates_full", "1", label="closed"),
+        Metric("gates_open_one", "1", label="open for one"),
+        Metric("gates_open_average", "1", label="open on average"),
+        Metric("gates_open_some", "1", label="open for some"),
+        Metric("gate_class_spread", "1", label="class spread"),
+        Metric("stream_change", "1", label="‖Δx‖ / ‖x‖"),  # the branch's size where x is carried whole
+        Metric("lesion_loss", "nat", "lower", "loss without a layer"),
+        Metric("lesion_error", "1", "lower", "error without a layer"),
     )
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
@@ -71,13 +74,13 @@ class GatesTask(Trainability):
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         return super().resolve(_trained(cell), found).but(task=self.name)
 
-    def estimate(self, cell: Cell) -> float:
+    def cost(self, cell: Cell) -> CellCost:
         """Its training, and about as many evaluations as it has layers."""
-        steps = int(cell.recipe.get("steps", Recipe.steps))
-        return super().estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
+        training, steps = super().cost(cell), int(cell.recipe.get("steps", Recipe.steps))
+        return replace(training, seconds=training.seconds * (1 + LESION_STEPS * cell.depth / steps))
 
-    def found(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
-        yield from super().found(work, cell, run)
+    def results(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
+        yield from super().results(work, cell, run)
         if run.final is None:  # it diverged, and weights that are not finite have nothing to show
             return
         network, split, kind = work.training.network, work.data.train, work.dataset.target_kind

@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.plan.checks import check_trainings
+from highway_bench.plan.checks import check_cells
 from highway_bench.running import planned_cells
 
 
@@ -64,7 +64,7 @@ def test_words_that_no_training_has(task: str) -> None:
         recipe={"seconds": 1.0},
     )
     with pytest.raises(BadInput, match=f"^task '{task}' has no recipe word 'seconds'; known: "):
-        check_trainings([cell.but(recipe={**cell.recipe, "steps": 3})])
+        check_cells([cell.but(recipe={**cell.recipe, "steps": 3})])
 
 
 def test_what_is_possible() -> None:

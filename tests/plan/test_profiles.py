@@ -33,7 +33,7 @@ def test_no_cell_twice(name: str) -> None:
 def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
     for item in plan(name, CPU):
         task = tasks.get(item.cell.task)
-        assert 0 < task.estimate(item.cell) < task.timeout(item.cell)
+        assert 0 < task.cost(item.cell).seconds < task.timeout(item.cell)
         assert make_family(item.cell.family, **item.cell.family_options)
 
 
@@ -70,7 +70,7 @@ def test_smoke_touches_everything_and_is_small() -> None:
         "train-step",
     }
     assert max(item.cell.depth for item in planned) == 2
-    assert sum(tasks.get(item.cell.task).estimate(item.cell) for item in planned) < 600
+    assert sum(tasks.get(item.cell.task).cost(item.cell).seconds for item in planned) < 600
 
 
 def test_the_standard_ladder() -> None:

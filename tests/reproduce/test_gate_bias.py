@@ -11,7 +11,8 @@ from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.reproduce import Asked, Verdict, reproductions
 from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, crossed_cells, sized_cell
-from highway_bench.tasks.from_cell import cell_network, count_parameters
+from highway_bench.tasks.architecture_network import cell_network
+from highway_bench.tasks.from_cell import count_parameters
 
 ASKED = Asked()
 GATE_BIAS = reproductions.get("gate-bias")

@@ -49,7 +49,7 @@ def digits(cell: MakeCell) -> Callable[..., Cell]:
 
 def run(one: Cell) -> list[Measurement]:
     work = TASK.prepare(one)
-    return list(TASK.measure(work, one))
+    return list(TASK.measurements(work, one))
 
 
 def by_layer(found: list[Measurement], metric: str) -> dict[float, float | None]:
@@ -121,7 +121,7 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digit
 
 def test_networks_that_train_together_show_what_they_would_alone(digits: MakeCell) -> None:
     cells = [digits(dtype="float64", seed=seed, together=2) for seed in range(2)]
-    for outcome in TASK.measure_group(cells):
+    for outcome in TASK.measure(cells):
         alone = {(one.metric, one.axis, one.index): one.value for one in run(outcome.cell)}
         found = {(one.metric, one.axis, one.index): one.value for one in outcome.measurements}
         assert found.keys() == alone.keys()
@@ -140,7 +140,7 @@ def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: Mak
         begun.step()
         begun.times.append(0.0)
     kept.checkpoint([one]).keep([begun])
-    (outcome,) = TASK.resume_group([one], kept)
+    (outcome,) = TASK.measure([one], kept)
     again = {(found.metric, found.axis, found.index): found.value for found in outcome.measurements}
     whole = {(found.metric, found.axis, found.index): found.value for found in run(one)}
     assert again.keys() == whole.keys()
@@ -175,13 +175,13 @@ def test_plain_has_no_lesion(digits: MakeCell) -> None:
 def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
     one = digits()
     training = tasks.get("trainability")
-    told = training.measure(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
+    told = training.measurements(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
     expected = {(m.metric, m.axis, m.index): m.value for m in told if "seconds" not in m.metric}
     found = {(m.metric, m.axis, m.index): m.value for m in run(one)}
     assert expected
     assert {place: found[place] for place in expected} == expected
     work = TASK.prepare(one)
-    list(TASK.measure(work, one))
+    list(TASK.measurements(work, one))
     intact = evaluate(work.training.network, work.data.train, "class")
     assert found["intact_loss", "", 0.0] == intact.loss
 
