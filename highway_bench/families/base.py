@@ -53,6 +53,8 @@ class Family(ABC):
     one_graph: ClassVar[bool] = True  # torch.compile makes one graph of it, with nothing left to eager code
     order_blind: ClassVar[bool] = False  # a sequence needs position codes, for H itself sees none
     deep: ClassVar[bool] = False  # the profiles measure it at many depths too, and train it on ladders of them
+    order: ClassVar[int | None] = None  # in lists; families without one come last, by name
+    branch_of: ClassVar[str | None] = None  # the family whose one map is this one's branch of two
     own_cost: ClassVar[TrainCost | None] = None  # where it is not its kind's
 
     init: Init = "default"
@@ -205,6 +207,16 @@ class FamilySpec:
     def kind(self) -> Kind:
         """What its layers take: vectors, images or sequences."""
         return self.cls.kind
+
+    @property
+    def order(self) -> int | None:
+        """Its rank in lists; families without one come last, by name."""
+        return self.cls.order
+
+    @property
+    def branch_of(self) -> str | None:
+        """The family with one map where this one's branch has two."""
+        return self.cls.branch_of
 
     @property
     def deep(self) -> bool:

@@ -21,6 +21,7 @@ class Dense(Transform):
     """H(x) = g(Wx + b) on vectors (…, width). H and all gates are slices of one matrix product."""
 
     kind = "vector"
+    order = 1
     deep = True
     own_cost = TrainCost(layer_seconds=2e-4, flop_rate=5e10)
 

@@ -22,6 +22,8 @@ class DensePair(Transform):
     """H(x) = W₂ g(W₁x + b₁) + b₂ on vectors (…, width), both maps of the layer's width."""
 
     kind = "vector"
+    order = 2
+    branch_of = "dense"
     deep = True
     own_cost = TrainCost(layer_seconds=3e-4)
 

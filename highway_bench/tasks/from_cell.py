@@ -21,7 +21,9 @@ from highway_bench.tasks.measurement import Measurement, Metric
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-BUDGET_MISMATCH = Metric("budget_mismatch", "1", label="parameters off")  # or FLOP, where these are matched
+BUDGET_MISMATCH = Metric(
+    "budget_mismatch", "1", label="parameters off", hint="what rounding of widths leaves", percent=True
+)
 
 
 def default_device() -> str:

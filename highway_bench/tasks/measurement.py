@@ -15,13 +15,18 @@ Better = Literal["lower", "higher", ""]
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity that a task reports: its name in the store, its unit, which direction is better, and its label, the
-    few words that head a table's column and an axis."""
+    """A quantity that a task reports: its name in the store, its unit and which direction is better.
+
+    ``label`` is the few words that head a table's column and an axis, by default the name's own; ``hint`` says what the
+    quantity is. ``percent`` is for a share that is printed as a percentage.
+    """
 
     name: str
     unit: str
     better: Better = ""
     label: str = ""
+    hint: str = ""
+    percent: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.name.replace("_", " "))

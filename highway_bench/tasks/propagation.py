@@ -76,10 +76,10 @@ class Propagation(Task):
         Metric("gradient", "1", label="RMS of dL/dx"),
         Metric("weight_gradient", "1", label="RMS of dL/dW"),
         Metric("correlation", "1", label="cosine of two inputs"),
-        Metric("update", "1", label="‖ΔW‖ / ‖W‖"),
+        Metric("update", "1", label="‖ΔW‖ / ‖W‖", hint="of the first steps of training"),
         Metric("gate_mean", "1", label="mean T"),  # by layer and over all
         Metric("gate_sum", "1", label="T + C"),
-        Metric("gate_saturation", "1", label="saturated gates"),
+        Metric("gate_saturation", "1", label="saturated gates", percent=True),
         Metric("activation_ratio", "1", label="signal ×"),
         Metric("gradient_ratio", "1", label="gradient ÷"),
         Metric("weight_gradient_ratio", "1", label="weight gradient ÷"),

@@ -108,17 +108,17 @@ class Trainability(Task):
         Metric("steps_to_threshold", "step", "lower"),
         Metric("seconds_to_threshold", "s", "lower", "to threshold"),
         Metric("step_seconds", "s", "lower", "step time"),
-        Metric("train_accuracy", "1", "higher"),
+        Metric("train_accuracy", "1", "higher", percent=True),
         Metric("test_loss", "nat", "lower"),
-        Metric("test_accuracy", "1", "higher"),
+        Metric("test_accuracy", "1", "higher", percent=True),
         Metric("rate", "1", label="learning rate"),
         Metric("loss", "nat", "lower", "training loss"),
         Metric("epoch_train_loss", "nat", "lower", "training loss of an epoch"),
         Metric("epoch_test_loss", "nat", "lower", "test loss after an epoch"),
-        Metric("epoch_test_accuracy", "1", "higher", "test accuracy after an epoch"),
+        Metric("epoch_test_accuracy", "1", "higher", "test accuracy after an epoch", percent=True),
         Metric("mistaken_for", "1"),
         BUDGET_MISMATCH,
-        Metric("together", "1", label="trained as one"),  # networks that were; 1 for a network by itself
+        Metric("together", "1", label="trained together", hint="networks that were trained as one"),
     )
 
     def group(self, cell: Cell) -> Hashable:

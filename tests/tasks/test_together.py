@@ -129,7 +129,7 @@ def test_an_error_is_its_cells_own(digits: MakeCell) -> None:
     assert isinstance(skipped.error, Skip)
 
 
-@pytest.mark.parametrize("method", ["prepare", "measure"])
+@pytest.mark.parametrize("method", ["prepare", "measurements"])
 def test_a_cell_that_leaves_python_costs_no_other(
     digits: MakeCell, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

@@ -322,6 +322,6 @@ def test_estimates_grow_with_depth_and_steps(digits: MakeCell) -> None:
     )
     assert shallow < deep
     assert shallow < long
-    own = digits(family="my_layers:make", family_options={"kind": "vector"})
+    own = digits(family="torch.nn:Identity", family_options={"kind": "vector"})
     assert task.cost(digits()).seconds < task.cost(own).seconds < task.cost(digits(family="conv")).seconds
     assert task.timeout(digits(depth=50)) > task.cost(digits(depth=50)).seconds
