@@ -38,7 +38,7 @@ class Cost(Task):
     recipe_words = LAYOUT
     metrics = (
         Metric("parameters", "1", "lower"),
-        Metric("multiply_adds", "1", "lower", "multiply-adds an item"),
+        Metric("multiply_adds", "1", "lower", label="multiply-adds an item"),
     )
 
     def cost(self, cell: Cell) -> CellCost:

@@ -40,11 +40,6 @@ LESION_STEPS = 8  # what cutting out one layer costs, in training steps of the n
 GateMaps = Maps | FusedMaps
 
 
-def share(name: str, label: str, hint: str) -> Metric:
-    """A metric that is a share of gates, better in neither direction."""
-    return Metric(name, "1", label=label, hint=hint, percent=True)
-
-
 @register_task
 class GatesTask(Trainability):
     """A trained network from inside: gate biases and activity, the stream's change and the lesion curve, by layer."""
@@ -54,8 +49,17 @@ class GatesTask(Trainability):
     section = "gates"
     metrics = (
         *Trainability.metrics,
-        Metric("intact_loss", "nat", "lower", "training loss", "after training, over the whole training set"),
-        Metric("intact_error", "1", "lower", "training error", "after training, over the whole training set", True),
+        Metric(
+            "intact_loss", "nat", "lower", label="training loss", hint="after training, over the whole training set"
+        ),
+        Metric(
+            "intact_error",
+            "1",
+            "lower",
+            label="training error",
+            hint="after training, over the whole training set",
+            percent=True,
+        ),
         Metric(
             "sparsity_one",
             "1",
@@ -65,12 +69,36 @@ class GatesTask(Trainability):
         Metric("sparsity_average", "1", label="sparsity on average", hint="Hoyer's, of the gates' means over items"),
         Metric("gate_bias_start", "1", label="gate bias, start", hint="mean over units"),
         Metric("gate_bias_end", "1", label="gate bias, end", hint="mean over units"),
-        share("gate_activity", "mean T", "of the transform gate over items and units"),
-        share("gates_shut", "gates shut", "units whose mean T over items is below 0.05"),
-        share("gates_full", "shortcuts closed", "units and items with T > 0.95, where C = 1 − T < 0.05"),
-        share("gates_open_one", "open for one", "units with T > 0.5 for one item, the mean over items"),
-        share("gates_open_average", "open on average", "units whose mean T over items is above 0.5"),
-        share("gates_open_some", "open for some", "units with T > 0.5 for an item in a hundred or more"),
+        Metric("gate_activity", "1", label="mean T", hint="of the transform gate over items and units", percent=True),
+        Metric("gates_shut", "1", label="gates shut", hint="units whose mean T over items is below 0.05", percent=True),
+        Metric(
+            "gates_full",
+            "1",
+            label="shortcuts closed",
+            hint="units and items with T > 0.95, where C = 1 − T < 0.05",
+            percent=True,
+        ),
+        Metric(
+            "gates_open_one",
+            "1",
+            label="open for one",
+            hint="units with T > 0.5 for one item, the mean over items",
+            percent=True,
+        ),
+        Metric(
+            "gates_open_average",
+            "1",
+            label="open on average",
+            hint="units whose mean T over items is above 0.5",
+            percent=True,
+        ),
+        Metric(
+            "gates_open_some",
+            "1",
+            label="open for some",
+            hint="units with T > 0.5 for an item in a hundred or more",
+            percent=True,
+        ),
         Metric(
             "gate_class_spread",
             "1",
@@ -78,8 +106,15 @@ class GatesTask(Trainability):
             hint="standard deviation of T's class means, the mean over units",
         ),
         Metric("stream_change", "1", label="‖Δx‖ / ‖x‖", hint="how much a layer changes what it is given"),
-        Metric("lesion_loss", "nat", "lower", "loss without it", "training loss with this layer cut out"),
-        Metric("lesion_error", "1", "lower", "error without it", "training error with this layer cut out", True),
+        Metric("lesion_loss", "nat", "lower", label="loss without it", hint="training loss with this layer cut out"),
+        Metric(
+            "lesion_error",
+            "1",
+            "lower",
+            label="error without it",
+            hint="training error with this layer cut out",
+            percent=True,
+        ),
     )
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:

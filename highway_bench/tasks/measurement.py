@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from highway_bench.cell import Cell
@@ -24,9 +24,9 @@ class Metric:
     name: str
     unit: str
     better: Better = ""
-    label: str = ""
-    hint: str = ""
-    percent: bool = False
+    label: str = field(default="", kw_only=True)
+    hint: str = field(default="", kw_only=True)
+    percent: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.name.replace("_", " "))

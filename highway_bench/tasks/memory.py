@@ -33,11 +33,11 @@ class Memory(StepTask):
     section = "memory"
     meter = True
     metrics = (
-        Metric("parameters", "B", "lower", "weights"),
+        Metric("parameters", "B", "lower", label="weights"),
         Metric("gradients", "B", "lower"),
         Metric("optimiser_state", "B", "lower"),
-        Metric("saved_activations", "B", "lower", "saved for the backward pass"),
-        Metric("saved_per_layer", "B", "lower", "saved a layer"),
+        Metric("saved_activations", "B", "lower", label="saved for the backward pass"),
+        Metric("saved_per_layer", "B", "lower", label="saved a layer"),
         Metric("peak", "B", "lower"),
         BUDGET_MISMATCH,
     )

@@ -54,17 +54,17 @@ class Throughput(StepTask):
     section = "throughput"
     metrics = (
         Metric("step_time", "s", "lower"),
-        Metric("step_time_p99", "s", "lower", "p99"),
+        Metric("step_time_p99", "s", "lower", label="p99"),
         Metric("throughput", "sample/s", "higher"),
-        Metric("flop_rate", "FLOP/s", "higher", "FLOP rate"),
-        Metric("roofline_share", "1", "higher", "of roofline"),
-        Metric("slowdown", "1", "lower", "time ÷ floor"),
+        Metric("flop_rate", "FLOP/s", "higher", label="FLOP rate"),
+        Metric("roofline_share", "1", "higher", label="of roofline"),
+        Metric("slowdown", "1", "lower", label="time ÷ floor"),
         Metric("first_step", "s", "lower"),
-        Metric("compile_time", "s", "lower", "compile"),
+        Metric("compile_time", "s", "lower", label="compile"),
         Metric("graph_breaks", "1", "lower"),
-        Metric("matmul_rate", "FLOP/s", "higher", "matrix products"),
-        Metric("conv_rate", "FLOP/s", "higher", "convolutions"),
-        Metric("copy_rate", "B/s", "higher", "copies"),
+        Metric("matmul_rate", "FLOP/s", "higher", label="matrix products"),
+        Metric("conv_rate", "FLOP/s", "higher", label="convolutions"),
+        Metric("copy_rate", "B/s", "higher", label="copies"),
         BUDGET_MISMATCH,
     )
     alone = True
