@@ -17,7 +17,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import Profile, timing
-from highway_bench.tasks import tasks
+from highway_bench.tasks import StepTask, tasks
 
 STEPS = Profile(
     "steps",
@@ -31,7 +31,9 @@ CELLS = {f"{cell.family}-{cell.block}": cell for cell in Plan.of(STEPS).cells}
 def test_step(benchmark: BenchmarkFixture, name: str) -> None:
     cell = CELLS[name]
     benchmark.group = f"{cell.family}, depth {cell.depth}, {cell.phase}"
-    work = tasks.get("throughput").prepare(cell)
+    task = tasks.get("throughput")
+    assert isinstance(task, StepTask)
+    work = task.prepare(cell)
     benchmark.extra_info |= {
         "block": cell.block,
         "family": cell.family,

@@ -12,10 +12,11 @@ from typing import Any
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.matching import matched_width
 from highway_bench.measure.precision import ieee_float32
-from highway_bench.tasks import Workload, tasks
+from highway_bench.tasks import StepTask, Workload, tasks
 
 
 def cell(task: str, block: str, family: str, depth: int, nominal_width: int, *, snap: int = 1, **fields: Any) -> Cell:
@@ -29,15 +30,17 @@ def cell(task: str, block: str, family: str, depth: int, nominal_width: int, *, 
 
 def workload(task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any) -> Workload:
     """The prepared workload of these coordinates; time its ``step``, and call ``restore`` after it, not timed."""
-    prepared: Workload = tasks.get(task).prepare(cell(task, block, family, depth, nominal_width, **fields))
-    return prepared
+    chosen = tasks.get(task)
+    if not isinstance(chosen, StepTask):
+        raise BadInput(f"task {task!r} has no step to time")
+    return chosen.prepare(cell(task, block, family, depth, nominal_width, **fields))
 
 
 def measured(
     task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any
 ) -> dict[str, float | None]:
     """The scalar metrics of these coordinates, by name. Raises what measuring them raised."""
-    (outcome,) = tasks.get(task).measure_group([cell(task, block, family, depth, nominal_width, **fields)])
+    (outcome,) = tasks.get(task).measure([cell(task, block, family, depth, nominal_width, **fields)])
     if outcome.error is not None:
         raise outcome.error
     return {one.metric: one.value for one in outcome.measurements if not one.axis}

@@ -13,6 +13,7 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES
 from highway_bench.registry import described
 from highway_bench.tasks import tasks
+from highway_bench.training.recipe import Word
 
 Entry = dict[str, Any]
 
@@ -65,10 +66,26 @@ def task_entries() -> list[Entry]:
             "name": task.name,
             "summary": described(type(task)),
             "version": task.version,
-            "metrics": [{"name": one.name, "unit": one.unit, "better": one.better} for one in task.metrics],
+            "metrics": [
+                {"name": one.name, "unit": one.unit, "better": one.better, "label": one.label} for one in task.metrics
+            ],
+            "words": list(task.recipe_words),
+            "section": task.section,
             "module": tasks.place(task.name),
         }
         for task in found
+    ]
+
+
+def word_entries() -> list[Entry]:
+    """Words of recipes: what each may be and what it means, with the tasks whose cells have it."""
+    found: dict[tuple[str, Word], list[str]] = {}
+    for task in map(tasks.get, tasks):
+        for name, word in task.recipe_words.items():
+            found.setdefault((name, word), []).append(task.name)
+    return [
+        {"name": name, "tasks": having, "type": word.type, "values": word.says, "summary": word.help}
+        for (name, word), having in sorted(found.items(), key=lambda item: item[0][0])
     ]
 
 
@@ -109,6 +126,7 @@ SECTIONS: Mapping[str, Callable[[], list[Entry]]] = {
     "blocks": block_entries,
     "families": family_entries,
     "tasks": task_entries,
+    "words": word_entries,
     "datasets": dataset_entries,
     "profiles": profile_entries,
 }

@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Phase = Literal["forward", "forward-backward", "train-step"]
 Mode = Literal["eager", "compile", "cudagraph"]
 Match = Literal["width", "params", "flops"]
-PHASES: tuple[Phase, ...] = ("forward", "forward-backward", "train-step")
-MODES: tuple[Mode, ...] = ("eager", "compile", "cudagraph")
-MATCHES: tuple[Match, ...] = ("params", "flops", "width")
+PHASES: tuple[Phase, ...] = get_args(Phase)
+MODES: tuple[Mode, ...] = get_args(Mode)
+MATCHES: tuple[Match, ...] = get_args(Match)
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 

@@ -26,7 +26,7 @@ FACTOR = 100.0  # a size that leaves its start by more has vanished or exploded
 
 
 @dataclass(frozen=True)
-class Profile:
+class SignalProfile:
     """Sizes by layer. Place l of ``activation``, ``gradient`` and ``correlation`` is the state after layer l, 0 the
     first layer's input; place l of ``weight_gradient`` is layer l + 1. NaN where there is no such number."""
 
@@ -43,7 +43,9 @@ class Departure(NamedTuple):
     explodes: int | None = None
 
 
-def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int, real: Tensor | None = None) -> Profile:
+def profile(
+    layers: Sequence[Layer], loss: Callable[[], Tensor], items: int, real: Tensor | None = None
+) -> SignalProfile:
     """One forward and one backward pass of ``loss``, a scalar, recorded at every layer; ``items`` are the batch's.
 
     Where inputs are padded, ``real`` (items, steps) says which steps are not: nothing else of a state counts.
@@ -71,7 +73,7 @@ def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int, rea
         [list(itertools.islice(gradients, len(part))) for part in parts] for parts in (traced, matrices)
     )
     counted, pulled = ([[unpadded(part, real) for part in state] for state in states] for states in (kept, by_state))
-    return Profile(sizes(counted), sizes(pulled), sizes(by_layer), likenesses(kept, items, real))
+    return SignalProfile(sizes(counted), sizes(pulled), sizes(by_layer), likenesses(kept, items, real))
 
 
 def weights(layer: Layer) -> list[nn.Parameter]:

@@ -12,11 +12,12 @@ from highway_bench.cli._output import print_json, print_table
 
 
 class Section(StrEnum):
-    """The registries, and the profiles."""
+    """The registries, the words of recipes, and the profiles."""
 
     BLOCKS = "blocks"
     FAMILIES = "families"
     TASKS = "tasks"
+    WORDS = "words"
     DATASETS = "datasets"
     PROFILES = "profiles"
 
@@ -30,7 +31,8 @@ COLUMNS: dict[Section, dict[str, str]] = {
         "options": "options",
         "source": "source",
     },
-    Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics"},
+    Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics", "recipe words": "words"},
+    Section.WORDS: {"recipe word": "name", "may be": "values", "what it means": "summary", "tasks": "tasks"},
     Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source", "missing": "missing"},
     Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks", "cells": "cells"},
 }
@@ -41,7 +43,7 @@ def list_entries(
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
-    """List blocks, families, tasks, data sets, profiles."""
+    """List blocks, families, tasks, words of recipes, data sets, profiles."""
     from highway_bench.catalogue import catalogue
     from highway_bench.plugins import load_plugins
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
@@ -15,7 +14,7 @@ from highway_bench.execution.job import CellResult, Job
 from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
-from highway_bench.tasks.base import Task, tasks
+from highway_bench.tasks.base import CellCost, Task, tasks
 from highway_bench.training.checkpoint import headers_in, sweep
 
 
@@ -27,7 +26,7 @@ class Item:
     """
 
     cell: Cell
-    task: Task[Any]
+    task: Task
     needs: tuple[Cell, ...]
     ran: Cell
     digest: str = ""
@@ -35,6 +34,14 @@ class Item:
     status: Status | None = None
     stored: bool = False
     chosen: bool = False
+
+    @property
+    def cost(self) -> CellCost:
+        """What measuring it takes. A cell that cannot be has a second: its row will say why it failed."""
+        try:
+            return self.task.cost(self.ran)
+        except USER_ERRORS:  # a plug-in's task, block or family
+            return CellCost()
 
 
 @dataclass
@@ -104,8 +111,9 @@ class Backlog:
             return result
         message = f"ran on {ran_on.machine} with torch {ran_on.torch}, "
         message += f"but was planned for {planned.machine} with torch {planned.torch}"
-        failed = CellResult.without_values(result.place, Status.FAILED, message, result.seconds)
-        return replace(failed, identity=ran_on)
+        return CellResult(
+            place=result.place, status=Status.FAILED, message=message, seconds=result.seconds, identity=ran_on
+        )
 
     @property
     def checkpoints(self) -> Path:
@@ -171,4 +179,4 @@ class Backlog:
 
 
 def _estimate(group: Sequence[Item]) -> float:
-    return sum(item.task.estimate(item.ran) for item in group)
+    return sum(item.cost.seconds for item in group)

@@ -2,8 +2,9 @@
 
 A digest covers the cell, the version of its task, and the source of the modules it runs through: those that define
 its block, family, task and data set, and what these import in turn, read from their source without importing anything.
-Comments, docstrings and layout do not count. torch's minor version counts for every cell; for a meter (a task whose
-values depend on the hardware) its whole version and the machine do. The thread count is in every cell.
+Comments, docstrings, layout and what is only printed (the labels of metrics, the help of words) do not count. torch's
+minor version counts for every cell; for a meter (a task whose values depend on the hardware) its whole version and the
+machine do. The thread count is in every cell.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ PACKAGE = "highway_bench"
 
 # Parts of the package that decide which cells are run and where results go, but not what is measured. A package's
 # own entry "highway_bench" is the façade module alone, which only forwards names.
+ESTIMATES = "tasks.network_bytes"
 PLUMBING = ("errors", "registry", "cell", "results", "run", "report", "cli", "history", "reproduce", "api", "check")
+
+PRINTED = ("label", "hint", "percent")  # of a task's metrics
 
 LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
@@ -153,7 +157,7 @@ class SourceTree:
     def _followed(self, name: str, source: Source) -> bool:
         top, _, rest = name.partition(".")
         if top == PACKAGE:
-            return bool(rest) and rest.partition(".")[0] not in PLUMBING
+            return bool(rest) and rest.partition(".")[0] not in PLUMBING and rest != ESTIMATES
         if top == source.name.partition(".")[0]:
             return True
         if source.home is None or any(source.home.is_relative_to(library) for library in LIBRARIES):
@@ -266,12 +270,23 @@ def _plain(node: object) -> object:
 
     Leaving empty fields out keeps the hash over Python versions, which add fields to the tree.
     """
+    if isinstance(node, ast.Call):
+        node = _without_texts(node)
     if isinstance(node, ast.AST):
         fields = [(name, _without_docstring(node, name, value)) for name, value in ast.iter_fields(node)]
         return [type(node).__name__, *([name, _plain(value)] for name, value in fields if value not in (None, []))]
     if isinstance(node, list):
         return [_plain(item) for item in node]
     return f"{type(node).__name__} {node!r}"
+
+
+def _without_texts(node: ast.Call) -> ast.Call:
+    """A call without what is only printed: a ``Metric``'s label, hint and percent, and a word's meaning."""
+    if getattr(node.func, "id", "") == "Metric":
+        return ast.Call(node.func, node.args, [word for word in node.keywords if word.arg not in PRINTED])
+    if getattr(node.func, "attr", "") == "meaning":
+        return ast.Call(node.func, [], [])
+    return node
 
 
 def _without_docstring(node: ast.AST, name: str, value: object) -> object:

@@ -1,20 +1,17 @@
-"""Failure: which status and message an exception gives a cell, and what to make of numbers that are not finite."""
+"""Failure: which status and message an exception, or a worker's end, gives a cell."""
 
 from __future__ import annotations
 
-import math
 import signal
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from highway_bench.errors import HighwayBenchError
-from highway_bench.execution.job import Value
-from highway_bench.results.schema import RANK, Status
-from highway_bench.tasks.base import Measurement, Skip, Task
+from highway_bench.results.schema import Status
+from highway_bench.tasks.base import Skip
 
 # How torch and CUDA's libraries say in a plain RuntimeError that memory ran out.
 OUT_OF_MEMORY = (
@@ -50,41 +47,6 @@ def death(code: int | None) -> str:
         hint = "; the system may have run out of memory" if -code == signal.SIGKILL else ""
         return f"the worker process was ended by signal {-code} ({name}){hint}"
     return f"the worker process left with exit code {code}"
-
-
-def stored(measurement: Measurement, task: Task[Any]) -> Value:
-    """``measurement`` as it is stored. A number that is not finite becomes null, and the message says what it was.
-
-    A value that should be ``ok`` and is not finite is ``failed``: a task that expects one says ``diverged`` itself.
-    Raises ``ValueError`` for a metric that ``task`` does not declare.
-    """
-    if measurement.metric not in {metric.name for metric in task.metrics}:
-        raise ValueError(f"task {task.name!r} gives the metric {measurement.metric!r}, which it does not declare")
-    numbers = {name: getattr(measurement, name) for name in ("value", "low", "high")}
-    odd = [f"{name} is {number:g}" for name, number in numbers.items() if not (number is None or math.isfinite(number))]
-    samples = None if measurement.samples is None else [_finite(float(sample)) for sample in measurement.samples]
-    if samples is not None and None in samples:
-        odd.append(f"{samples.count(None)} of {len(samples)} samples are not finite")
-    status = Status.FAILED if odd and measurement.status == Status.OK else measurement.status
-    message = "; ".join(filter(None, [measurement.message, *odd])) or None
-    return Value(
-        metric=measurement.metric,
-        axis=measurement.axis,
-        index=float(measurement.index),
-        samples=samples,
-        status=str(status),
-        message=message,
-        **{name: None if number is None else _finite(float(number)) for name, number in numbers.items()},
-    )
-
-
-def worst(values: Sequence[Value]) -> Value:
-    """The value whose status stands for its cell."""
-    return min(values, key=lambda value: RANK.index(Status(value.status)))
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

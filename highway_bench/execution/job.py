@@ -12,6 +12,7 @@ from highway_bench.cell import Cell
 from highway_bench.execution.digest import Fingerprint
 from highway_bench.provenance import Identity
 from highway_bench.results.schema import Status
+from highway_bench.tasks.measurement import Measurement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,51 +48,33 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Value:
-    """A measurement as it is stored: only finite numbers."""
-
-    metric: str
-    axis: str
-    index: float
-    value: float | None
-    low: float | None
-    high: float | None
-    samples: list[float | None] | None
-    status: str
-    message: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """What became of one cell. ``place`` is its place in the job; a cell without values says why in ``message``.
+    """The result of one cell. ``place`` is its index in the job; a cell without measurements says why in ``message``.
 
     ``identity`` is that of the machine on which it ran; ``None`` where its worker could not give it, as one that was
     killed.
     """
 
     place: int
-    status: str
+    status: Status
     message: str | None = None
     seconds: float = 0.0
     params: int | None = None
     flops_per_item: float | None = None
-    values: tuple[Value, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     identity: Identity | None = None
 
     def line(self) -> str:
-        """This result as one line of JSON."""
+        """This result as one line of JSON; raises ``ValueError`` for a number that is not finite."""
         return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def of_line(cls, line: str) -> CellResult:
+        """The result that ``line`` gave."""
         fields: dict[str, Any] = json.loads(line)
-        values = tuple(Value(**value) for value in fields.pop("values"))
-        ran_on = fields.pop("identity")
-        return cls(**fields, values=values, identity=Identity(*ran_on) if ran_on else None)
-
-    @classmethod
-    def without_values(cls, place: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:
-        return cls(place=place, status=str(status), message=message, seconds=seconds)
+        measurements = tuple(map(Measurement.of_plain, fields.pop("measurements")))
+        ran_on, status = fields.pop("identity"), Status(fields.pop("status"))
+        return cls(**fields, status=status, measurements=measurements, identity=Identity(*ran_on) if ran_on else None)
 
 
 @dataclass(frozen=True)

@@ -56,16 +56,16 @@ class TimeLeft:
         cells: Counter[str] = Counter()
         for item in items:
             self._lanes[item.task.name] = 1 if item.task.alone or item.ran.device != "cpu" else workers  # as engines do
-            self._left[item.task.name] += item.task.estimate(item.ran)
+            self._left[item.task.name] += item.cost.seconds
             cells[item.task.name] += 1
         self._average = {name: self._left[name] / count for name, count in cells.items()}
 
     def ended(self, item: Item, seconds: float | None) -> None:
         """``item`` is done, in ``seconds``; ``None`` where it did not run."""
         name = item.task.name
-        self._left[name] -= item.task.estimate(item.ran)
+        self._left[name] -= item.cost.seconds
         if seconds is not None:
-            self._seen[name] += item.task.estimate(item.ran)
+            self._seen[name] += item.cost.seconds
             self._taken[name] += seconds
 
     @property

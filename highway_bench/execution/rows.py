@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult
 from highway_bench.provenance import identity
 from highway_bench.results.schema import OUTCOMES, Row, row
 from highway_bench.tasks.base import Task
+from highway_bench.tasks.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Origin:
 
 
 def rows_of(
-    result: CellResult, cell: Cell, task: Task[Any], *, digest: str, origin: Origin, unpaired: str | None = None
+    result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin, unpaired: str | None = None
 ) -> list[Row]:
-    """``result`` as rows of ``cell``: one a value; for a cell without values, one a metric that the task declares.
+    """``result`` as rows of ``cell``: one a measurement; for a cell without any, one a metric that the task declares.
 
     So whichever metric a reader asks for, the failure is there. ``unpaired`` is why the cell lost its group. The
     machine is the worker's; this one where the worker could not give it.
@@ -43,42 +43,36 @@ def rows_of(
         "flops_per_item": result.flops_per_item,
         "digest": digest,
     }
-    if not result.values:
-        return [
-            row(
-                **shared,
-                metric=metric.name,
-                unit=metric.unit,
-                better=metric.better,
-                status=result.status,
-                message=result.message,
-            )
+    if not result.measurements:
+        failed = [
+            Measurement(metric=metric.name, value=None, status=result.status, message=result.message)
             for metric in task.metrics
         ]
-    rows = []
-    for value in result.values:
-        metric = task.metric(value.metric)
-        message = value.message
-        if unpaired is not None and value.status in OUTCOMES:
-            message = "; ".join(filter(None, [f"unpaired: {unpaired}", message]))
-        rows.append(
-            row(
-                **shared,
-                metric=metric.name,
-                unit=metric.unit,
-                better=metric.better,
-                axis=value.axis,
-                index=value.index,
-                value=value.value,
-                low=value.low,
-                high=value.high,
-                status=value.status,
-                message=message,
-                n=1 if value.samples is None else len(value.samples),
-                samples=None if value.samples is None else json.dumps(value.samples),
-            )
-        )
-    return rows
+        return [row(**shared, **measured_columns(one, task) | {"n": None}) for one in failed]
+    remark = None if unpaired is None else f"unpaired: {unpaired}"
+    return [
+        row(**shared, **measured_columns(one.remarked(remark) if remark and one.status in OUTCOMES else one, task))
+        for one in result.measurements
+    ]
+
+
+def measured_columns(one: Measurement, task: Task) -> Row:
+    """A measurement as the columns of its row."""
+    metric = task.metric(one.metric)
+    return {
+        "metric": metric.name,
+        "unit": metric.unit,
+        "better": metric.better,
+        "axis": one.axis,
+        "index": one.index,
+        "value": one.value,
+        "low": one.low,
+        "high": one.high,
+        "status": str(one.status),
+        "message": one.message,
+        "n": 1 if one.samples is None else len(one.samples),
+        "samples": None if one.samples is None else json.dumps(one.samples),
+    }
 
 
 def now() -> str:

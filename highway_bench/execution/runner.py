@@ -155,7 +155,7 @@ class _Run:
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
-                self._keep(item, CellResult.without_values(0, *item.refused), None)
+                self._keep(item, CellResult(place=0, status=item.refused[0], message=item.refused[1]), None)
         jobs = self._backlog.jobs([item for item in items if item.refused is None], plugins)
         try:
             for event in self._engine.run(jobs):

@@ -11,21 +11,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from highway_bench.errors import USER_ERRORS
-from highway_bench.execution.failure import failure, stored, worst
+from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.source_check import SourceCheck
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.machine import identity_with
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
-from highway_bench.tasks.base import Outcome, Task, tasks
+from highway_bench.tasks.base import Task, tasks
+from highway_bench.tasks.measurement import Outcome, worst
 from highway_bench.training.checkpoint import Kept
 
 _unready: BaseException | None = None  # why ``start`` could not get this process ready
@@ -73,15 +74,16 @@ def measure(job: Job, path: Path) -> str:
         refused = _sources.changed(job.sources) or _unready
         if refused is not None:
             for place in range(len(job.cells)):
-                _end(out, job, CellResult.without_values(place, *failure(refused)))
+                _end(out, job, _failed(place, *failure(refused)))
             return ""
         return _measure(tasks.get(job.task), job, out)
 
 
-def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
+def _measure(task: Task, job: Job, out: IO[str]) -> str:
     waiting = list(range(len(job.cells)))
     began = time.perf_counter()
-    outcomes = _outcomes(task, job)
+    keys = dict(zip(job.cells, job.keys, strict=True))
+    outcomes = task.measure(job.cells, None if job.checkpoints is None else Kept(job.checkpoints, keys))
     while True:
         try:
             outcome = next(outcomes, None)
@@ -94,7 +96,7 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
             if len(waiting) > 1:
                 return message
             for place in waiting:
-                _end(out, job, CellResult.without_values(place, status, message, time.perf_counter() - began))
+                _end(out, job, _failed(place, status, message, time.perf_counter() - began))
             return ""
         if outcome is None:
             break
@@ -106,42 +108,36 @@ def _measure(task: Task[Any], job: Job, out: IO[str]) -> str:
             del outcome  # its traceback holds the failed cell's tensors
             _release_memory()
     for place in waiting:
-        _end(
-            out,
-            job,
-            CellResult.without_values(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"),
-        )
+        _end(out, job, _failed(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
     return ""
 
 
-def _outcomes(task: Task[Any], job: Job) -> Iterator[Outcome]:
-    if job.checkpoints is None:
-        yield from task.measure_group(job.cells)
-    else:
-        yield from task.resume_group(job.cells, Kept(job.checkpoints, dict(zip(job.cells, job.keys, strict=True))))
-
-
-def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> CellResult:
+def _result(task: Task, place: int, outcome: Outcome, seconds: float) -> CellResult:
     if outcome.error is not None:
-        return CellResult.without_values(place, *failure(outcome.error), seconds)
+        return _failed(place, *failure(outcome.error), seconds)
     try:
-        values = tuple(stored(measurement, task) for measurement in outcome.measurements)
-        if len({(value.metric, value.axis, value.index) for value in values}) < len(values):
+        found = tuple(measurement.finite() for measurement in outcome.measurements)
+        for metric in {one.metric for one in found}:
+            task.metric(metric)
+        if len({(one.metric, one.axis, one.index) for one in found}) < len(found):
             raise ValueError(f"task {task.name!r} gives two values of one metric at one place")
-        if not values:
+        if not found:
             raise ValueError(f"task {task.name!r} measured nothing")
     except USER_ERRORS as error:  # a task's mistake: its cell failed, the others did not
-        return CellResult.without_values(place, *failure(error), seconds)
-    telling = worst(values)
+        return _failed(place, *failure(error), seconds)
     return CellResult(
         place=place,
-        status=telling.status,
-        message=telling.message,
+        status=worst(found).status,
+        message=worst(found).message,
         seconds=seconds,
         params=outcome.params,
         flops_per_item=outcome.flops_per_item,
-        values=values,
+        measurements=found,
     )
+
+
+def _failed(place: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:
+    return CellResult(place=place, status=status, message=message, seconds=seconds)
 
 
 def _end(out: IO[str], job: Job, result: CellResult) -> None:

@@ -2,7 +2,7 @@
 
 from highway_bench.families._custom import family, make_family
 from highway_bench.families._site import CHANGES, Change, Gate, Kind, Site
-from highway_bench.families.base import Family, FamilySpec, Transform, families, register_family
+from highway_bench.families.base import Family, FamilySpec, TrainCost, Transform, families, register_family
 from highway_bench.families.init import Activation, Init
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Init",
     "Kind",
     "Site",
+    "TrainCost",
     "Transform",
     "families",
     "family",

@@ -53,6 +53,7 @@ class Attention(Transform):
     """
 
     kind = "sequence"
+    order = 7
     order_blind = True
 
     heads: int = 4

@@ -26,6 +26,22 @@ EXAMPLE_STEPS = 32  # steps of an example sequence where none are asked for
 EXAMPLE_SIDE = 16  # pixels a side of an example image
 
 
+@dataclass(frozen=True)
+class TrainCost:
+    """What a training step of one layer costs on one CPU core: seconds at the profiles' sizes and, where its products
+    are large, its FLOP at ``flop_rate`` a second. A guess for other sizes and on a GPU."""
+
+    layer_seconds: float
+    flop_rate: float | None = None
+
+
+KIND_COSTS: dict[Kind, TrainCost] = {
+    "vector": TrainCost(layer_seconds=5e-4),
+    "image": TrainCost(layer_seconds=5e-3),
+    "sequence": TrainCost(layer_seconds=5e-3),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family(ABC):
     """A stack's layers: one or more transforms, each joined by the block. Fields are the family's options."""
@@ -36,6 +52,10 @@ class Family(ABC):
     vmap: ClassVar[bool] = True  # torch.func.vmap has rules for everything in it
     one_graph: ClassVar[bool] = True  # torch.compile makes one graph of it, with nothing left to eager code
     order_blind: ClassVar[bool] = False  # a sequence needs position codes, for H itself sees none
+    deep: ClassVar[bool] = False  # the profiles measure it at many depths too, and train it on ladders of them
+    order: ClassVar[int | None] = None  # in lists; families without one come last, by name
+    branch_of: ClassVar[str | None] = None  # the family whose one map is this one's branch of two
+    own_cost: ClassVar[TrainCost | None] = None  # where it is not its kind's
 
     init: Init = "default"
 
@@ -65,6 +85,11 @@ class Family(ABC):
         """The options that differ from their defaults: with the name, they make this family again."""
         values = ((item, getattr(self, item.name)) for item in fields(self))
         return {item.name: value for item, value in values if value != item.default}
+
+    @property
+    def train_cost(self) -> TrainCost:
+        """What a training step of a layer costs."""
+        return self.own_cost or KIND_COSTS[self.kind]
 
     @property
     def feature_axis(self) -> int:
@@ -182,6 +207,21 @@ class FamilySpec:
     def kind(self) -> Kind:
         """What its layers take: vectors, images or sequences."""
         return self.cls.kind
+
+    @property
+    def order(self) -> int | None:
+        """Its rank in lists; families without one come last, by name."""
+        return self.cls.order
+
+    @property
+    def branch_of(self) -> str | None:
+        """The family with one map where this one's branch has two."""
+        return self.cls.branch_of
+
+    @property
+    def deep(self) -> bool:
+        """Whether the profiles measure it at many depths too, and train it on ladders of them."""
+        return self.cls.deep
 
     @property
     def options(self) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class BiLstm(Transform):
     """
 
     kind = "sequence"
+    order = 5
     inits = ("default", "orthogonal")
     vmap = False
     one_graph = False

@@ -62,6 +62,8 @@ class ImageTransform(Transform):
 class Conv(ImageTransform):
     """H(x) = g(W ∗ x + b); H and all gates are slices of one convolution, so gates have H's receptive field."""
 
+    order = 3
+
     def transform(self, site: Site) -> nn.Module:
         return nn.Sequential(self._product(site, ()), activation_module(self.activation))
 

@@ -37,6 +37,9 @@ class ConvPair(ImageTransform):
     connections are not harmful for deep nets", 2025).
     """
 
+    order = 4
+    branch_of = "conv"
+
     branch_norm: bool = False
     last_activation: Activation = "identity"
     gate: GateDesign = "pointwise"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from highway_bench.families._site import Gate, Site
-from highway_bench.families.base import Transform, register_family
+from highway_bench.families.base import TrainCost, Transform, register_family
 from highway_bench.families.init import Activation, activation_module, init_map_
 from highway_bench.families.parts import FusedMaps, init_gates_
 
@@ -21,6 +21,9 @@ class Dense(Transform):
     """H(x) = g(Wx + b) on vectors (…, width). H and all gates are slices of one matrix product."""
 
     kind = "vector"
+    order = 1
+    deep = True
+    own_cost = TrainCost(layer_seconds=2e-4, flop_rate=5e10)
 
     activation: Activation = "relu"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from highway_bench.families._site import Site
-from highway_bench.families.base import Transform, register_family
+from highway_bench.families.base import TrainCost, Transform, register_family
 from highway_bench.families.init import Activation, Init, activation_module, init_map_
 
 
@@ -22,6 +22,10 @@ class DensePair(Transform):
     """H(x) = W₂ g(W₁x + b₁) + b₂ on vectors (…, width), both maps of the layer's width."""
 
     kind = "vector"
+    order = 2
+    branch_of = "dense"
+    deep = True
+    own_cost = TrainCost(layer_seconds=3e-4)
 
     activation: Activation = "relu"
 

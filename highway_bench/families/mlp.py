@@ -23,6 +23,7 @@ class Mlp(Transform):
     """H(x) = W₂ g(W₁x + b₁) + b₂ with W₁ of shape (expansion × width, width), at every position of (…, width)."""
 
     kind = "vector"
+    order = 6
 
     activation: Activation = "relu"
     expansion: int = 4

@@ -22,6 +22,7 @@ class Transformer(Family):
     """Two joins a layer on sequences (batch, steps, width): self-attention, then the feed-forward branch."""
 
     kind = "sequence"
+    order = 8
     order_blind = True
 
     heads: int = 4

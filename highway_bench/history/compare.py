@@ -26,7 +26,7 @@ from highway_bench.history import git
 from highway_bench.history.archives import extract
 from highway_bench.history.asv_command import AsvFailed
 from highway_bench.history.paths import Paths
-from highway_bench.measure.statistics import Estimate, median_interval, paired_ratio
+from highway_bench.measure.statistics import IntervalEstimate, median_interval, paired_ratio
 
 WORKER = Path(__file__).with_name("compare_worker.py")
 PAIRS = 8
@@ -59,8 +59,8 @@ class Compared:
         return f"{block}, {family}, depth {depth}"
 
     @property
-    def ratio(self) -> Estimate:
-        """Median of the pairs' ratios, with an interval that is valid for any distribution."""
+    def ratio(self) -> IntervalEstimate:
+        """Median of the pairs' ratios, with an interval that holds whatever their distribution is."""
         return median_interval(self.ratios)
 
     @property

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from highway_bench.history.files import Point, Result, read_json
 from highway_bench.history.noise import is_exact, is_loss, tolerated
-from highway_bench.measure.statistics import Estimate
+from highway_bench.measure.statistics import IntervalEstimate
 
 LEVEL = 5  # points before the newest that give its level
 
@@ -38,7 +38,7 @@ class Regression:
     good: str
     unit: str = ""
     remeasured: float | None = None  # the value of a re-run
-    ratio_to_good: Estimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
+    ratio_to_good: IntervalEstimate | None = None  # HEAD's step over that of the commit ``good``, timed in turn
     remark: str = ""
 
     @property

@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A value, the ends of its interval (NaN where ``n`` is too small for one) and the number of values behind it."""
 
     value: float
@@ -55,32 +55,32 @@ def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     return Interval(float(interval.low), float(interval.high))
 
 
-def t_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
+def t_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
     """Mean ± t · s/√n with Student's t at n − 1 degrees of freedom, s the sample's standard deviation."""
     data, n = _finite(values)
     middle = float(data.mean())
     if n == 1:
-        return Estimate(middle, math.nan, math.nan, 1)
+        return IntervalEstimate(middle, math.nan, math.nan, 1)
     half = float(stats.t.ppf((1 + checked_confidence(confidence)) / 2, n - 1) * data.std(ddof=1) / math.sqrt(n))
-    return Estimate(middle, middle - half, middle + half, n)
+    return IntervalEstimate(middle, middle - half, middle + half, n)
 
 
-def log10_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
+def log10_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
     """``t_interval`` of log₁₀, taken back to the values' own scale: geometric mean and its interval, for losses."""
     data, n = _finite(values, positive=True)
     logs = t_interval(np.log10(data), confidence)
-    return Estimate(10**logs.value, 10**logs.low, 10**logs.high, n)
+    return IntervalEstimate(10**logs.value, 10**logs.low, 10**logs.high, n)
 
 
-def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
+def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
     """Median, and the two values between which it lies by the sign test (Conover 1999, §3.2), whatever their
     distribution: of eight values the least and the greatest. No interval (NaN) below six values at 95 %."""
     data, n = _finite(values)
     ends = stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
-    return Estimate(float(np.median(data)), float(ends.low), float(ends.high), n)
+    return IntervalEstimate(float(np.median(data)), float(ends.low), float(ends.high), n)
 
 
-def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE) -> Estimate:
+def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
     """How many times ``b`` ``a`` is, from samples taken in turn: exp of the median of log(aᵢ/bᵢ), with
     ``median_interval``'s ends.
 
@@ -92,7 +92,7 @@ def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CON
     if n != m:
         raise BadInput(f"paired samples need equal counts, not {n} and {m}")
     logs = median_interval(np.log(first) - np.log(second), confidence)
-    return Estimate(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), n)
+    return IntervalEstimate(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), n)
 
 
 def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE) -> float:

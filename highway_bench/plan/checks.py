@@ -26,7 +26,6 @@ from highway_bench.plan.selection import Selection
 from highway_bench.provenance.gpu import gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import check_device, dataset_options, default_device
-from highway_bench.tasks.recipe_words import recipe_from
 
 
 def check_selection(selection: Selection) -> None:
@@ -121,14 +120,10 @@ def check_travels(family: Family) -> None:
         raise BadInput(f"family {family.name!r} cannot reach a worker process: make its factory a module's function")
 
 
-def check_cells(cells: Mapping[Cell, Sequence[Cell]]) -> None:
-    """Raise ``BadInput`` for a cell whose recipe no training can follow; of a tuned cell, its trials are what runs.
-
-    ``cells`` has what each cell needs.
-    """
-    for cell, needs in cells.items():
-        if not needs and "steps" in tasks.get(cell.task).words_for(cell.recipe, cell.dataset):
-            recipe_from(cell)
+def check_cells(cells: Iterable[Cell]) -> None:
+    """Raise ``BadInput`` for what no run of a cell can do: its task says what that is."""
+    for cell in cells:
+        tasks.get(cell.task).check(cell)
 
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:

@@ -129,14 +129,14 @@ def grid_families(grid: Grid, selection: Selection) -> list[Family]:
         make_family(name, **{**grid.family_options, **family_options(name, selection)})
         for name in grid_family_names(grid, selection)
     ]
-    kinds = set() if grid.family_options else {families.get(name).kind for name in families.select(*grid.families)}
+    kinds = set() if grid.family_options else {families.get(name).kind for name in grid.family_names()}
     return made + [family for family in own_families(selection) if family.kind in kinds]
 
 
 def grid_family_names(grid: Grid, selection: Selection) -> list[str]:
     """Names of the grid's own families that the selection keeps."""
     patterns = ["*"] if not selection.family else [one for one in selection.family if is_pattern(one)]
-    return [name for name in families.select(*grid.families) if patterns and name in families.select(*patterns)]
+    return [name for name in grid.family_names() if patterns and name in families.select(*patterns)]
 
 
 def is_pattern(family: str | Family) -> bool:

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from highway_bench.cell import Match, Mode, Phase
 from highway_bench.errors import UnknownName
-from highway_bench.families import Kind
+from highway_bench.families import FamilySpec, Kind, families
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success import THRESHOLD
 
@@ -44,16 +44,45 @@ SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks like the upper end, deep
 FRONTIER_RATES = (3.0, *SGD_RATES, 0.003, 0.001)
 
 
+FamilyRule = Callable[[FamilySpec], bool]
+"""Takes a family in as soon as it is registered, where a list of names would leave it out without a word."""
+
+
+def of_kind(*kinds: Kind) -> FamilyRule:
+    """The families of these kinds."""
+    return lambda family: family.kind in kinds
+
+
+def deep(family: FamilySpec) -> bool:
+    """The families that are measured at many depths, and trained on ladders of them."""
+    return family.deep
+
+
+def other_than(*names: str) -> FamilyRule:
+    """All families but these."""
+    return lambda family: family.name not in names
+
+
+def deep_but_dense(family: FamilySpec) -> bool:
+    """The deep families but ``dense``, whose layers take longer: their ladders are shorter."""
+    return family.deep and family.name != "dense"
+
+
+SHORT_RUNS = other_than("dense", "dense-pair")
+"""The families that get short runs: all but the two that every profile's ladders were made for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grid:
     """Cells of one task: the product of the listed values over every block of ``blocks``.
 
-    ``on_cpu`` and ``on_gpu`` are the sizes there, the same unless both are given. ``statuses`` are the ways in which
-    these cells may end, besides ``ok``, without surprise.
+    ``families`` are names with wildcards, or a rule that says of each registered one whether it is meant. ``on_cpu``
+    and ``on_gpu`` are the sizes there, the same unless both are given. ``statuses`` are the ways in which these cells
+    may end, besides ``ok``, without surprise.
     """
 
     task: str
-    families: Sequence[str] = ("*",)
+    families: Sequence[str] | FamilyRule = ("*",)
     family_options: Mapping[str, Any] = field(default_factory=dict)
     blocks: Sequence[str] = ("*",)
     depths: Sequence[int] = (4,)
@@ -68,6 +97,12 @@ class Grid:
     dataset: str | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
     statuses: frozenset[str] = frozenset()
+
+    def family_names(self) -> list[str]:
+        """The registered families that are meant."""
+        if callable(self.families):
+            return [name for name in families if self.families(families.get(name))]
+        return families.select(*self.families)
 
     def sizes(self, device: str) -> Sizes:
         """The sizes on ``device``."""
@@ -188,8 +223,6 @@ def first_steps(*, steps: int, **grid: Any) -> Grid:
     return start(**{"dataset": "digits", "statuses": OUTCOMES, **grid, "recipe": recipe})
 
 
-OTHER_FAMILIES = ("conv", "conv-pair", "mlp", "bilstm", "attention", "transformer")
-
 SMOKE = Profile(
     "smoke",
     "every combination once, about a minute: does it all still run?",
@@ -199,7 +232,7 @@ SMOKE = Profile(
         timing(0.02, 3, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
         timing(0.02, 3, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
         ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
-        short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
+        short_curve(steps=5, families=SHORT_RUNS, depths=(2,)),
         short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
         Grid(task="cost", depths=(2,), on_cpu=SMALL),
         look(steps=5, families=("dense",), depths=(2,)),
@@ -213,13 +246,13 @@ STANDARD = Profile(
     "the answer on two CPU cores in about 13 minutes",
     (
         memory(),
-        memory(families=("dense", "dense-pair"), depths=(10, 50)),
+        memory(families=deep, depths=(10, 50)),
         timing(0.2, 15, phases=("forward-backward",)),
-        timing(0.3, 15, phases=("forward-backward",), families=("dense", "dense-pair"), depths=(10, 50)),
+        timing(0.3, 15, phases=("forward-backward",), families=deep, depths=(10, 50)),
         timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
         # Fifty layers of two maps would be a quarter of this profile's time, and the frontier has them.
-        ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense-pair",), depths=(10, 20)),
+        ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10, 20)),
         # x + g(Wx + b) under He weights multiplies the stream at every layer, so its verdict needs this control.
         ladder(
             steps=300,
@@ -230,11 +263,11 @@ STANDARD = Profile(
             family_options={"init": "scaled-branch"},
             depths=(10, 20, 50, 100),
         ),
-        short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
+        short_curve(steps=60, families=SHORT_RUNS, depths=(4,)),
         counting(),
         look(steps=100, families=("dense",), depths=(10,)),
         start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
-        start(families=("dense-pair", *OTHER_FAMILIES), depths=(10,), seeds=range(3), seq_lens=(16,)),
+        start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,)),
         *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
         first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3)),
         first_steps(
@@ -253,13 +286,13 @@ FULL = Profile(
     "everything, ten seeds: for a GPU or a night",
     (
         memory(depths=(4, 16)),
-        memory(families=("dense", "dense-pair"), depths=(10, 20, 50, 100, 200)),
+        memory(families=deep, depths=(10, 20, 50, 100, 200)),
         timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
         timing(
             1.0,
             30,
             phases=("forward", "forward-backward", "train-step"),
-            families=("dense", "dense-pair"),
+            families=deep,
             depths=(10, 20, 50, 100, 200),
         ),
         timing(1.0, 30, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
@@ -267,7 +300,7 @@ FULL = Profile(
             1.0,
             30,
             phases=("forward-backward",),
-            families=("bilstm", "attention", "transformer"),
+            families=of_kind("sequence"),
             depths=(4,),
             seq_lens=(32, 128, 512),
         ),
@@ -275,14 +308,14 @@ FULL = Profile(
             steps=1_000,
             seeds=10,
             rates=SGD_RATES,
-            families=("dense", "dense-pair", "mlp"),
+            families=of_kind("vector"),
             depths=(10, 20, 50, 100, 200),
         ),
-        ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=("conv", "conv-pair"), depths=(10, 20, 50)),
-        short_curve(steps=500, families=OTHER_FAMILIES, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
+        ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=of_kind("image"), depths=(10, 20, 50)),
+        short_curve(steps=500, families=SHORT_RUNS, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
         short_curve(
             steps=2_000,
-            families=("bilstm", "attention", "transformer"),
+            families=of_kind("sequence"),
             depths=(2, 4),
             dataset="adding",
             seq_lens=(50, 100),
@@ -290,14 +323,14 @@ FULL = Profile(
         ),
         counting(depths=(4, 16)),
         look(steps=100, families=("dense",), depths=(10,)),
-        start(families=("dense", "dense-pair", "mlp"), depths=(10, 50, 100, 200), seeds=range(10)),
-        start(families=("conv", "conv-pair", "bilstm", "attention", "transformer"), depths=(10, 50), seeds=range(5)),
+        start(families=of_kind("vector"), depths=(10, 50, 100, 200), seeds=range(10)),
+        start(families=of_kind("image", "sequence"), depths=(10, 50), seeds=range(5)),
         *sweep(depths=(10, 50), seeds=range(10)),
-        first_steps(steps=10, families=("dense", "dense-pair"), depths=(10, 50, 100), seeds=range(5)),
+        first_steps(steps=10, families=deep, depths=(10, 50, 100), seeds=range(5)),
         first_steps(
             steps=10, families=("dense",), family_options={"activation": "sigmoid"}, depths=(10, 50), seeds=range(5)
         ),
-        first_steps(steps=10, families=OTHER_FAMILIES, depths=(10,), seeds=range(5)),
+        first_steps(steps=10, families=SHORT_RUNS, depths=(10,), seeds=range(5)),
     ),
 )
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from highway_bench.measure.statistics import Estimate
+from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, mark, panels, settings
@@ -16,7 +16,7 @@ from highway_bench.report.rows import rows_of
 from highway_bench.report.style import looks
 
 
-def in_percent(found: Estimate) -> str:
+def in_percent(found: IntervalEstimate) -> str:
     """A share, or a difference of shares, times a hundred and with its interval: 71.2 [70.1, 72.3]."""
     ends = "" if math.isnan(found.low) else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
     return f"{100 * found.value:.1f}{ends}".replace("-", "−")
@@ -26,7 +26,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
     """A row a corpus, depth and block."""
 
     def accuracy(record: column.Record) -> column.Entry:
-        found = Estimate(record["accuracy"], record["low"], record["high"], record["n"])
+        found = IntervalEstimate(record["accuracy"], record["low"], record["high"], record["n"])
         return column.Entry(f"{in_percent(found)} %", record["accuracy"])
 
     columns = [

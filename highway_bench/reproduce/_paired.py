@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
+from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
 from highway_bench.report.format import between, times
 from highway_bench.reproduce.base import Verdict
 from highway_bench.results.schema import OUTCOMES
@@ -53,7 +53,7 @@ def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> Ar
     return {seed: math.inf if math.isnan(loss) else loss for seed, loss in ended}
 
 
-def log_ratio(a: Arm, b: Arm, confidence: float) -> Estimate | None:
+def log_ratio(a: Arm, b: Arm, confidence: float) -> IntervalEstimate | None:
     """log₁₀ of how many times ``b``'s loss ``a``'s is, paired by seed, with a t interval; ``None`` without two pairs of
     finite losses."""
     pairs = [(a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.measure.statistics import Estimate, t_interval
+from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.format import count, three
 from highway_bench.report.rows import of_task, recipe_of
 from highway_bench.report.tables.trainability import runs
@@ -249,11 +249,15 @@ def falls(own: pd.DataFrame) -> Falls:
     return {depth: values for depth, values in differences.items() if len(values) >= LEAST_SEEDS}
 
 
-def _single(own: pd.DataFrame) -> Estimate:
+def _single(own: pd.DataFrame) -> IntervalEstimate:
     """The accuracy of one layer. Where it is not above chance, depth has nothing to take away; with too few seeds, or
     none, the ends are NaN, and nobody knows."""
     single = own.loc[own["depth"] == 1, "test_accuracy"]
-    return t_interval(single) if len(single) >= LEAST_SEEDS else Estimate(math.nan, math.nan, math.nan, len(single))
+    return (
+        t_interval(single)
+        if len(single) >= LEAST_SEEDS
+        else IntervalEstimate(math.nan, math.nan, math.nan, len(single))
+    )
 
 
 def _gains_nothing(corpus: str, plain: Falls, learnt: bool) -> Finding:
@@ -342,7 +346,7 @@ def _why(learnt: bool) -> str:
     return few if learnt else f"{few}, or one layer is not above chance within the budget"
 
 
-def _points(found: Estimate) -> str:
+def _points(found: IntervalEstimate) -> str:
     """A difference of accuracies in points."""
     return f"{in_percent(found)} points"
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.measure.statistics import Estimate, log10_interval, t_interval
+from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import TRAINED, Grid, Profile
 from highway_bench.plan.selection import Selection
@@ -184,12 +184,12 @@ class Question:
             measured="; ".join(told) or "too few highway networks trained: see how they ended",
         )
 
-    def estimate(self, table: pd.DataFrame) -> Estimate:
+    def estimate(self, table: pd.DataFrame) -> IntervalEstimate:
         """Over seeds."""
         values = [self.value(network.set_index("layer")) for _, network in table.groupby("seed")]
         return log10_interval(values) if self.factor else t_interval(values)
 
-    def verdict(self, found: Estimate) -> Verdict:
+    def verdict(self, found: IntervalEstimate) -> Verdict:
         """One seed has no interval, and NaN is on neither side of a bound."""
         least = -math.inf if self.least is None else self.least
         most = math.inf if self.most is None else self.most
@@ -201,7 +201,7 @@ class Question:
     def _text(self, value: float) -> str:
         return f"{100 * value:g} {self.unit}" if self.unit else f"{value:g}"
 
-    def _shown(self, found: Estimate) -> str:
+    def _shown(self, found: IntervalEstimate) -> str:
         scale = 100 if self.unit else 1
         scaled = replace(found, value=scale * found.value, low=scale * found.low, high=scale * found.high)
         return " ".join(filter(None, [str(scaled), self.unit])) + (f", {found.n} seeds" if found.n > 1 else "")

@@ -11,7 +11,7 @@ from scipy import stats
 
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
-from highway_bench.measure.statistics import CONFIDENCE, Estimate, median_interval
+from highway_bench.measure.statistics import CONFIDENCE, IntervalEstimate, median_interval
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.rows import of_task, rows_of, samples_of
 from highway_bench.reproduce._parallel_pictures import picture, shown
@@ -141,14 +141,14 @@ def times(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(records, columns=COLUMNS)
 
 
-def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LENGTHS[-1]) -> Estimate:
+def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LENGTHS[-1]) -> IntervalEstimate:
     """The power of the length that a family's step time follows between two lengths; NaN ends below three lengths."""
     own = table[(table["family"] == family) & table["length"].between(least, most)]
     if len(own) < 3:
-        return Estimate(math.nan, math.nan, math.nan, len(own))
+        return IntervalEstimate(math.nan, math.nan, math.nan, len(own))
     fit = stats.linregress(np.log(own["length"]), np.log(own["step"]))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(own) - 2) * fit.stderr)
-    return Estimate(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(own))
+    return IntervalEstimate(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(own))
 
 
 def crossing(table: pd.DataFrame) -> float | None:
@@ -221,7 +221,9 @@ def _flop_exponent(least: int) -> float:
 
 def _faster_when_short(table: pd.DataFrame) -> Finding:
     steps = {
-        (record["family"], record["length"]): Estimate(record["step"], record["low"], record["high"], record["n"])
+        (record["family"], record["length"]): IntervalEstimate(
+            record["step"], record["low"], record["high"], record["n"]
+        )
         for record in rows_of(table)
     }
     pairs = [
@@ -249,7 +251,7 @@ def _faster_when_short(table: pd.DataFrame) -> Finding:
     )
 
 
-def _time(step: Estimate) -> str:
+def _time(step: IntervalEstimate) -> str:
     """A step's time with its interval. Families are not sampled in turn, so that their ratio is not quoted."""
     return f"{quantity(step.value, 's')} [{quantity(step.low, 's')}, {quantity(step.high, 's')}]"
 

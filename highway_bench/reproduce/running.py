@@ -13,7 +13,7 @@ from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary
-from highway_bench.plan.estimate import Estimate, cell_bytes
+from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, opened
 from highway_bench.provenance.gpu import gpu
 from highway_bench.report.rows import prepared
@@ -21,6 +21,7 @@ from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.studies import open_studies, tell
+from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import check_device, default_device
 
 
@@ -102,7 +103,7 @@ def reproduce(
     reproduction = reproductions.get(name)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     plan = plan_of(name, request)
-    check_memory(name, request, max(map(cell_bytes, plan.needs)))
+    check_memory(name, request, max(tasks.get(cell.task).cost(cell).bytes for cell in plan.needs))
     with opened(store) as given:
         studies = open_studies(plan.cells, Path(store) if store is not None else None)  # once the store is locked
         ran = plan.run(given, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)

@@ -12,24 +12,25 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.tasks.base import Skip
-from highway_bench.tasks.recipe_words import RATES, listed, value_of
-from highway_bench.training.recipe import Word, whole
+from highway_bench.tasks.recipe_words import value_of
+from highway_bench.training.recipe import POSITIVE, listed, mapping, whole
 
-DEPTHS, SEEDS = listed(whole(1)), listed(whole(0))
+DEPTHS, SEEDS, RATES = listed(whole(1)), listed(whole(0)), listed(POSITIVE)
 
 
-def is_ladder(value: Any) -> bool:
+def is_ladder(value: Mapping[str, Any]) -> bool:
     """Whether ``value`` has depths, a number of seeds or a list of them, and rates or none."""
     return (
-        isinstance(value, Mapping)
-        and {"depths", "seeds"} <= set(value) <= {"depths", "seeds", "rates"}
+        {"depths", "seeds"} <= set(value) <= {"depths", "seeds", "rates"}
         and DEPTHS.holds(value["depths"])
         and (whole(1).holds(value["seeds"]) or SEEDS.holds(value["seeds"]))
         and ("rates" not in value or RATES.holds(value["rates"]))
     )
 
 
-LADDER = Word("depths, seeds and, where they are tuned, rates", is_ladder)
+LADDER = mapping("depths, seeds and, where they are tuned, rates", is_ladder).meaning(
+    "The depths, seeds and rates of a ladder; a depth waits for the next shallower one to train."
+)
 
 
 def rung_below(cell: Cell) -> tuple[Cell, ...]:

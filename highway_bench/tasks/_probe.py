@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from highway_bench.analysis.signal import Layer, Profile, profile, weights
+from highway_bench.analysis.signal import Layer, SignalProfile, profile, weights
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.families.parts import FusedMaps, Maps
@@ -24,7 +24,7 @@ Loss = Callable[[], Tensor]
 
 @dataclass
 class Probe:
-    """A network at its start, and one batch to send through it. ``step`` is one recorded pass, both ways."""
+    """A network at its start, and one batch to send through it."""
 
     network: nn.Module
     stack: Stack
@@ -35,22 +35,12 @@ class Probe:
     real: Tensor | None  # (items, steps): which steps are no padding
     generator: torch.Generator
     training: Training | None = None
-    flops_per_item: float | None = None
 
     @property
     def items(self) -> int:
         return len(self.inputs)
 
-    def step(self) -> None:
-        self.profile()
-
-    def restore(self) -> None:
-        """Nothing: a pass changes no weight."""
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-    def profile(self) -> Profile:
+    def profile(self) -> SignalProfile:
         """Sizes by layer of one pass."""
         return profile(self.layers, self.loss, self.items, self.real)
 

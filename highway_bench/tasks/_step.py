@@ -4,42 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from types import FunctionType
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from highway_bench.cell import MODES, PHASES, Cell
-from highway_bench.errors import BadInput
+from highway_bench.cell import Cell
 from highway_bench.measure.clock import cache_eviction, synchronise
 from highway_bench.measure.flops import count_flops
-from highway_bench.tasks.base import Skip
+from highway_bench.tasks.base import Skip, check_step
 from highway_bench.tasks.from_cell import (
     cell_device,
     cell_dtype,
     cell_family,
-    cell_network,
-    cell_spec,
+    cell_stack,
     count_parameters,
 )
+from highway_bench.tasks.modes import EXECUTION_MODES
 
 RATE = 1e-3  # of the timed training step; the weights and momenta are put back after every sample
 OPTIMISER_MOVES = 5  # of SGD, each weight: weight, gradient and momentum read, weight and momentum written
 INPUT_SEED = 0  # the same input for every block
-
-
-def own_call(network: nn.Module) -> Callable[[Tensor], Tensor]:
-    """``network`` as a function of its own, for ``torch.compile``.
-
-    Graphs are kept by code object, at most eight to each. All stacks share one ``forward``: compiled as they are, the
-    ninth of a process would run eagerly, and one that is built like another would be given its graph.
-    """
-
-    def call(x: Tensor) -> Tensor:
-        y: Tensor = network(x)
-        return y
-
-    return FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
 
 
 class StackStep:
@@ -51,11 +35,10 @@ class StackStep:
     """
 
     def __init__(self, cell: Cell) -> None:
-        if cell.phase not in PHASES:
-            raise BadInput(f"unknown phase {cell.phase!r}; known: {', '.join(PHASES)}")
+        check_step(cell)
         self.cell = cell
         self.device = cell_device(cell)
-        self.network = cell_network(cell)
+        self.network = cell_stack(cell)
         self.params = count_parameters(self.network)
         self.items = cell.batch_size
         source = torch.Generator().manual_seed(INPUT_SEED)
@@ -69,8 +52,10 @@ class StackStep:
         self.start = [parameter.detach().clone() for parameter in self.parameters] if cell.phase == "train-step" else []
         self.network.train(cell.phase != "forward")
         self._evict = cache_eviction(self.device)
-        self.call = self._callable()
-        self._work = self._captured() if cell.mode == "cudagraph" else self._phase(self.call)
+        mode = EXECUTION_MODES[cell.mode]
+        mode.check(cell)
+        self.call = mode.call(self.network)
+        self._work = mode.step(self._phase(self.call))
 
     @cached_property
     def flops_per_item(self) -> float:
@@ -116,35 +101,6 @@ class StackStep:
 
         phases = {"forward": forward, "forward-backward": forward_backward, "train-step": train_step}
         return phases[str(self.cell.phase)]
-
-    def _callable(self) -> Callable[[Tensor], Tensor]:
-        """The network as the cell's mode calls it."""
-        if self.cell.mode not in MODES:
-            raise BadInput(f"unknown mode {self.cell.mode!r}; known: {', '.join(MODES)}")
-        if self.cell.mode != "compile":
-            return self.network
-        if not cell_spec(self.cell).compile:
-            raise Skip(f"block {self.cell.block!r} says that it does not compile")
-        compiled: Callable[[Tensor], Tensor] = torch.compile(own_call(self.network), dynamic=False)
-        return compiled
-
-    def _captured(self) -> Callable[[], None]:
-        """The phase recorded once as a CUDA graph; each step replays it."""
-        if self.device.type != "cuda":
-            raise Skip("CUDA graphs need a CUDA device")
-        if self.cell.phase == "train-step":
-            raise Skip("the training step's optimiser is not recorded; use forward-backward")
-        phase = self._phase(self.network)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # lazy set-up must be over before the recording begins
-            for _ in range(3):
-                phase()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            phase()
-        return graph.replay
 
     def least_bytes(self) -> int:
         """Bytes that a step cannot avoid to move: every weight read once, every join's input read and output written;

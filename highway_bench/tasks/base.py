@@ -1,32 +1,116 @@
-"""Task: what is measured. A task turns a cell into a workload, and a workload into measurements.
+"""Task: what is measured. A task says all about itself, and turns a group of cells into their measurements.
 
-Three callers time the same workload: the command line through ``Task.measure``, pytest-benchmark and asv through
-``Workload.step`` with a clock of their own. Shapes, seeds and synchronisation live in the workload, so that the
-three cannot disagree on what was measured.
+What it says is data that others read: metrics with units and labels, the words of its cells' recipes, what a cell costs
+and cannot be, and the section of the report that shows it. Nothing else in the package knows a task by name.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from highway_bench.cell import Cell
-from highway_bench.errors import USER_ERRORS
+from highway_bench.cell import MODES, PHASES, Cell
+from highway_bench.errors import USER_ERRORS, BadInput, near_names
 from highway_bench.registry import Registry
-from highway_bench.results.schema import Status
+from highway_bench.tasks.measurement import Metric, Outcome
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import Kept
     from highway_bench.training.recipe import Word
 
-Better = Literal["lower", "higher", ""]
+
+class Skip(Exception):
+    """Raised where a cell makes no sense; its message is the reason, and the row says ``skipped``."""
+
+
+@dataclass(frozen=True)
+class CellCost:
+    """What measuring a cell takes, roughly: ``seconds`` on one CPU core, and ``bytes`` of memory, the process and its
+    libraries aside."""
+
+    seconds: float = 1.0
+    bytes: int = 0
+
+
+class Task(ABC):
+    """What is measured: subclasses name their metrics and say how cells become measurements."""
+
+    name: str
+    version: str  # changes when the meaning of its values does
+    metrics: tuple[Metric, ...]
+    section: str = "further"  # of the report, by the name that it is registered under there
+    alone: bool = False  # True: nothing else may run at the same time (timing)
+    meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest
+    coordinates: tuple[str, ...] = ("phase", "mode")  # of phase, mode, seed and dataset those that its cells have
+    recipe_words: Mapping[str, Word] = MappingProxyType({})  # what its cells' recipes may say
+
+    def metric(self, name: str) -> Metric:
+        """The declared metric called ``name``; raises ``ValueError`` for any other."""
+        for metric in self.metrics:
+            if metric.name == name:
+                return metric
+        raise ValueError(f"task {self.name!r} gives the metric {name!r}, which it does not declare")
+
+    def word(self, name: str) -> Word:
+        """The recipe word called ``name``; raises ``BadInput`` with near ones for any other."""
+        if name not in self.recipe_words:
+            raise BadInput(f"task {self.name!r} has no recipe word {name!r}; {near_names(name, self.recipe_words)}")
+        return self.recipe_words[name]
+
+    def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
+        """Those of ``recipe_words`` that mean something to cells of this recipe and data set; all of them by default.
+
+        Only these may be put over a profile's recipe.
+        """
+        return self.recipe_words
+
+    def check(self, cell: Cell) -> None:
+        """Raise ``BadInput`` for what no run of ``cell`` can do, before anything is measured.
+
+        By default: a word of its recipe that the task does not have, or a value that the word cannot have.
+        """
+        for name, value in cell.recipe.items():
+            self.word(name).check(name, value)
+
+    def cost(self, cell: Cell) -> CellCost:
+        """What ``cell`` takes: for the plan and for the time left. Built from closed forms, for it is asked of every
+        cell of a plan."""
+        return CellCost()
+
+    def timeout(self, cell: Cell) -> float:
+        """Seconds after which a worker measuring ``cell`` is stopped."""
+        return 300.0
+
+    def group(self, cell: Cell) -> Hashable:
+        """Cells with equal groups are measured together in one worker (paired timing); by default a cell is alone."""
+        return cell.key
+
+    def needs(self, cell: Cell) -> tuple[Cell, ...]:
+        """Cells whose results ``resolve`` wants before this one can run (the trials of a search)."""
+        return ()
+
+    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        """The cell to run, given the scalar metrics of what it needs; rows keep the identity of ``cell`` itself.
+
+        A needed cell that failed (crashed, out of time or memory) is not in ``found``; one that was skipped is, without
+        metrics.
+        """
+        return cell
+
+    @abstractmethod
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+        """Measure a group of cells: one outcome a cell, as soon as it is known; ``cell_by_cell`` does most of it.
+
+        ``kept`` is where a long measurement may keep its state, and from where it goes on; most tasks have no use for
+        it.
+        """
 
 
 class Workload(Protocol):
-    """A prepared measurement. ``step`` does one unit of work, synchronised at its end: the only thing timed."""
+    """A prepared step. ``step`` does one unit of work, synchronised at its end: the only thing timed."""
 
     @property
     def items(self) -> int:
@@ -50,127 +134,40 @@ class Workload(Protocol):
         """Give back what the workload holds."""
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A quantity that a task reports: its name, its unit and which direction is better."""
-
-    name: str
-    unit: str
-    better: Better = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """One metric's value. With ``samples``, ``value`` is their median and ``low``/``high`` their p10 and p90."""
-
-    metric: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    samples: Sequence[float] | None = None
-    axis: str = ""
-    index: float = 0.0
-    status: Status = Status.OK
-    message: str | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one cell of a group: its measurements, or the error that it ended in."""
-
-    cell: Cell
-    measurements: Sequence[Measurement] = ()
-    params: int | None = None
-    flops_per_item: float | None = None
-    error: BaseException | None = None
-
-
-class Skip(Exception):
-    """Raised by ``prepare`` where a cell makes no sense; its message is the reason, and the row says ``skipped``."""
-
-
-W = TypeVar("W", bound=Workload)
-
-
-class Task(ABC, Generic[W]):
-    """What is measured: subclasses name their metrics and say how a cell becomes a workload and measurements."""
-
-    name: str
-    version: str
-    metrics: tuple[Metric, ...]
-    alone: bool = False  # True: nothing else may run beside it (timing)
-    meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest
-    coordinates: tuple[str, ...] = ("phase", "mode")  # of phase, mode, seed and dataset those that its cells have
-    recipe_words: Mapping[str, Word] = MappingProxyType({})  # what its cells' recipes may say
-
-    def metric(self, name: str) -> Metric:
-        """The declared metric called ``name``; a measurement of any other is a bug."""
-        return next(metric for metric in self.metrics if metric.name == name)
-
-    def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
-        """Those of ``recipe_words`` that mean something to cells of this recipe and data set; all of them by default.
-
-        Only these may be put over a profile's recipe.
-        """
-        return self.recipe_words
-
-    def group(self, cell: Cell) -> Hashable:
-        """Cells with equal groups are measured together in one worker (paired timing); by default a cell is alone."""
-        return cell.key
-
-    def needs(self, cell: Cell) -> tuple[Cell, ...]:
-        """Cells whose results ``resolve`` wants before this one can run (the trials of a search)."""
-        return ()
-
-    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        """The cell to run, given the scalar metrics of what it needs; rows keep the identity of ``cell`` itself.
-
-        A needed cell that failed (crashed, out of time or memory) is not in ``found``; one that was skipped is, without
-        metrics.
-        """
-        return cell
-
-    def at_once(self, cell: Cell) -> int:
-        """Networks that a worker holds at once, at most, while it measures ``cell``'s group."""
-        return 1
-
-    def timeout(self, cell: Cell) -> float:
-        """Seconds after which a worker measuring ``cell`` is stopped."""
-        return 300.0
-
-    def estimate(self, cell: Cell) -> float:
-        """Seconds that ``cell`` takes, roughly: for the plan and for the time left."""
-        return 1.0
+class StepTask(Task):
+    """A task that measures one step. pytest-benchmark and asv time the step of the same workload with clocks of their
+    own: shapes, seeds and synchronisation are the workload's, so that they cannot disagree on what was measured."""
 
     @abstractmethod
-    def prepare(self, cell: Cell) -> W:
+    def prepare(self, cell: Cell) -> Workload:
         """Build what ``cell`` measures; raises ``Skip`` where it makes no sense."""
 
-    @abstractmethod
-    def measure(self, work: W, cell: Cell) -> Iterable[Measurement]:
-        """Measure a prepared cell."""
-
-    def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """Measure a group, cell by cell, each cell's error its own; a task that pairs its cells overrides this."""
-        for cell in cells:
-            try:
-                work = self.prepare(cell)
-                try:
-                    yield Outcome(cell, tuple(self.measure(work, cell)), work.params, work.flops_per_item)
-                finally:
-                    work.close()
-            except USER_ERRORS as error:  # the worker gives it a status and a row
-                yield Outcome(cell, error=error)
-
-    def resume_group(self, cells: Sequence[Cell], kept: Kept) -> Iterator[Outcome]:
-        """As ``measure_group``, from where ``kept`` has the state of these cells; by default nothing is kept."""
-        return self.measure_group(cells)
+    def check(self, cell: Cell) -> None:
+        """As in every task; also a phase or a mode that no step has."""
+        super().check(cell)
+        check_step(cell)
 
 
-tasks: Registry[Task[Any]] = Registry("task", package="highway_bench.tasks")
+def check_step(cell: Cell) -> None:
+    """Raise ``BadInput`` for a phase or a mode that no step has."""
+    for kind, name, known in (("phase", cell.phase, PHASES), ("mode", cell.mode, MODES)):
+        if name not in known:
+            raise BadInput(f"unknown {kind} {name!r}; {near_names(str(name), known)}")
 
 
-def register_task(cls: type[Task[W]]) -> type[Task[W]]:
+def cell_by_cell(cells: Sequence[Cell], measure_cell: Callable[[Cell], Outcome]) -> Iterator[Outcome]:
+    """The outcome of each cell, measured by itself; what it raises is this cell's own error."""
+    for cell in cells:
+        try:
+            yield measure_cell(cell)
+        except USER_ERRORS as error:  # the worker gives it a status and a row
+            yield Outcome(cell, error=error)
+
+
+tasks: Registry[Task] = Registry("task", package="highway_bench.tasks")
+
+
+def register_task(cls: type[Task]) -> type[Task]:
     """Class decorator: put one instance of a task into the registry, under its ``name``."""
     tasks.register(cls.name, cls(), place=cls.__module__)
     return cls

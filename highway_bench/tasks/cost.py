@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.measure.flops import count_flops, multiply_adds
-from highway_bench.tasks.base import Measurement, Metric, Task, register_task
-from highway_bench.tasks.from_cell import cell_family, count_parameters, dataset_options, started_network
-from highway_bench.tasks.recipe_words import LAYOUT
+from highway_bench.tasks.architecture_network import LAYOUT, started_network
+from highway_bench.tasks.base import CellCost, Task, cell_by_cell, register_task
+from highway_bench.tasks.from_cell import cell_family, count_parameters, dataset_options
+from highway_bench.tasks.measurement import Measurement, Metric, Outcome
+
+if TYPE_CHECKING:
+    from highway_bench.training.checkpoint import Kept
 
 SHAPES = torch.device("meta")  # tensors that have a shape and no numbers
 
 
-@dataclass
-class Blueprint:
-    """A network and a batch of one item without their numbers. ``step`` is one forward pass."""
-
-    network: nn.Module
-    x: Tensor
-    items: int = 1
-
-    @property
-    def params(self) -> int:
-        return count_parameters(self.network)
-
-    @cached_property
-    def flops_per_item(self) -> float:
-        """FLOP of one forward pass, a multiply-add is two."""
-        return float(count_flops(self.step))
-
-    def step(self) -> None:
-        with torch.no_grad():
-            self.network(self.x)
-
-    def restore(self) -> None:
-        """Nothing: there are no numbers that a step could change."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
 @register_task
-class Cost(Task[Blueprint]):
+class Cost(Task):
     """Parameters, and the multiply-adds of one item forward: matrix products and convolutions, biases and norms not.
 
     The network is built and run on tensors that have a shape and no storage, so that the largest published network is
@@ -58,20 +33,32 @@ class Cost(Task[Blueprint]):
 
     name = "cost"
     version = "1"
+    section = "cost"
     coordinates = ()
     recipe_words = LAYOUT
-    metrics = (Metric("parameters", "1", "lower"), Metric("multiply_adds", "1", "lower"))
+    metrics = (
+        Metric("parameters", "1", "lower"),
+        Metric("multiply_adds", "1", "lower", label="multiply-adds an item"),
+    )
 
-    def estimate(self, cell: Cell) -> float:
-        return 0.3 + 0.03 * cell.depth
+    def cost(self, cell: Cell) -> CellCost:
+        return CellCost(0.3 + 0.03 * cell.depth)  # no bytes: nothing is stored
 
-    def prepare(self, cell: Cell) -> Blueprint:
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+        return cell_by_cell(cells, self.measure_cell)
+
+    def measure_cell(self, cell: Cell) -> Outcome:
+        """The counts of one cell's network."""
         with SHAPES:
-            return Blueprint(started_network(cell).eval(), item_of(cell))
-
-    def measure(self, work: Blueprint, cell: Cell) -> Iterable[Measurement]:
-        yield Measurement(metric="parameters", value=float(work.params))
-        yield Measurement(metric="multiply_adds", value=multiply_adds(work.flops_per_item))
+            network, x = started_network(cell).eval(), item_of(cell)
+        with torch.no_grad():
+            flops = float(count_flops(lambda: network(x)))
+        params = count_parameters(network)
+        counted = (
+            Measurement(metric="parameters", value=float(params)),
+            Measurement(metric="multiply_adds", value=multiply_adds(flops)),
+        )
+        return Outcome(cell, counted, params, flops)
 
 
 def item_of(cell: Cell) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the tasks build from a cell: the device and dtype it names, and its network."""
+"""What the tasks build from a cell: the device and dtype that it names, and its stack of layers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import Any
 import torch
 from torch import nn
 
-from highway_bench.architectures import architectures
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.cell import Cell
+from highway_bench.cell import DTYPES, Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
 from highway_bench.matching import mismatch
 from highway_bench.network import build
 from highway_bench.stem_head import Incompatible
-from highway_bench.tasks.base import Measurement, Skip
+from highway_bench.tasks.base import Skip
+from highway_bench.tasks.measurement import Measurement, Metric
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
+TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in DTYPES}
+
+BUDGET_MISMATCH = Metric(
+    "budget_mismatch", "1", label="parameters off", hint="what rounding of widths leaves", percent=True
+)
 
 
 def default_device() -> str:
@@ -44,7 +48,7 @@ def check_device(name: str) -> torch.device:
 def cell_dtype(cell: Cell) -> torch.dtype:
     """The cell's dtype; raises ``BadInput`` for an unknown one."""
     try:
-        return DTYPES[cell.dtype]
+        return TORCH_DTYPES[cell.dtype]
     except KeyError:
         raise BadInput(f"unknown dtype {cell.dtype!r}; known: {', '.join(DTYPES)}") from None
 
@@ -59,43 +63,34 @@ def cell_family(cell: Cell) -> Family:
     return make_family(cell.family, **cell.family_options)
 
 
-def cell_network(cell: Cell) -> nn.Module:
-    """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set, or
-    the architecture that its recipe names.
+def cell_stack(cell: Cell) -> nn.Module:
+    """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set.
 
     Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
     family and the data set make no network together.
     """
-    return started_network(cell).to(device=cell_device(cell), dtype=cell_dtype(cell))
+    return on_device(started_stack(cell), cell)
 
 
-def started_network(cell: Cell) -> nn.Module:
-    """``cell_network`` before it is brought anywhere: on torch's default device, in float32."""
-    dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
-    architecture = cell.recipe.get("layout")
-    if architecture is not None:
-        return architectures.get(architecture).build(
-            cell.block,
-            cell_family(cell),
-            width=cell.width,
-            depth=cell.depth,
-            options=cell.block_options,
-            inputs=dataset.input_shape if dataset else None,
-            outputs=dataset.outputs if dataset else None,
-            seed=cell.seed,
-        )
+def started_stack(cell: Cell) -> nn.Module:
+    """``cell_stack`` before it is moved: on torch's default device, in float32."""
     try:
         return build(
             cell.block,
             cell_family(cell),
             width=cell.width,
             depth=cell.depth,
-            dataset=dataset,
+            dataset=None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell)),
             block_options=cell.block_options,
             seed=cell.seed,
         )
     except Incompatible as reason:
         raise Skip(str(reason)) from reason
+
+
+def on_device(network: nn.Module, cell: Cell) -> nn.Module:
+    """``network`` on the cell's device, in its dtype."""
+    return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
 
 
 def dataset_options(cell: Cell) -> dict[str, Any]:
@@ -123,4 +118,4 @@ def budget_mismatch(cell: Cell) -> Measurement:
     """How far a layer's cost is from plain's at the nominal width, relative to plain's."""
     family = cell_family(cell)
     value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match, positions_of(family, cell))
-    return Measurement(metric="budget_mismatch", value=value)
+    return Measurement(metric=BUDGET_MISMATCH.name, value=value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -27,41 +27,94 @@ from highway_bench.data.base import TargetKind
 from highway_bench.families.parts import Beside, FusedMaps, Maps
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.success import Judgement
-from highway_bench.tasks.base import Measurement, Metric, register_task
-from highway_bench.tasks.from_cell import cell_dtype, started_network
+from highway_bench.tasks.architecture_network import started_network
+from highway_bench.tasks.base import CellCost, register_task
+from highway_bench.tasks.from_cell import cell_dtype
+from highway_bench.tasks.measurement import Measurement, Metric
 from highway_bench.tasks.trainability import Trainability, TrainingWork
 from highway_bench.training.evaluation import evaluate
 from highway_bench.training.recipe import Recipe
 
-LOOK_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
+LESION_STEPS = 8  # what cutting out one layer costs, in training steps of the network: an evaluation of 4,000 items
 
 GateMaps = Maps | FusedMaps
 
 
 @register_task
-class Gates(Trainability):
+class GatesTask(Trainability):
     """A trained network from inside: gate biases and activity, the stream's change and the lesion curve, by layer."""
 
     name = "gates"
     version = "2"
+    section = "gates"
     metrics = (
         *Trainability.metrics,
-        Metric("intact_loss", "nat", "lower"),  # of the trained network, over the whole training set
-        Metric("intact_error", "1", "lower"),
-        Metric("sparsity_one", "1"),  # of all gates for one example, the mean over examples
-        Metric("sparsity_average", "1"),  # of all gates' means
-        Metric("gate_bias_start", "1"),
-        Metric("gate_bias_end", "1"),
-        Metric("gate_activity", "1"),
-        Metric("gates_shut", "1"),
-        Metric("gates_full", "1"),
-        Metric("gates_open_one", "1"),
-        Metric("gates_open_average", "1"),
-        Metric("gates_open_some", "1"),
-        Metric("gate_class_spread", "1"),
-        Metric("stream_change", "1"),  # ‖x after − x before‖ / ‖x before‖; the branch's size where x is carried whole
-        Metric("lesion_loss", "nat", "lower"),
-        Metric("lesion_error", "1", "lower"),
+        Metric(
+            "intact_loss", "nat", "lower", label="training loss", hint="after training, over the whole training set"
+        ),
+        Metric(
+            "intact_error",
+            "1",
+            "lower",
+            label="training error",
+            hint="after training, over the whole training set",
+            percent=True,
+        ),
+        Metric(
+            "sparsity_one",
+            "1",
+            label="sparsity for one",
+            hint="Hoyer's, of all gates for one item: 0 where equal, 1 where one is on",
+        ),
+        Metric("sparsity_average", "1", label="sparsity on average", hint="Hoyer's, of the gates' means over items"),
+        Metric("gate_bias_start", "1", label="gate bias, start", hint="mean over units"),
+        Metric("gate_bias_end", "1", label="gate bias, end", hint="mean over units"),
+        Metric("gate_activity", "1", label="mean T", hint="of the transform gate over items and units", percent=True),
+        Metric("gates_shut", "1", label="gates shut", hint="units whose mean T over items is below 0.05", percent=True),
+        Metric(
+            "gates_full",
+            "1",
+            label="shortcuts closed",
+            hint="units and items with T > 0.95, where C = 1 − T < 0.05",
+            percent=True,
+        ),
+        Metric(
+            "gates_open_one",
+            "1",
+            label="open for one",
+            hint="units with T > 0.5 for one item, the mean over items",
+            percent=True,
+        ),
+        Metric(
+            "gates_open_average",
+            "1",
+            label="open on average",
+            hint="units whose mean T over items is above 0.5",
+            percent=True,
+        ),
+        Metric(
+            "gates_open_some",
+            "1",
+            label="open for some",
+            hint="units with T > 0.5 for an item in a hundred or more",
+            percent=True,
+        ),
+        Metric(
+            "gate_class_spread",
+            "1",
+            label="class spread",
+            hint="standard deviation of T's class means, the mean over units",
+        ),
+        Metric("stream_change", "1", label="‖Δx‖ / ‖x‖", hint="how much a layer changes what it is given"),
+        Metric("lesion_loss", "nat", "lower", label="loss without it", hint="training loss with this layer cut out"),
+        Metric(
+            "lesion_error",
+            "1",
+            "lower",
+            label="error without it",
+            hint="training error with this layer cut out",
+            percent=True,
+        ),
     )
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
@@ -71,23 +124,23 @@ class Gates(Trainability):
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         return super().resolve(_trained(cell), found).but(task=self.name)
 
-    def estimate(self, cell: Cell) -> float:
+    def cost(self, cell: Cell) -> CellCost:
         """Its training, and about as many evaluations as it has layers."""
-        steps = int(cell.recipe.get("steps", Recipe.steps))
-        return super().estimate(cell) * (1 + LOOK_STEPS * cell.depth / steps)
+        training, steps = super().cost(cell), int(cell.recipe.get("steps", Recipe.steps))
+        return replace(training, seconds=training.seconds * (1 + LESION_STEPS * cell.depth / steps))
 
-    def found(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
-        yield from super().found(work, cell, run)
+    def results(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
+        yield from super().results(work, cell, run)
         if run.final is None:  # it diverged, and weights that are not finite have nothing to show
             return
         network, split, kind = work.training.network, work.data.train, work.dataset.target_kind
-        look = Look.at(network, split, kind)
-        for metric, value in look.whole().items():
+        record = NetworkRecord.at(network, split, kind)
+        for metric, value in record.whole().items():
             yield Measurement(metric=metric, value=value)
         start = started_network(cell).to(cell_dtype(cell))  # made again: this one may have come from a checkpoint
         yield from layers("gate_bias_start", gate_biases(start))
         yield from layers("gate_bias_end", gate_biases(network))
-        for metric, values in look.by_layer().items():
+        for metric, values in record.by_layer().items():
             yield from layers(metric, values)
         for metric, values in lesions(network, split, kind).items():
             yield from layers(metric, values)
@@ -141,7 +194,7 @@ def last_bias(module: nn.Module) -> Tensor:
 
 
 @dataclass
-class Look:
+class NetworkRecord:
     """One pass over a split, watched: its answers, the gates' activity and the stream's change by layer."""
 
     sparsity_one: ExampleSparsity
@@ -154,22 +207,22 @@ class Look:
     accuracy: float | None = None
 
     @classmethod
-    def at(cls, network: nn.Module, split: Split, kind: TargetKind) -> Look:
+    def at(cls, network: nn.Module, split: Split, kind: TargetKind) -> NetworkRecord:
         """Watch ``network`` over ``split``."""
-        look = cls(ExampleSparsity(len(split.inputs)), split.targets if kind == "class" else None)
+        record = cls(ExampleSparsity(len(split.inputs)), split.targets if kind == "class" else None)
         maps = gates_of(network)
         axes = {layer: module.axis for layer, module in maps.items()}
 
         def batch(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            look.real = unpadded_steps(network, inputs[0])
+            record.real = unpadded_steps(network, inputs[0])
 
         def gate(layer: int, _x: Tensor, output: tuple[Tensor, ...]) -> None:
-            look.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
+            record.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
 
         joins = {layer: joins[place] for layer, (joins, place) in enumerate(joins_of(network), start=1)}
-        with network.register_forward_pre_hook(batch), watching(maps, gate), watching(joins, look.add_join):
-            look.loss, look.accuracy = evaluate(network, split, kind)
-        return look
+        with network.register_forward_pre_hook(batch), watching(maps, gate), watching(joins, record.add_join):
+            record.loss, record.accuracy = evaluate(network, split, kind)
+        return record
 
     def add_gate(self, layer: int, values: Tensor) -> None:
         """The next items' gate of one layer: (items, …, units)."""

@@ -6,43 +6,61 @@ the allocator are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from highway_bench.cell import Cell
 from highway_bench.measure.memory import measure_memory
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.base import Measurement, Metric, Skip, Task, register_task
-from highway_bench.tasks.from_cell import budget_mismatch
+from highway_bench.tasks.base import CellCost, Skip, StepTask, cell_by_cell, register_task
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch
+from highway_bench.tasks.measurement import Measurement, Metric, Outcome
+from highway_bench.tasks.modes import EXECUTION_MODES
+from highway_bench.tasks.network_bytes import network_bytes
+
+if TYPE_CHECKING:
+    from highway_bench.training.checkpoint import Kept
 
 
 @register_task
-class Memory(Task[StackStep]):
+class Memory(StepTask):
     """Bytes of a training step: parameters, gradients, optimiser state, saved activations, and the peak."""
 
     name = "memory"
     version = "2"
+    section = "memory"
     meter = True
     metrics = (
-        Metric("parameters", "B", "lower"),
+        Metric("parameters", "B", "lower", label="weights"),
         Metric("gradients", "B", "lower"),
         Metric("optimiser_state", "B", "lower"),
-        Metric("saved_activations", "B", "lower"),
-        Metric("saved_per_layer", "B", "lower"),
+        Metric("saved_activations", "B", "lower", label="saved for the backward pass"),
+        Metric("saved_per_layer", "B", "lower", label="saved a layer"),
         Metric("peak", "B", "lower"),
-        Metric("budget_mismatch", "1"),
+        BUDGET_MISMATCH,
     )
 
-    def estimate(self, cell: Cell) -> float:
-        return 0.05 + 2.5e-4 * cell.depth**2  # the tracker's bookkeeping grows with the square of the modules
+    def cost(self, cell: Cell) -> CellCost:
+        # The tracker's bookkeeping grows with the square of the modules.
+        return CellCost(0.05 + 2.5e-4 * cell.depth**2, network_bytes(cell))
 
     def prepare(self, cell: Cell) -> StackStep:
-        if cell.mode == "cudagraph":
+        if not EXECUTION_MODES[cell.mode].allocates:
             raise Skip("a replayed graph allocates nothing; its memory is that of eager mode")
         return StackStep(cell)
 
-    def measure(self, work: StackStep, cell: Cell) -> Iterable[Measurement]:
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+        return cell_by_cell(cells, self.measure_cell)
+
+    def measure_cell(self, cell: Cell) -> Outcome:
+        """The bytes of one cell's step."""
+        work = self.prepare(cell)
+        return Outcome(cell, tuple(self.measurements(work, cell)), work.params, work.flops_per_item)
+
+    def measurements(self, work: StackStep, cell: Cell) -> Iterator[Measurement]:
+        """The bytes of a step of ``work``, by what they are for."""
         backward = cell.phase != "forward"
 
         def forward() -> Tensor:
@@ -55,7 +73,7 @@ class Memory(Task[StackStep]):
             optimiser=work.optimiser if cell.phase == "train-step" else None,
             inputs=(work.x, work.cotangent) if backward else (work.x,),
             backward=backward,
-            compiled=cell.mode == "compile",
+            compiled=EXECUTION_MODES[cell.mode].compiles,
         )
         work.restore()
         remark = f"meter: {report.meter}"

@@ -15,10 +15,10 @@ of padding count nowhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -39,53 +39,65 @@ from highway_bench.tasks._probe import (
     take_batch_statistics,
     training_of,
 )
-from highway_bench.tasks.base import Measurement, Metric, Skip, Task, register_task
-from highway_bench.tasks.from_cell import budget_mismatch, cell_family, cell_network, count_parameters
-from highway_bench.tasks.recipe_words import ON_DATA, value_of
+from highway_bench.tasks.architecture_network import ON_DATA, cell_network
+from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, register_task
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family, count_parameters
+from highway_bench.tasks.measurement import Measurement, Metric, Outcome
+from highway_bench.tasks.network_bytes import network_bytes
+from highway_bench.tasks.recipe_words import recipe_from, value_of
 from highway_bench.training.loop import Training
 from highway_bench.training.recipe import POSITIVE, TRAINING, Word
+
+if TYPE_CHECKING:
+    from highway_bench.training.checkpoint import Kept
 
 STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
 EXACT = 128  # numbers an item up to which its Jacobian is taken whole
 LINE = 32  # points on the line between two inputs
+PASS, LONGEST_PASS = 6.0, 5e-3  # a pass of a layer in float64: in training steps of it, and seconds at most
 PROBE_SEED = 500_000  # plus the cell's: inputs must not repeat the numbers that the weights were drawn from
 
 
 @register_task
-class Propagation(Task[Probe]):
+class Propagation(Task):
     """What the start does to activations, gradients, gates and correlations, and which layers first steps move."""
 
     name = "propagation"
     version = "2"
+    section = "propagation"
     coordinates = ("seed", "dataset")
-    recipe_words: Mapping[str, Word] = {"gain": POSITIVE, **ON_DATA, **TRAINING}
+    recipe_words: Mapping[str, Word] = {
+        "gain": POSITIVE.meaning("What every weight matrix of the layers is multiplied by at the start."),
+        **ON_DATA,
+        **TRAINING,
+    }
     metrics = (
-        Metric("activation", "1"),  # by layer
-        Metric("gradient", "1"),
-        Metric("weight_gradient", "1"),
-        Metric("correlation", "1"),
-        Metric("update", "1"),
-        Metric("gate_mean", "1"),  # by layer and over all
-        Metric("gate_sum", "1"),
-        Metric("gate_saturation", "1"),
-        Metric("activation_ratio", "1"),
-        Metric("gradient_ratio", "1"),
-        Metric("weight_gradient_ratio", "1"),
+        Metric("activation", "1", label="RMS of x"),  # by layer
+        Metric("gradient", "1", label="RMS of dL/dx"),
+        Metric("weight_gradient", "1", label="RMS of dL/dW"),
+        Metric("correlation", "1", label="cosine of two inputs"),
+        Metric("update", "1", label="‖ΔW‖ / ‖W‖", hint="of the first steps of training"),
+        Metric("gate_mean", "1", label="mean T"),  # by layer and over all
+        Metric("gate_sum", "1", label="T + C"),
+        Metric("gate_saturation", "1", label="saturated gates", percent=True),
+        Metric("activation_ratio", "1", label="signal ×"),
+        Metric("gradient_ratio", "1", label="gradient ÷"),
+        Metric("weight_gradient_ratio", "1", label="weight gradient ÷"),
         Metric("signal_vanishes_at", "layer"),
         Metric("signal_explodes_at", "layer"),
         Metric("gradient_vanishes_at", "layer"),
         Metric("gradient_explodes_at", "layer"),
-        Metric("depth_scale", "layer"),
-        Metric("jacobian_largest", "1"),
-        Metric("jacobian_smallest", "1"),
-        Metric("jacobian_spread", "1"),
-        Metric("jacobian_rank", "1"),
-        Metric("jacobian_gain", "1"),
-        Metric("gradient_correlation", "1"),
-        Metric("still_layers", "layer"),
-        Metric("still_first", "layer"),
-        Metric("still_last", "layer"),
-        Metric("budget_mismatch", "1"),
+        Metric("depth_scale", "layer", label="ξ"),
+        Metric("jacobian_largest", "1", label="largest s"),
+        Metric("jacobian_smallest", "1", label="smallest s"),
+        Metric("jacobian_spread", "1", label="log₁₀ s"),
+        Metric("jacobian_rank", "1", label="rank of J"),
+        Metric("jacobian_gain", "1", label="‖J‖²/d"),
+        Metric("gradient_correlation", "1", label="shattering"),
+        Metric("still_layers", "layer", label="layers that stand still"),
+        Metric("still_first", "layer", label="first that stands still"),
+        Metric("still_last", "layer", label="last that stands still"),
+        BUDGET_MISMATCH,
     )
 
     def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
@@ -93,15 +105,31 @@ class Propagation(Task[Probe]):
         without = [*([] if dataset else ON_DATA), *([] if dataset and "steps" in recipe else TRAINING)]
         return {name: word for name, word in self.recipe_words.items() if name not in without}
 
-    def timeout(self, cell: Cell) -> float:
-        return 60.0 + 20.0 * self.estimate(cell)
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        if trains(cell):
+            recipe_from(cell)
 
-    def estimate(self, cell: Cell) -> float:
-        """From a pass's cost a layer as seen on one CPU core (milliseconds), which is a guess elsewhere."""
-        milliseconds = {"dense": 1.2, "dense-pair": 2.0, "mlp": 3.0}.get(cell.family, 5.0)
-        return 0.02 + milliseconds / 1e3 * cell.depth * (1 + 0.3 * int(cell.recipe.get("steps", 0)))
+    def timeout(self, cell: Cell) -> float:
+        return 60.0 + 20.0 * self.cost(cell).seconds
+
+    def cost(self, cell: Cell) -> CellCost:
+        """From the cost of a pass, which was several times that of a training step on one CPU core and is a guess
+        elsewhere."""
+        layer = min(PASS * cell_family(cell).train_cost.layer_seconds, LONGEST_PASS)
+        seconds = 0.02 + layer * cell.depth * (1 + 0.3 * int(cell.recipe.get("steps", 0)))
+        return CellCost(seconds, network_bytes(cell))
+
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+        return cell_by_cell(cells, self.measure_cell)
+
+    def measure_cell(self, cell: Cell) -> Outcome:
+        """What one cell's start does."""
+        probe = self.prepare(cell)
+        return Outcome(cell, tuple(self.measurements(probe, cell)), probe.params)
 
     def prepare(self, cell: Cell) -> Probe:
+        """The cell's network at its start, and a batch for it."""
         network = cell_network(cell).train()
         stacks = [part for part in network.modules() if isinstance(part, Stack)]
         if len(stacks) != 1:
@@ -116,14 +144,20 @@ class Propagation(Task[Probe]):
         real = unpadded_steps(network, inputs)
         return Probe(network, stack, layers, inputs, loss, count_parameters(network), real, generator, training)
 
-    def measure(self, work: Probe, cell: Cell) -> Iterable[Measurement]:
+    def measurements(self, work: Probe, cell: Cell) -> Iterator[Measurement]:
+        """What passes through ``work`` show, then what its first steps move."""
         with torch.random.fork_rng(devices=[work.inputs.device] if work.inputs.is_cuda else []):
             torch.manual_seed(cell.seed)  # what layers draw (dropout)
             yield from passing(work)
             yield from stretching(work)
         yield budget_mismatch(cell)
-        if work.training is not None and cell.recipe.get("steps"):
+        if work.training is not None and trains(cell):
             yield from moving(work.layers, work.training)
+
+
+def trains(cell: Cell) -> bool:
+    """Whether the cell's network is also trained for a few steps."""
+    return cell.dataset is not None and bool(cell.recipe.get("steps"))
 
 
 def gain_of(cell: Cell) -> float:

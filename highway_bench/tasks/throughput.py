@@ -9,8 +9,9 @@ measured on a busy device can make a step faster than its floor: both are then e
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,10 +25,16 @@ from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.base import Measurement, Metric, Outcome, Skip, Task, register_task
-from highway_bench.tasks.from_cell import DTYPES, budget_mismatch, cell_dtype
+from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, cell_dtype
+from highway_bench.tasks.measurement import Measurement, Metric, Outcome
+from highway_bench.tasks.modes import EXECUTION_MODES
+from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.recipe import NOT_NEGATIVE, Word, whole
+
+if TYPE_CHECKING:
+    from highway_bench.training.checkpoint import Kept
 
 UNPAIRED = "unpaired: it could not be prepared beside the others of its group"
 LARGEST_SHARE = 1.05  # of the roofline that a step may reach by the roofline's own noise
@@ -39,49 +46,48 @@ class NotCompiled(RuntimeError):
 
 
 @register_task
-class Throughput(Task[StackStep]):
+class Throughput(StepTask):
     """Seconds of a step, forward, with backward, or with the update, and its share of the measured roofline."""
 
     name = "throughput"
     version = "2"  # 2: the floor takes the faster of products and convolutions, and is left out where steps are faster
+    section = "throughput"
     metrics = (
         Metric("step_time", "s", "lower"),
-        Metric("step_time_p99", "s", "lower"),
+        Metric("step_time_p99", "s", "lower", label="p99"),
         Metric("throughput", "sample/s", "higher"),
-        Metric("flop_rate", "FLOP/s", "higher"),
-        Metric("roofline_share", "1", "higher"),
-        Metric("slowdown", "1", "lower"),
+        Metric("flop_rate", "FLOP/s", "higher", label="FLOP rate"),
+        Metric("roofline_share", "1", "higher", label="of roofline"),
+        Metric("slowdown", "1", "lower", label="time ÷ floor"),
         Metric("first_step", "s", "lower"),
-        Metric("compile_time", "s", "lower"),
+        Metric("compile_time", "s", "lower", label="compile"),
         Metric("graph_breaks", "1", "lower"),
-        Metric("matmul_rate", "FLOP/s", "higher"),
-        Metric("conv_rate", "FLOP/s", "higher"),
-        Metric("copy_rate", "B/s", "higher"),
-        Metric("budget_mismatch", "1"),
+        Metric("matmul_rate", "FLOP/s", "higher", label="matrix products"),
+        Metric("conv_rate", "FLOP/s", "higher", label="convolutions"),
+        Metric("copy_rate", "B/s", "higher", label="copies"),
+        BUDGET_MISMATCH,
     )
     alone = True
     meter = True
-    recipe_words: Mapping[str, Word] = {"seconds": NOT_NEGATIVE, "samples": whole(1)}
+    recipe_words: Mapping[str, Word] = {
+        "seconds": NOT_NEGATIVE.meaning("Seconds of sampling a cell, at least."),
+        "samples": whole(1).meaning("Samples a cell, at least."),
+    }
 
     def group(self, cell: Cell) -> Hashable:
         return cell.but(block="", block_options={}, width=0, mode="eager").key
 
     def timeout(self, cell: Cell) -> float:
-        return 60.0 + (300.0 if cell.mode == "compile" else 0.0) + 10.0 * self.estimate(cell)
+        return 60.0 + (300.0 if EXECUTION_MODES[cell.mode].compiles else 0.0) + 10.0 * self.cost(cell).seconds
 
-    def estimate(self, cell: Cell) -> float:
-        compiling = 2.0 * cell.depth if cell.mode == "compile" else 0.0
-        return 0.1 + 1.5 * budget_of(cell).min_seconds + compiling
+    def cost(self, cell: Cell) -> CellCost:
+        compiling = 2.0 * cell.depth if EXECUTION_MODES[cell.mode].compiles else 0.0
+        return CellCost(0.1 + 1.5 * budget_of(cell).min_seconds + compiling, network_bytes(cell))
 
     def prepare(self, cell: Cell) -> StackStep:
         return StackStep(cell)
 
-    def measure(self, work: StackStep, cell: Cell) -> Iterable[Measurement]:
-        first, breaks = started(work)
-        samples = sample_interleaved({cell: work.step}, budget_of(cell), restore={cell: work.restore})[cell]
-        return described(work, cell, samples, first, breaks)
-
-    def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
         """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired.
 
         It is tried again by itself when the others are gone, for it may only have lacked the memory that they held; its
@@ -106,19 +112,13 @@ class Throughput(Task[StackStep]):
                 restore={cell: work.restore for cell, work in works.items()},
             )
             for cell, work in works.items():
-                measurements = described(work, cell, samples[cell], *first[cell])
+                measurements = step_measurements(work, cell, samples[cell], *first[cell])
                 yield Outcome(cell, measurements, work.params, work.flops_per_item)
             works.clear()
             del work
         for cell in dropped:
-            for outcome in self.measure_group([cell]):
-                yield replace(
-                    outcome,
-                    measurements=[
-                        replace(one, message="; ".join(filter(None, [UNPAIRED, one.message])))
-                        for one in outcome.measurements
-                    ],
-                )
+            for outcome in self.measure([cell]):
+                yield replace(outcome, measurements=[one.remarked(UNPAIRED) for one in outcome.measurements])
 
     def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
         """The cell's workload after its first step, and what that step took."""
@@ -142,8 +142,8 @@ def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
 def rooflines(cells: Sequence[Cell]) -> None:
     """Measure what the cells' floors need, once a process."""
     for device, dtype in {(cell.device, cell.dtype): cell for cell in cells}:
-        if device in ("cpu", "cuda") and dtype in DTYPES and (device == "cpu" or torch.cuda.is_available()):
-            measure_roofline(device, DTYPES[dtype], torch.get_num_threads())
+        if device in ("cpu", "cuda") and dtype in TORCH_DTYPES and (device == "cpu" or torch.cuda.is_available()):
+            measure_roofline(device, TORCH_DTYPES[dtype], torch.get_num_threads())
 
 
 def started(work: StackStep) -> tuple[float, int]:
@@ -159,7 +159,7 @@ def started(work: StackStep) -> tuple[float, int]:
         _set_up.add(other.key)
     counters.clear()
     seconds = _first_step(work)
-    if cell.mode == "compile" and not counters["stats"]["unique_graphs"]:
+    if EXECUTION_MODES[cell.mode].compiles and not counters["stats"]["unique_graphs"]:
         raise NotCompiled("torch.compile made no graph; the step ran eagerly")
     return seconds, sum(counters["graph_break"].values())
 
@@ -171,7 +171,7 @@ def throw_away(cell: Cell) -> Cell:
     once a family: compilers are then set up, and a network of each block would take seconds and change little.
     """
     one = cell.but(depth=1, seed=0, recipe={})
-    if cell.mode != "compile":
+    if not EXECUTION_MODES[cell.mode].compiles:
         return one
     yardstick = next(spec.name for spec in map(blocks.get, blocks.names()) if spec.yardstick)
     return one.but(block=yardstick, block_options={}, width=cell.nominal_width)
@@ -181,11 +181,13 @@ _set_up: set[str] = set()  # throw-away cells that this process has run
 
 
 def _first_step(work: StackStep) -> float:
-    with inductor_config.patch(force_disable_caches=work.cell.mode == "compile"):
+    with inductor_config.patch(force_disable_caches=EXECUTION_MODES[work.cell.mode].compiles):
         return first_step(work.step, restore=work.restore)
 
 
-def described(work: StackStep, cell: Cell, samples: Sequence[float], first: float, breaks: int) -> list[Measurement]:
+def step_measurements(
+    work: StackStep, cell: Cell, samples: Sequence[float], first: float, breaks: int
+) -> list[Measurement]:
     """A cell's measurements from its samples, in seconds and in the order they were taken."""
     flops = work.flops_per_item * work.items
     roofline = measure_roofline(cell.device, cell_dtype(cell), torch.get_num_threads())
@@ -204,7 +206,7 @@ def described(work: StackStep, cell: Cell, samples: Sequence[float], first: floa
         *(Measurement(metric=name, value=getattr(roofline, name)) for name in RATES),
         budget_mismatch(cell),
     ]
-    if cell.mode == "compile":
+    if EXECUTION_MODES[cell.mode].compiles:
         measured += [
             Measurement(metric="compile_time", value=max(0.0, first - middle)),
             Measurement(metric="graph_breaks", value=float(breaks)),

@@ -11,7 +11,7 @@ still has rows of its own, ``together`` says how many there were, and its second
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -21,48 +21,52 @@ from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.results.schema import Status
 from highway_bench.success import THRESHOLD, Judgement, judge
 from highway_bench.tasks._curve import curve
-from highway_bench.tasks._ladder import LADDER, check_rung, rung_below
-from highway_bench.tasks.base import Measurement, Metric, Outcome, Task, register_task
+from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
+from highway_bench.tasks.architecture_network import ON_DATA, cell_network
+from highway_bench.tasks.base import CellCost, Task, register_task
 from highway_bench.tasks.from_cell import (
+    BUDGET_MISMATCH,
     budget_mismatch,
     cell_family,
-    cell_network,
     cell_spec,
     count_parameters,
     dataset_options,
 )
+from highway_bench.tasks.measurement import Measurement, Metric, Outcome
+from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.populations import at_once, most_together, shape, stacks
-from highway_bench.tasks.recipe_words import ON_DATA, RATES, recipe_from, value_of
+from highway_bench.tasks.recipe_words import recipe_from, value_of
 from highway_bench.tasks.search_trials import SEARCH_SEED, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, Kept
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
-from highway_bench.training.recipe import POSITIVE, TRAINING, Recipe, Word, either, one_of, whole
+from highway_bench.training.recipe import (
+    POSITIVE,
+    TRAINING,
+    Recipe,
+    Word,
+    either,
+    mapping,
+    one_of,
+    truth,
+    whole,
+)
 from highway_bench.training.stacked import NotStackable
 
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
-PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
 
 
 @dataclass
 class TrainingWork:
-    """A training run ready to start. ``step`` is one training step."""
+    """A training run ready to start."""
 
     training: Training
     data: Data
     dataset: DataSet
     params: int
-    flops_per_item: float | None = None
     why_alone: str | None = None  # where it was to train with others and could not
     checkpoint: Checkpoint | None = None
-
-    @property
-    def items(self) -> int:
-        return self.training.batch_size
-
-    def step(self) -> None:
-        self.training.step()
 
     def run(self) -> None:
         """Train to the end, as far as that is not done, with a checkpoint if it has one."""
@@ -71,51 +75,50 @@ class TrainingWork:
         else:
             self.checkpoint.train_keeping([self.training], self.training.run)
 
-    def restore(self) -> None:
-        """Nothing: a run goes on where it is."""
-
-    def close(self) -> None:
+    def release(self) -> None:
+        """Give the gradients' memory back."""
         self.training.optimiser.zero_grad(set_to_none=True)
 
 
 @register_task
-class Trainability(Task[TrainingWork]):
+class Trainability(Task):
     """Whether a depth trains on real data, how fast and to what loss, at a learning rate tuned for it."""
 
     name = "trainability"
     version = "2"  # 2: IEEE float32 on a GPU; an embedding without padding trains every row
     meter = True  # the seconds are this machine's, and rounding differs between machines
     coordinates = ("seed", "dataset")
+    section = "trainability"
     recipe_words: Mapping[str, Word] = {
         **TRAINING,
         **ON_DATA,
-        "rate": either(POSITIVE, "tuned"),
-        "rates": RATES,
-        "threshold": POSITIVE,
-        "verdict": Word("true or false", lambda value: isinstance(value, bool)),
-        "evaluate": one_of("end", "epoch"),
-        "mistakes": whole(0),
-        "together": whole(1),
-        "search": Word("a space, a number of trials and a seed", lambda value: isinstance(value, Mapping)),
+        "rate": either(POSITIVE, "tuned").meaning("The learning rate of the first step; tuned: the best of rates."),
+        "rates": RATES.meaning("The learning rates that a tuned run tries."),
+        "threshold": POSITIVE.meaning("The loss that counts as success, in constant predictor's losses."),
+        "verdict": truth().meaning("Whether the run counts for a verdict on its depth."),
+        "evaluate": one_of("end", "epoch").meaning("When the network is tested: at its end, or after every epoch."),
+        "mistakes": whole(0).meaning("How many wrongly classified test items are kept, at most."),
+        "together": whole(1).meaning("How many runs of one shape may train as one population."),
+        "search": mapping("a space, a number of trials and a seed").meaning("A random search of hyper-parameters."),
         "ladder": LADDER,
     }
     metrics: tuple[Metric, ...] = (
         Metric("final_loss", "nat", "lower"),
         Metric("success", "1", "higher"),
         Metric("steps_to_threshold", "step", "lower"),
-        Metric("seconds_to_threshold", "s", "lower"),
-        Metric("step_seconds", "s", "lower"),
-        Metric("train_accuracy", "1", "higher"),
+        Metric("seconds_to_threshold", "s", "lower", label="to threshold"),
+        Metric("step_seconds", "s", "lower", label="step time"),
+        Metric("train_accuracy", "1", "higher", percent=True),
         Metric("test_loss", "nat", "lower"),
-        Metric("test_accuracy", "1", "higher"),
-        Metric("rate", "1"),
-        Metric("loss", "nat", "lower"),
-        Metric("epoch_train_loss", "nat", "lower"),
-        Metric("epoch_test_loss", "nat", "lower"),
-        Metric("epoch_test_accuracy", "1", "higher"),
+        Metric("test_accuracy", "1", "higher", percent=True),
+        Metric("rate", "1", label="learning rate"),
+        Metric("loss", "nat", "lower", label="training loss"),
+        Metric("epoch_train_loss", "nat", "lower", label="training loss of an epoch"),
+        Metric("epoch_test_loss", "nat", "lower", label="test loss after an epoch"),
+        Metric("epoch_test_accuracy", "1", "higher", label="test accuracy after an epoch", percent=True),
         Metric("mistaken_for", "1"),
-        Metric("budget_mismatch", "1"),
-        Metric("together", "1"),  # networks that were trained as one; 1 for a network by itself
+        BUDGET_MISMATCH,
+        Metric("together", "1", label="trained together", hint="networks that were trained as one"),
     )
 
     def group(self, cell: Cell) -> Hashable:
@@ -124,9 +127,6 @@ class Trainability(Task[TrainingWork]):
             return cell.key
         most = most_together(cell)
         return shape(cell).key, cell.trial is None, (cell.seed if cell.trial is None else cell.trial) // most
-
-    def at_once(self, cell: Cell) -> int:
-        return at_once(cell)
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of a search, and the rung below on a ladder."""
@@ -169,21 +169,26 @@ class Trainability(Task[TrainingWork]):
             return with_trial(cell, trials_of(cell)[place])
         return cell.but(recipe={**cell.recipe, "rate": rate})
 
-    def timeout(self, cell: Cell) -> float:
-        return 60.0 + 20.0 * self.estimate(cell)
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        if not self.trials(cell):  # a tuned cell runs with a trial's hyper-parameters
+            recipe_from(cell)
 
-    def estimate(self, cell: Cell) -> float:
-        """From a step's cost a layer as seen on one CPU core (milliseconds), which is a guess elsewhere, and its
-        products where they are large."""
-        unknown = 0.5 if cell.family_options.get("kind") == "vector" else 5.0  # a layer of the user's tells its kind
-        milliseconds = {"dense": 0.2, "dense-pair": 0.3, "mlp": 0.5}.get(cell.family, unknown)
-        layer = milliseconds / 1e3
-        if cell.family == "dense":
-            flops = 3 * cell_spec(cell).layer_flops(cell_family(cell), cell.width, positions=1)
-            layer = max(layer, flops * cell.batch_size / PRODUCT_RATE)
-        return 1.0 + layer * cell.depth * int(cell.recipe.get("steps", Recipe.steps))
+    def timeout(self, cell: Cell) -> float:
+        return 60.0 + 20.0 * self.cost(cell).seconds
+
+    def cost(self, cell: Cell) -> CellCost:
+        """From what the family says that a step of a layer costs."""
+        family = cell_family(cell)
+        layer = family.train_cost.layer_seconds
+        if (rate := family.train_cost.flop_rate) is not None:
+            flops = 3 * cell_spec(cell).layer_flops(family, cell.width, positions=1)
+            layer = max(layer, flops * cell.batch_size / rate)
+        seconds = 1.0 + layer * cell.depth * int(cell.recipe.get("steps", Recipe.steps))
+        return CellCost(seconds, network_bytes(cell) * at_once(cell))
 
     def prepare(self, cell: Cell) -> TrainingWork:
+        """The cell's training, ready to start."""
         if cell.dataset is None:
             raise BadInput("trainability needs a data set")
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
@@ -194,10 +199,7 @@ class Trainability(Task[TrainingWork]):
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))
 
-    def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        return self.resume_group(cells, None)
-
-    def resume_group(self, cells: Sequence[Cell], kept: Kept | None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
         """The group in stacks that train as one; each goes on from its checkpoint and removes it at its end."""
         for stack in stacks(cells, kept):
             works: dict[Cell, TrainingWork] = {}
@@ -209,24 +211,25 @@ class Trainability(Task[TrainingWork]):
             train(works, kept)
             for cell, work in works.items():
                 try:
-                    yield Outcome(cell, tuple(self.measure(work, cell)), work.params, work.flops_per_item)
+                    yield Outcome(cell, tuple(self.measurements(work, cell)), work.params)
                 except USER_ERRORS as error:
                     yield Outcome(cell, error=error)
                 finally:
-                    work.close()
+                    work.release()
             if kept is not None:
                 for cells_of_one in (works, *([cell] for cell in works)):
                     kept.checkpoint(cells_of_one).forget()
 
-    def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
+    def measurements(self, work: TrainingWork, cell: Cell) -> Iterator[Measurement]:
+        """Train ``work`` to its end, and what came of it; each measurement has the run's status."""
         work.run()
         target = value_of(cell, "threshold", THRESHOLD) * work.dataset.chance_loss
         run = judge(work.training.history(), target, work.training.recipe.steps)
-        for one in self.found(work, cell, run):
+        for one in self.results(work, cell, run):
             yield replace(one, status=run.status, message=one.message or run.message)
 
-    def found(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
-        """The measurements of a run that has ended; each of them gets the run's status."""
+    def results(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
+        """The measurements of a run that has ended."""
         times, reached = work.training.times, run.reached
         yield Measurement(metric="final_loss", value=run.final)
         yield Measurement(metric="success", value=float(run.status == Status.OK))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -17,29 +17,63 @@ BETAS = (0.9, 0.999)  # Adam's, torch's defaults
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """The ends of the numbers that a word may stand for: ``above`` and ``below`` are no such numbers themselves,
+    ``least`` and ``most`` are."""
+
+    above: float | None = None
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether ``value`` lies between them."""
+        return (
+            (self.above is None or value > self.above)
+            and (self.least is None or value >= self.least)
+            and (self.below is None or value < self.below)
+            and (self.most is None or value <= self.most)
+        )
+
+    def __str__(self) -> str:
+        ends = {"above": self.above, "of at least": self.least, "below": self.below, "at most": self.most}
+        return " and ".join(f"{way} {end}" for way, end in ends.items() if end is not None)
+
+
+@dataclass(frozen=True)
 class Word:
-    """What a word of a recipe may stand for, in words and as a test of its value."""
+    """A word of a recipe: what it may stand for, in words (``says``) and as a test, and what it means (``help``).
+
+    ``type`` names the kind of value (``number``, ``whole number``, ``name``, …) and ``bounds`` the ends of a number;
+    ``choices`` are all the names where there are few.
+    """
 
     says: str
     holds: Callable[[Any], bool]
+    help: str = ""
+    type: str = "value"
+    bounds: Bounds | None = None
+    choices: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
         """Raise ``BadInput`` where ``value`` is nothing that the word called ``name`` may stand for."""
         if not self.holds(value):
             raise BadInput(f"a recipe's {name} must be {self.says}, not {value!r}")
 
+    def meaning(self, text: str) -> Word:
+        """This word with ``text`` as its help: one sentence."""
+        return replace(self, help=text)
 
-def number(says: str, holds: Callable[[float], bool]) -> Word:
-    """A finite number of which ``holds`` is true; no truth value, which Python takes for one."""
-    return Word(
-        f"a number {says}",
-        lambda value: (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and abs(value) <= sys.float_info.max
-            and holds(value)
-        ),
-    )
+
+def number(**ends: float) -> Word:
+    """A finite number within ``Bounds(**ends)``; no truth value, which Python takes for one."""
+    bounds = Bounds(**ends)
+
+    def holds(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and abs(value) <= sys.float_info.max and bounds.holds(value)
+
+    return Word(f"a number {bounds}", holds, type="number", bounds=bounds)
 
 
 def whole(least: int) -> Word:
@@ -47,32 +81,56 @@ def whole(least: int) -> Word:
     return Word(
         f"a whole number, {least} or more",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+        type="whole number",
+        bounds=Bounds(least=least),
     )
 
 
 def one_of(*known: str) -> Word:
     """One of a few names."""
-    return Word(" or ".join(known), lambda value: value in known)
+    return Word(" or ".join(known), lambda value: value in known, type="name", choices=known)
 
 
 def either(word: Word, other: str | None) -> Word:
     """What ``word`` is, or ``other`` itself."""
-    return Word(f"{word.says}, or {other or 'none'}", lambda value: value == other or word.holds(value))
+    return replace(
+        word, says=f"{word.says}, or {other or 'none'}", holds=lambda value: value == other or word.holds(value)
+    )
 
 
-POSITIVE = number("above 0", lambda value: value > 0)
-NOT_NEGATIVE = number("of at least 0", lambda value: value >= 0)
+def truth() -> Word:
+    """True or false."""
+    return Word("true or false", lambda value: isinstance(value, bool), type="truth value")
+
+
+def mapping(says: str, holds: Callable[[Any], bool] = lambda value: True) -> Word:
+    """Values by name, of which ``holds`` is true."""
+    return Word(says, lambda value: isinstance(value, Mapping) and holds(value), type="values by name")
+
+
+def listed(word: Word) -> Word:
+    """Several of what ``word`` is, at least one."""
+    return Word(
+        f"a list, not empty, each {word.says}",
+        lambda value: isinstance(value, list | tuple) and len(value) > 0 and all(map(word.holds, value)),
+        type=f"list, each a {word.type}",
+        bounds=word.bounds,
+    )
+
+
+POSITIVE = number(above=0)
+NOT_NEGATIVE = number(least=0)
 TRAINING: Mapping[str, Word] = {
-    "optimiser": one_of("sgd", "adam"),
-    "rate": POSITIVE,
-    "momentum": number("of at least 0 and below 1", lambda value: 0 <= value < 1),
-    "decay": number("above 0 and at most 1", lambda value: 0 < value <= 1),
-    "weight_decay": NOT_NEGATIVE,
-    "epsilon": POSITIVE,
-    "epsilon_place": one_of("inside", "outside"),
-    "clip": either(POSITIVE, None),
-    "last_batch": one_of("drop", "keep"),
-    "steps": whole(1),
+    "optimiser": one_of("sgd", "adam").meaning("The optimiser: SGD with momentum, or Adam."),
+    "rate": POSITIVE.meaning("The learning rate of the first step."),
+    "momentum": number(least=0, below=1).meaning("SGD's momentum."),
+    "decay": number(above=0, most=1).meaning("The last step's learning rate over the first one's."),
+    "weight_decay": NOT_NEGATIVE.meaning("The optimiser's weight decay; biases and gains have none."),
+    "epsilon": POSITIVE.meaning("Adam's epsilon."),
+    "epsilon_place": one_of("inside", "outside").meaning("Whether Adam's epsilon is inside of its bias correction."),
+    "clip": either(POSITIVE, None).meaning("The largest norm of the whole gradient; none does not clip."),
+    "last_batch": one_of("drop", "keep").meaning("What becomes of an epoch's last batch where it is incomplete."),
+    "steps": whole(1).meaning("Training steps of a run."),
 }
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from highway_bench.analysis.signal import (
     FACTOR,
     Departure,
-    Profile,
+    SignalProfile,
     cosines,
     departure,
     likenesses,
@@ -32,7 +32,7 @@ def linear_stack(gain: float, width: int = WIDTH, depth: int = DEPTH) -> list[nn
     return layers
 
 
-def profiled(layers: list[nn.Module], x: Tensor, cotangent: Tensor | None = None) -> Profile:
+def profiled(layers: list[nn.Module], x: Tensor, cotangent: Tensor | None = None) -> SignalProfile:
     v = torch.randn_like(x) if cotangent is None else cotangent
     return profile([[layer] for layer in layers], lambda: (nn.Sequential(*layers)(x) * v).sum(), len(x))
 

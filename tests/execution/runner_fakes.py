@@ -8,32 +8,24 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
-from highway_bench.tasks.base import Measurement, Metric, Skip, Task, register_task, tasks
+from highway_bench.tasks import CellCost, Measurement, Metric, Outcome, Skip, Task, cell_by_cell, register_task, tasks
+
+if TYPE_CHECKING:
+    from highway_bench.training.checkpoint import Kept
 
 if multiprocessing.parent_process() is not None:
     tasks._loaded = True  # a worker of these tests needs neither the package's own tasks nor torch
 
 
-class FakeWork:
-    items = 1
-    params = 12
-    flops_per_item = 24.0
-
-    def step(self) -> None: ...
-
-    def restore(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @register_task
-class Fake(Task[FakeWork]):
+class Fake(Task):
     """Does what the recipe says, and logs that it did."""
 
     name = "fake"
@@ -43,15 +35,18 @@ class Fake(Task[FakeWork]):
     def timeout(self, cell: Cell) -> float:
         return float(cell.recipe.get("timeout", 20.0))
 
-    def estimate(self, cell: Cell) -> float:
-        return float(cell.recipe.get("seconds", 0.01))
+    def cost(self, cell: Cell) -> CellCost:
+        return CellCost(seconds=float(cell.recipe.get("seconds", 0.01)))
 
-    def prepare(self, cell: Cell) -> FakeWork:
+    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+        return cell_by_cell(cells, self.measure_cell)
+
+    def measure_cell(self, cell: Cell) -> Outcome:
+        return Outcome(cell, tuple(self.measurements(cell)), params=12, flops_per_item=24.0)
+
+    def measurements(self, cell: Cell) -> Iterable[Measurement]:
         if cell.recipe.get("do") == "skip":
             raise Skip("makes no sense")
-        return FakeWork()
-
-    def measure(self, work: FakeWork, cell: Cell) -> Iterable[Measurement]:
         log(cell)
         until = time.monotonic() + 60.0  # a worker that a failed test left behind ends as well
         while "hold" in cell.recipe and Path(cell.recipe["hold"]).exists() and time.monotonic() < until:

@@ -135,6 +135,36 @@ def test_own_package() -> None:
     assert not any(name.split(".")[1] in {"run", "report", "results", "cli"} for name in found)
 
 
+@pytest.mark.parametrize("task", ["throughput", "memory"])
+def test_a_timed_stack_depends_on_no_architecture_and_no_estimate(task: str) -> None:
+    cell = Cell(task=task, block="highway", family="dense", depth=1, width=8, nominal_width=8, phase="forward")
+    found = SourceTree().closure(modules_of(cell)[0])
+    assert "highway_bench.tasks.modes" in found
+    assert not any("architecture" in name for name in found)
+    assert "highway_bench.tasks.network_bytes" not in found
+
+
+def test_an_architecture_counts_where_the_recipe_names_it() -> None:
+    cell = Cell(task="cost", block="plain", family="conv", depth=12, width=8, nominal_width=8)
+    assert "highway_bench.architectures.vgg" not in SourceTree().closure(modules_of(cell)[0])
+    named = cell.but(recipe={"layout": "vgg"})
+    assert "highway_bench.architectures.vgg" in SourceTree().closure(modules_of(named)[0])
+
+
+def test_what_is_only_printed_does_not_count(write: WriteFile) -> None:
+    def digest(text: str) -> str:
+        write("layers.py", text)
+        return SourceTree().digest(["layers"])
+
+    before = digest('one = Metric("loss", "nat", label="loss")\nword = POSITIVE.meaning("A rate.")\nplot(label=1)\n')
+    assert (
+        digest('one = Metric("loss", "nat", hint="mean")\nword = POSITIVE.meaning("Another.")\nplot(label=1)\n')
+        == before
+    )
+    assert digest('one = Metric("loss", "B")\nword = POSITIVE.meaning("A rate.")\nplot(label=1)\n') != before
+    assert digest('one = Metric("loss", "nat")\nword = POSITIVE.meaning("A rate.")\nplot(label=2)\n') != before
+
+
 def test_factory_starts_at_its_module() -> None:
     cell = Cell(task="memory", block="plain", family="layers:make", depth=1, width=8, nominal_width=8)
     assert modules_of(cell)[0][2] == "layers"

@@ -8,7 +8,6 @@ from highway_bench.cell import Cell
 from highway_bench.execution.backlog import Item
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.families import make_family
-from highway_bench.plan.estimate import cell_bytes
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import positions_of
 
@@ -24,11 +23,15 @@ CELL = Cell(
 )
 
 
+def cell_bytes(cell: Cell) -> int:
+    return tasks.get(cell.task).cost(cell).bytes
+
+
 @pytest.mark.parametrize("family", ["dense", "dense-pair", "conv", "bilstm", "attention", "transformer"])
 @pytest.mark.parametrize("block", ["plain", "highway", "post-norm"])
 def test_bytes_are_near_the_peak(block: str, family: str) -> None:
     cell = CELL.but(block=block, family=family)
-    (outcome,) = tasks.get("memory").measure_group([cell])
+    (outcome,) = tasks.get("memory").measure([cell])
     peak = next(one.value for one in outcome.measurements if one.metric == "peak")
     assert peak is not None
     assert 1 / 3 < cell_bytes(cell) / peak < 3
@@ -59,7 +62,7 @@ def test_a_gpu_is_shared(task: str, device: str, lanes: int) -> None:
     cell = CELL.but(task=task, device=device, recipe={"steps": 10})
     one = tasks.get(task)
     items = [Item(cell.but(seed=seed), one, (), ran=cell.but(seed=seed)) for seed in range(8)]
-    assert TimeLeft(items, workers=4).seconds == pytest.approx(8 * one.estimate(cell) / lanes)
+    assert TimeLeft(items, workers=4).seconds == pytest.approx(8 * one.cost(cell).seconds / lanes)
 
 
 def test_positions_are_those_of_the_data() -> None:

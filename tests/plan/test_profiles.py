@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
-from highway_bench.families import families, make_family
+from highway_bench.families import families, make_family, register_family
+from highway_bench.families.attention import Attention
+from highway_bench.families.conv import Conv
+from highway_bench.families.mlp import Mlp
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, SMOKE, get_profile
 from highway_bench.plan.selection import Selection
@@ -35,7 +40,7 @@ def test_no_cell_twice(name: str) -> None:
 def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
     for cell in Plan.of(name, CPU).cells:
         task = tasks.get(cell.task)
-        assert 0 < task.estimate(cell) < task.timeout(cell)
+        assert 0 < task.cost(cell).seconds < task.timeout(cell)
         assert make_family(cell.family, **cell.family_options)
 
 
@@ -72,7 +77,7 @@ def test_smoke_touches_everything_and_is_small() -> None:
         "train-step",
     }
     assert max(cell.depth for cell in planned) == 2
-    assert sum(tasks.get(cell.task).estimate(cell) for cell in planned) < 600
+    assert sum(tasks.get(cell.task).cost(cell).seconds for cell in planned) < 600
 
 
 def test_the_standard_ladder() -> None:
@@ -160,3 +165,24 @@ def test_profiles_by_name() -> None:
     assert all(profile.summary and profile.name == name for name, profile in PROFILES.items())
     with pytest.raises(UnknownName, match="unknown profile 'standart'; did you mean standard"):
         get_profile("standart")
+
+
+@pytest.fixture(params=[(Mlp, False), (Conv, True), (Attention, False)])
+def throwaway(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a family that nothing but its registration knows of."""
+    base, is_deep = request.param
+    cls = type("Throwaway", (base,), {"deep": is_deep})
+    register_family("throwaway", transform="H", summary="of a test", source="these tests")(cls)
+    yield "throwaway"
+    families.unregister("throwaway")
+
+
+@pytest.mark.parametrize("name", ["smoke", "standard", "full"])
+def test_a_family_is_in_the_profiles_by_being_registered(name: str, throwaway: str) -> None:
+    own = [cell for cell in Plan.of(name, CPU).cells if cell.family == throwaway]
+    assert {cell.task for cell in own} >= {"throughput", "memory", "cost", "trainability", "propagation"}
+    ladders = {cell.depth for cell in own if cell.recipe.get("rate") == "tuned"}
+    if name == "standard":
+        assert bool(ladders) == families.get(throwaway).deep
+    for cell in own:
+        assert tasks.get(cell.task).cost(cell).seconds > 0

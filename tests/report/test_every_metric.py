@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell, canonical
-from highway_bench.execution.failure import stored, worst
 from highway_bench.execution.job import CellResult
 from highway_bench.execution.rows import Origin, rows_of
 from highway_bench.plan.plan import Plan
@@ -24,6 +23,7 @@ from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.tasks import tasks
 from highway_bench.tasks.base import Task
+from highway_bench.tasks.measurement import worst
 
 NOT_SHOWN: Mapping[str, str] = {
     "mistaken_for": "the class that a single test item was taken for: a picture's, which one reproduction draws",
@@ -76,23 +76,23 @@ def cells() -> Iterator[Cell]:
         yield from [cell for cell in first if cell.block in BLOCKS] or first[:1]
 
 
-def measured(task: Task[Any], group: list[Cell]) -> Iterator[Row]:
+def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
     """The rows of a group of cells, as a run stores them."""
     origin = Origin("run-1", "abc1234", torch.__version__)
-    for outcome in task.measure_group(group):
+    for outcome in task.measure(group):
         assert outcome.error is None, outcome.error
-        values = tuple(stored(one, task) for one in outcome.measurements)
+        measurements = tuple(one.finite() for one in outcome.measurements)
         result = CellResult(
             place=0,
-            status=worst(values).status,
+            status=worst(measurements).status,
             params=outcome.params,
-            values=values,
+            measurements=measurements,
             flops_per_item=outcome.flops_per_item,
         )
         yield from rows_of(result, outcome.cell, task, digest=outcome.cell.key, origin=origin)
 
 
-def tuned(task: Task[Any], cell: Cell) -> tuple[Cell, list[Row]]:
+def tuned(task: Task, cell: Cell) -> tuple[Cell, list[Row]]:
     """The cell with what the trials that it needs found, and their rows."""
     trials = {trial: list(measured(task, [trial])) for trial in task.needs(cell)}
     found = {trial: {row["metric"]: row["value"] for row in rows} for trial, rows in trials.items()}

@@ -51,7 +51,7 @@ def test_small_nets_are_counted_as_expected() -> None:
     cost = tasks.get("cost")
     for net in NETS:
         if net.depth <= 21:
-            (outcome,) = cost.measure_group([net.cell()])
+            (outcome,) = cost.measure([net.cell()])
             found = [measurement.value for measurement in outcome.measurements]
             assert found == [net.parameters, net.multiply_adds or found[1]], net.name
 

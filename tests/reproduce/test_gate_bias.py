@@ -12,7 +12,8 @@ from highway_bench.errors import BadInput
 from highway_bench.reproduce.base import Verdict, reproductions
 from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, crossed_cells, sized_cell
 from highway_bench.reproduce.request import Request
-from highway_bench.tasks.from_cell import cell_network, count_parameters
+from highway_bench.tasks.architecture_network import cell_network
+from highway_bench.tasks.from_cell import count_parameters
 
 ASKED = Request()
 GATE_BIAS = reproductions.get("gate-bias")

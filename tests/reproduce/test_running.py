@@ -177,10 +177,10 @@ def test_a_scale_that_does_not_fit_is_refused_with_the_number(tiny: Tiny, monkey
 
 def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
     def needed(together: int) -> int:
-        from highway_bench.plan.estimate import cell_bytes
+        from highway_bench.tasks import tasks
 
         (cell, _) = tiny.cells(Request())
-        return cell_bytes(cell.but(recipe={**cell.recipe, "together": together}))
+        return tasks.get(cell.task).cost(cell.but(recipe={**cell.recipe, "together": together})).bytes
 
     assert needed(8) == 8 * needed(1)
 

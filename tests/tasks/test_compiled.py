@@ -29,7 +29,7 @@ torch.compile = functools.partial(torch.compile, backend=backend)
 cell = Cell(task="memory", block="highway", family="dense", depth=2, width=8, nominal_width=8, batch_size=4,
             phase="forward")
 task = tasks.get("memory")
-assert {m.message for m in task.measure(task.prepare(cell), cell)} >= {"meter: tracker"}
+assert {m.message for m in task.measurements(task.prepare(cell), cell)} >= {"meter: tracker"}
 work = tasks.get("throughput").prepare(cell.but(task="throughput", mode="compile"))
 assert not calls
 work.step()

@@ -8,7 +8,8 @@ from highway_bench.cell import Cell
 from highway_bench.execution.digest import modules_of
 from highway_bench.families import families
 from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import cell_network, count_parameters
+from highway_bench.tasks.architecture_network import cell_network
+from highway_bench.tasks.from_cell import count_parameters
 
 COST = tasks.get("cost")
 
@@ -25,7 +26,7 @@ def counted(**cell: object) -> dict[str, float]:
             **cell,
         }
     )
-    (outcome,) = COST.measure_group([one])
+    (outcome,) = COST.measure([one])
     assert outcome.error is None
     found = {measurement.metric: measurement.value for measurement in outcome.measurements}
     assert (outcome.params, outcome.flops_per_item) == (found["parameters"], 2 * (found["multiply_adds"] or 0))

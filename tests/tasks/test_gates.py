@@ -18,7 +18,7 @@ from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
-from highway_bench.tasks.gates import Look, gate_biases, gates_of, joins_of, lesions
+from highway_bench.tasks.gates import NetworkRecord, gate_biases, gates_of, joins_of, lesions
 from highway_bench.tasks.trainability import SEARCH_SEED
 from highway_bench.training.checkpoint import Kept
 from highway_bench.training.evaluation import evaluate
@@ -49,7 +49,7 @@ def digits(cell: MakeCell) -> Callable[..., Cell]:
 
 def run(one: Cell) -> list[Measurement]:
     work = TASK.prepare(one)
-    return list(TASK.measure(work, one))
+    return list(TASK.measurements(work, one))
 
 
 def by_layer(found: list[Measurement], metric: str) -> dict[float, float | None]:
@@ -92,7 +92,7 @@ def test_what_is_seen_of_gates_set_by_hand(digits: MakeCell) -> None:
     network, split = work.training.network, work.data.train
     set_gates(network, [math.log(0.04 / 0.96), math.log(0.06 / 0.94), 5.0])  # T = 0.04, 0.06 and 0.993
     assert gate_biases(network) == pytest.approx({1: -3.178, 2: -2.752, 3: 5.0}, abs=1e-3)
-    seen = Look.at(network, split, "class").by_layer()
+    seen = NetworkRecord.at(network, split, "class").by_layer()
     assert seen["gate_activity"] == pytest.approx({1: 0.04, 2: 0.06, 3: 0.9933}, abs=1e-4)
     assert seen["gates_shut"] == {1: 1, 2: 0, 3: 0}
     assert seen["gates_full"] == {1: 0, 2: 0, 3: 1}
@@ -102,7 +102,7 @@ def test_what_is_seen_of_gates_set_by_hand(digits: MakeCell) -> None:
 
 def test_an_item_is_sparse_where_its_gates_choose() -> None:
     """One unit open for each item, another one for every item: sparse for one, even on average."""
-    look = Look(ExampleSparsity(4), None)
+    look = NetworkRecord(ExampleSparsity(4), None)
     look.add_gate(1, torch.eye(4))
     whole = look.whole()
     assert (whole["sparsity_one"], whole["sparsity_average"]) == (pytest.approx(1), pytest.approx(0))
@@ -115,13 +115,13 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digit
     with torch.no_grad():
         x = network.stem(split.inputs)
         branch = join.transform(x)  # type: ignore[operator]
-    seen = Look.at(network, split, "class").by_layer()["stream_change"]
+    seen = NetworkRecord.at(network, split, "class").by_layer()["stream_change"]
     assert seen == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
 def test_networks_that_train_together_show_what_they_would_alone(digits: MakeCell) -> None:
     cells = [digits(dtype="float64", seed=seed, together=2) for seed in range(2)]
-    for outcome in TASK.measure_group(cells):
+    for outcome in TASK.measure(cells):
         alone = {(one.metric, one.axis, one.index): one.value for one in run(outcome.cell)}
         found = {(one.metric, one.axis, one.index): one.value for one in outcome.measurements}
         assert found.keys() == alone.keys()
@@ -140,7 +140,7 @@ def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: Mak
         begun.step()
         begun.times.append(0.0)
     kept.checkpoint([one]).keep([begun])
-    (outcome,) = TASK.resume_group([one], kept)
+    (outcome,) = TASK.measure([one], kept)
     again = {(found.metric, found.axis, found.index): found.value for found in outcome.measurements}
     whole = {(found.metric, found.axis, found.index): found.value for found in run(one)}
     assert again.keys() == whole.keys()
@@ -175,13 +175,13 @@ def test_plain_has_no_lesion(digits: MakeCell) -> None:
 def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
     one = digits()
     training = tasks.get("trainability")
-    told = training.measure(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
+    told = training.measurements(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
     expected = {(m.metric, m.axis, m.index): m.value for m in told if "seconds" not in m.metric}
     found = {(m.metric, m.axis, m.index): m.value for m in run(one)}
     assert expected
     assert {place: found[place] for place in expected} == expected
     work = TASK.prepare(one)
-    list(TASK.measure(work, one))
+    list(TASK.measurements(work, one))
     intact = evaluate(work.training.network, work.data.train, "class")
     assert found["intact_loss", "", 0.0] == intact.loss
 
@@ -225,7 +225,7 @@ def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> No
     def seen(length: int) -> dict[str, Any]:
         one = digits(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
-        look = Look.at(work.training.network, work.data.train, "class")
+        look = NetworkRecord.at(work.training.network, work.data.train, "class")
         return look.whole() | {
             f"{metric} {layer}": value for metric, values in look.by_layer().items() for layer, value in values.items()
         }

@@ -75,7 +75,7 @@ def test_restoring_puts_the_weights_back(cell: MakeCell) -> None:
 def test_memory_comes_from_the_allocator(cell: MakeCell) -> None:
     one = cell("memory", "plain", device="cuda", phase="train-step", width=64, depth=3)
     task = tasks.get("memory")
-    found = {m.metric: m for m in task.measure(task.prepare(one), one)}
+    found = {m.metric: m for m in task.measurements(task.prepare(one), one)}
     assert found["peak"].message == "meter: allocator"
     assert found["parameters"].value == 3 * (64 * 64 + 64) * 4
     assert found["saved_activations"].value == 3 * 4 * 64 * 4
@@ -93,6 +93,6 @@ def test_training_on_a_gpu(cell: MakeCell) -> None:
     )
     task = tasks.get("trainability")
     work = task.prepare(one)
-    list(task.measure(work, one))
+    list(task.measurements(work, one))
     losses = work.training.history()
     assert losses[-1] < losses[0]

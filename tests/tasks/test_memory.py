@@ -20,7 +20,7 @@ LAYER = (WIDTH * WIDTH + WIDTH) * FLOAT
 
 def measured(one: Cell) -> dict[str, float | None]:
     work = TASK.prepare(one)
-    return {measurement.metric: measurement.value for measurement in TASK.measure(work, one)}
+    return {measurement.metric: measurement.value for measurement in TASK.measurements(work, one)}
 
 
 @pytest.mark.parametrize("family", families.names())
@@ -28,8 +28,8 @@ def measured(one: Cell) -> dict[str, float | None]:
 def test_every_combination_twice_the_same(cell: MakeCell, block: str, family: str) -> None:
     one = cell("memory", block, family, phase="train-step", seq_len=5)
     work = TASK.prepare(one)
-    first = {m.metric: m.value for m in TASK.measure(work, one)}
-    assert first == {m.metric: m.value for m in TASK.measure(work, one)} == measured(one)
+    first = {m.metric: m.value for m in TASK.measurements(work, one)}
+    assert first == {m.metric: m.value for m in TASK.measurements(work, one)} == measured(one)
     assert set(first) == {metric.name for metric in TASK.metrics}
     params = FLOAT * work.params
     assert first["parameters"] == first["gradients"] == first["optimiser_state"] == params
@@ -78,7 +78,7 @@ def test_a_wider_dtype_takes_twice_the_bytes(cell: MakeCell) -> None:
 
 def test_the_meter_is_told(cell: MakeCell) -> None:
     one = cell("memory")
-    messages = {m.metric: m.message for m in TASK.measure(TASK.prepare(one), one)}
+    messages = {m.metric: m.message for m in TASK.measurements(TASK.prepare(one), one)}
     assert messages["peak"] == "meter: tracker"
 
 
@@ -91,5 +91,5 @@ def test_measuring_leaves_the_weights_as_they_were(cell: MakeCell) -> None:
     one = cell("memory", phase="train-step")
     work = TASK.prepare(one)
     before = [p.detach().clone() for p in work.network.parameters()]
-    list(TASK.measure(work, one))
+    list(TASK.measurements(work, one))
     assert all(a.equal(b) for a, b in zip(before, work.network.parameters(), strict=True))

@@ -40,7 +40,7 @@ def start(cell: MakeCell) -> MakeCell:
 
 
 def seen(one: Cell, work: Probe | None = None) -> list[Measurement]:
-    return list(TASK.measure(work or TASK.prepare(one), one))
+    return list(TASK.measurements(work or TASK.prepare(one), one))
 
 
 def scalars(found: list[Measurement]) -> dict[str, float | None]:

@@ -17,7 +17,7 @@ from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.tasks import Measurement, Outcome, tasks, throughput
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.throughput import UNPAIRED, NotCompiled, budget_of, described
+from highway_bench.tasks.throughput import UNPAIRED, NotCompiled, budget_of, step_measurements
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
@@ -59,16 +59,9 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Cell, Any], Map
     return calls
 
 
-def test_the_workloads_step_is_the_only_thing_timed(cell: MakeCell, timed: list[Any], roofline: float) -> None:
-    one = cell("throughput", **QUICK)
-    work = TASK.prepare(one)
-    list(TASK.measure(work, one))
-    assert timed == [({one: work.step}, {one: work.restore})]
-
-
 def test_a_group_is_timed_in_turn(cell: MakeCell, timed: list[Any], roofline: float) -> None:
     cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
-    outcomes = list(TASK.measure_group(cells))
+    outcomes = list(TASK.measure(cells))
     ((steps, restores),) = timed
     assert list(steps) == list(restores) == cells
     assert all(step.__func__ is StackStep.step for step in steps.values())
@@ -82,7 +75,7 @@ def test_one_that_fails_drops_out_and_the_others_stay_paired(
     cell: MakeCell, timed: list[Any], raising: str, roofline: float
 ) -> None:
     cells = [cell("throughput", block, **QUICK) for block in ("plain", raising, "no-such-block", "highway")]
-    outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure_group(cells)}
+    outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3]]
     assert str(outcomes[raising].error) == "cannot run"
     assert isinstance(outcomes["no-such-block"].error, UnknownName)
@@ -107,7 +100,7 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
     monkeypatch.setattr(TASK, "prepare", prepare)
     monkeypatch.setattr(throughput, "sample_interleaved", lambda steps, *_, **__: {one: [1e-3] for one in steps})
     cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
-    outcomes = {outcome.cell.block: outcome for outcome in TASK.measure_group(cells)}
+    outcomes = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert tries == ["plain", "highway", "pre-norm", "highway"]
     assert all(outcome.error is None for outcome in outcomes.values())
     cut = "cut short by its time limit: 1 of 3 samples"
@@ -123,12 +116,12 @@ def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
         cell("throughput", "highway", mode="compile", block_options={"gate_bias": -float(bias)}, **QUICK)
         for bias in range(10)
     ]
-    assert [outcome.error for outcome in TASK.measure_group(cells)] == [None] * 10
+    assert [outcome.error for outcome in TASK.measure(cells)] == [None] * 10
 
 
 def test_a_group_in_which_all_fail(cell: MakeCell, timed: list[Any], raising: str) -> None:
     cells = [cell("throughput", raising, **QUICK)]
-    assert [str(outcome.error) for outcome in TASK.measure_group(cells)] == ["cannot run"]
+    assert [str(outcome.error) for outcome in TASK.measure(cells)] == ["cannot run"]
     assert timed == []
 
 
@@ -159,7 +152,7 @@ def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput")
     work = TASK.prepare(one)
     samples = [step / 1e3 for step in range(1, 11)]
-    found = by_name(described(work, one, samples, first=0.5, breaks=0))
+    found = by_name(step_measurements(work, one, samples, first=0.5, breaks=0))
     time = found["step_time"]
     assert (time.value, time.low, time.high) == pytest.approx((5.5e-3, 1.9e-3, 9.1e-3))
     assert time.samples == samples
@@ -182,7 +175,7 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
     one = cell("throughput")
     times = [*[seconds] * 3, *[1.0] * disturbed]
-    found = by_name(described(TASK.prepare(one), one, times, first=0.5, breaks=0))
+    found = by_name(step_measurements(TASK.prepare(one), one, times, first=0.5, breaks=0))
     highest, least = found["roofline_share"].high, found["slowdown"].low
     assert (highest, least) == (pytest.approx((share, 1 / share), rel=1e-4) if share else (None, None))
     for metric in ("roofline_share", "slowdown"):
@@ -194,8 +187,8 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
 def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput")
     work = TASK.prepare(one)
-    eager = by_name(described(work, one, [1.0], 2.0, 0))
-    compiled = by_name(described(work, one.but(mode="compile"), [1.0], 2.0, 3))
+    eager = by_name(step_measurements(work, one, [1.0], 2.0, 0))
+    compiled = by_name(step_measurements(work, one.but(mode="compile"), [1.0], 2.0, 3))
     declared = {metric.name for metric in TASK.metrics}
     assert set(compiled) == declared
     assert declared - set(eager) == {"compile_time", "graph_breaks"}
@@ -204,7 +197,7 @@ def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
 
 def test_the_mismatch_is_of_the_cells_width(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput", "highway", width=50, nominal_width=71, match="params")
-    found = by_name(described(TASK.prepare(one), one, [1.0], 1.0, 0))
+    found = by_name(step_measurements(TASK.prepare(one), one, [1.0], 1.0, 0))
     assert found["budget_mismatch"].value == pytest.approx(5_100 / 5_112 - 1)
 
 
@@ -218,7 +211,7 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
 ) -> None:
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     cells = [cell("throughput", mode=mode, **QUICK) for mode in ("eager", "compile")]
-    eager, compiled = (by_name(outcome.measurements) for outcome in TASK.measure_group(cells))
+    eager, compiled = (by_name(outcome.measurements) for outcome in TASK.measure(cells))
     assert "graph_breaks" not in eager
     assert compiled["graph_breaks"].value == 0
     first, middle = compiled["first_step"].value, compiled["step_time"].value
@@ -248,7 +241,7 @@ def test_the_first_cell_does_not_pay_for_the_process(
         cell("throughput", block, mode=mode, seed=seed, **QUICK)
         for seed, block in enumerate(("plain", "plain", "highway"))
     ]
-    found = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure_group(cells)]
+    found = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure(cells)]
     assert found == [3.0, 3.0, 3.0]
     assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), *extra, ("highway", 2)]
 
@@ -256,7 +249,7 @@ def test_the_first_cell_does_not_pay_for_the_process(
 def test_graph_breaks_are_counted(cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     one = cell("throughput", family="bilstm", seq_len=3, mode="compile", **QUICK)
-    (outcome,) = TASK.measure_group([one])
+    (outcome,) = TASK.measure([one])
     breaks = by_name(outcome.measurements)["graph_breaks"].value
     assert breaks is not None
     assert breaks > 0
@@ -267,14 +260,15 @@ def test_a_cell_that_only_claims_to_be_compiled_is_an_error(cell: MakeCell, monk
         return network
 
     monkeypatch.setattr(torch, "compile", uncompiled)
-    (outcome,) = TASK.measure_group([cell("throughput", mode="compile", **QUICK)])
+    (outcome,) = TASK.measure([cell("throughput", mode="compile", **QUICK)])
     assert isinstance(outcome.error, NotCompiled)
 
 
 def test_the_measured_floor_is_a_floor(cell: MakeCell) -> None:
     """With the real roofline: a step takes longer than its floor, and both figures say the same."""
     one = cell("throughput", "plain", phase="forward", **QUICK)
-    found = by_name(TASK.measure(TASK.prepare(one), one))
+    (outcome,) = TASK.measure([one])
+    found = by_name(outcome.measurements)
     slowdown, share = found["slowdown"].value, found["roofline_share"].value
     assert slowdown is not None
     assert share is not None

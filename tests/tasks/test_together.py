@@ -57,10 +57,10 @@ def test_members_have_the_rows_they_would_have_alone(digits: MakeCell) -> None:
         for seed, rate in enumerate((0.01, 1e200, 0.03))
     ]
     assert len({TASK.group(cell) for cell in cells}) == 1
-    as_one = list(TASK.measure_group(cells))
+    as_one = list(TASK.measure(cells))
     assert [outcome.cell for outcome in as_one] == cells
     for outcome in as_one:
-        (alone,) = TASK.measure_group([outcome.cell])
+        (alone,) = TASK.measure([outcome.cell])
         assert (count(outcome), count(alone)) == (3.0, 1.0)
         assert values(outcome) == values(alone)
         assert outcome.params == alone.params
@@ -122,14 +122,14 @@ def test_stacks_are_of_a_size_that_the_device_is_quick_with(digits: MakeCell, tm
 
 def test_an_error_is_its_cells_own(digits: MakeCell) -> None:
     cells = [digits(seed=0), digits(seed=1, batch_size=5_000), digits(seed=2)]
-    outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure_group(cells)}
+    outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure(cells)}
     assert isinstance(outcomes[1].error, BadInput)
     assert (count(outcomes[0]), count(outcomes[2])) == (2.0, 2.0)
-    (skipped,) = TASK.measure_group([digits(dataset="adding")])
+    (skipped,) = TASK.measure([digits(dataset="adding")])
     assert isinstance(skipped.error, Skip)
 
 
-@pytest.mark.parametrize("method", ["prepare", "measure"])
+@pytest.mark.parametrize("method", ["prepare", "measurements"])
 def test_a_cell_that_leaves_python_costs_no_other(
     digits: MakeCell, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
@@ -141,7 +141,7 @@ def test_a_cell_that_leaves_python_costs_no_other(
         return real(*given)
 
     monkeypatch.setattr(TASK, method, leaving)
-    outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure_group([digits(seed=seed) for seed in range(3)])}
+    outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure([digits(seed=seed) for seed in range(3)])}
     assert repr(outcomes[1].error) == "SystemExit(7)"
     assert outcomes[0].error is outcomes[2].error is None
 
@@ -149,7 +149,7 @@ def test_a_cell_that_leaves_python_costs_no_other(
 def test_networks_that_cannot_be_stacked_train_by_themselves(digits: MakeCell) -> None:
     """The registry says that images run under vmap; batch statistics do not."""
     outcomes = list(
-        TASK.measure_group(
+        TASK.measure(
             [digits("pre-norm", "conv", family_options={"norm_kind": "batch"}, seed=seed, steps=2) for seed in range(2)]
         )
     )
@@ -180,10 +180,10 @@ def test_what_vmap_refuses_trains_as_it_would_alone(
         digits("residual", f"refused_by_vmap_{optimiser}:make_layer", seed=seed, optimiser=optimiser, rate=rate)
         for seed, rate in enumerate((0.01, 0.003))
     ]
-    outcomes = list(TASK.measure_group(cells))
+    outcomes = list(TASK.measure(cells))
     assert len(outcomes) == 2
     for outcome in outcomes:
-        (alone,) = TASK.measure_group([outcome.cell])
+        (alone,) = TASK.measure([outcome.cell])
         assert count(outcome) == 1.0
         (told,) = (one for one in outcome.measurements if one.metric == "together")
         assert told.message is not None
@@ -192,11 +192,11 @@ def test_what_vmap_refuses_trains_as_it_would_alone(
 
 
 def test_how_many_are_held_at_once(digits: MakeCell) -> None:
-    assert TASK.at_once(digits()) == 8
-    assert TASK.at_once(digits(together=100)) == together.ON_CPU
-    assert TASK.at_once(digits(together=100, device="cuda")) == 100
-    assert TASK.at_once(digits(together=1)) == TASK.at_once(digits(family="conv")) == 1
-    assert tasks.get("gates").at_once(digits().but(task="gates")) == 8
+    assert together.at_once(digits()) == 8
+    assert together.at_once(digits(together=100)) == together.ON_CPU
+    assert together.at_once(digits(together=100, device="cuda")) == 100
+    assert together.at_once(digits(together=1)) == together.at_once(digits(family="conv")) == 1
+    assert tasks.get("gates").cost(digits().but(task="gates")).bytes == 8 * TASK.cost(digits(together=1)).bytes
 
 
 @pytest.mark.parametrize("number", [0, 2.5, "all", True])

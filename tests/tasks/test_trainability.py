@@ -29,7 +29,7 @@ ADAM = {"optimiser": "adam", "rate": 0.01, "decay": 1.0}
 
 def run(one: Cell) -> list[Measurement]:
     work = TASK.prepare(one)
-    return list(TASK.measure(work, one))
+    return list(TASK.measurements(work, one))
 
 
 def scalars(measurements: list[Measurement]) -> dict[str, float | None]:
@@ -72,7 +72,7 @@ def judged(cell: Cell, losses: list[float], steps: int | None = None) -> list[Me
         SimpleNamespace(chance_loss=1.0, target_kind="class"),
         params=6,
     )  # type: ignore[arg-type]
-    return list(TASK.measure(work, cell))
+    return list(TASK.measurements(work, cell))
 
 
 def test_success_is_a_tenth_of_chance_over_the_last_twentieth(digits: MakeCell) -> None:
@@ -318,10 +318,10 @@ def test_a_pair_that_makes_no_sense_is_skipped(cell: MakeCell) -> None:
 def test_estimates_grow_with_depth_and_steps(digits: MakeCell) -> None:
     task = Trainability()
     shallow, deep, long = (
-        task.estimate(digits(depth=depth, steps=steps)) for depth, steps in ((2, 20), (50, 20), (2, 5_000))
+        task.cost(digits(depth=depth, steps=steps)).seconds for depth, steps in ((2, 20), (50, 20), (2, 5_000))
     )
     assert shallow < deep
     assert shallow < long
-    own = digits(family="my_layers:make", family_options={"kind": "vector"})
-    assert task.estimate(digits()) < task.estimate(own) < task.estimate(digits(family="conv"))
-    assert task.timeout(digits(depth=50)) > task.estimate(digits(depth=50))
+    own = digits(family="torch.nn:Identity", family_options={"kind": "vector"})
+    assert task.cost(digits()).seconds < task.cost(own).seconds < task.cost(digits(family="conv")).seconds
+    assert task.timeout(digits(depth=50)) > task.cost(digits(depth=50)).seconds

@@ -385,7 +385,7 @@ def test_a_stopped_population_goes_on(
         found = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}
     assert log.read_text().splitlines() == ["0 3", "25 2", "50 2", f"{from_step} 2", "75 2"]
     assert not folder.exists()
-    for outcome in tasks.get("trainability").measure_group(cells):
+    for outcome in tasks.get("trainability").measure(cells):
         assert outcome.error is None
         for one in outcome.measurements:
             if one.metric in ("loss", "final_loss", "together", "success"):

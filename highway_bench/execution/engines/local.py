@@ -247,7 +247,10 @@ class LocalEngine:
         if len(running.job.cells) > 1:
             again = running.left(message)
         elif not running.ended:
-            yield Ended(running.job, CellResult.without_values(0, status, message, time.monotonic() - running.began))
+            yield Ended(
+                running.job,
+                CellResult(place=0, status=status, message=message, seconds=time.monotonic() - running.began),
+            )
         del self._running[future]
         running.path.unlink()
         return again

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.statistics import Estimate, noise_floor, paired_ratio
+from highway_bench.measure.statistics import IntervalEstimate, noise_floor, paired_ratio
 from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
 from highway_bench.report.rows import (
     TOGETHER,
@@ -147,7 +147,7 @@ def _noise(text: str | None) -> float:
 
 
 @lru_cache(maxsize=8192)
-def _paired(own: str, plain: str) -> Estimate:
+def _paired(own: str, plain: str) -> IntervalEstimate:
     return paired_ratio(samples_of(own), samples_of(plain))
 
 

@@ -1,0 +1,50 @@
+"""The network of a cell whose recipe may name an architecture (``layout``).
+
+Only the tasks that have this word import this module, so that cells of the others do not depend on architectures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from highway_bench.architectures import architectures
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.tasks.from_cell import cell_family, dataset_options, on_device, started_stack
+from highway_bench.tasks.recipe_words import DATASET
+from highway_bench.training.recipe import Word, either
+
+LAYOUT: Mapping[str, Word] = {
+    "layout": either(
+        Word(
+            "the name of an architecture", lambda value: isinstance(value, str) and value in architectures, type="name"
+        ),
+        None,
+    ).meaning("The published network that the layers are put into; none for the usual stem and head."),
+}
+ON_DATA: Mapping[str, Word] = {**LAYOUT, **DATASET}
+
+
+def cell_network(cell: Cell) -> nn.Module:
+    """The cell's network on its device, in its dtype: the architecture that its recipe names, else ``cell_stack``."""
+    return on_device(started_network(cell), cell)
+
+
+def started_network(cell: Cell) -> nn.Module:
+    """``cell_network`` before it is moved: on torch's default device, in float32."""
+    layout = cell.recipe.get("layout")
+    if layout is None:
+        return started_stack(cell)
+    dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
+    return architectures.get(layout).build(
+        cell.block,
+        cell_family(cell),
+        width=cell.width,
+        depth=cell.depth,
+        options=cell.block_options,
+        inputs=dataset.input_shape if dataset else None,
+        outputs=dataset.outputs if dataset else None,
+        seed=cell.seed,
+    )

@@ -1,0 +1,100 @@
+"""Measurement: one metric's value, from the task that took it through the worker's file to the store's row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+from highway_bench.cell import Cell
+from highway_bench.results.schema import RANK, Status
+
+Better = Literal["lower", "higher", ""]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity that a task reports: its name in the store, its unit and which direction is better.
+
+    ``label`` is the few words that head a table's column and an axis, by default the name's own; ``hint`` says what the
+    quantity is. ``percent`` is for a share that is printed as a percentage.
+    """
+
+    name: str
+    unit: str
+    better: Better = ""
+    label: str = field(default="", kw_only=True)
+    hint: str = field(default="", kw_only=True)
+    percent: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One metric's value. With ``samples``, ``value`` is their median and ``low``/``high`` their p10 and p90.
+
+    ``axis`` says what ``index`` counts (layer, step, …); it is empty for a scalar.
+    """
+
+    metric: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    samples: Sequence[float | None] | None = None
+    axis: str = ""
+    index: float = 0.0
+    status: Status = Status.OK
+    message: str | None = None
+
+    def finite(self) -> Measurement:
+        """This measurement as it is stored: a number that is not finite is null, and the message says what it was.
+
+        One that was ``ok`` is then ``failed``: a task that expects such a number says ``diverged`` itself.
+        """
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        odd = [f"{name} is {one:g}" for name, one in numbers.items() if one is not None and not math.isfinite(one)]
+        samples = None if self.samples is None else [_finite(sample) for sample in self.samples]
+        if samples is not None and None in samples:
+            odd.append(f"{samples.count(None)} of {len(samples)} samples are not finite")
+        return replace(
+            self,
+            value=_finite(self.value),
+            low=_finite(self.low),
+            high=_finite(self.high),
+            samples=samples,
+            index=float(self.index),
+            status=Status.FAILED if odd and self.status == Status.OK else self.status,
+            message="; ".join(filter(None, [self.message, *odd])) or None,
+        )
+
+    def remarked(self, remark: str) -> Measurement:
+        """This measurement with ``remark`` before its message."""
+        return replace(self, message="; ".join(filter(None, [remark, self.message])))
+
+    @classmethod
+    def of_plain(cls, fields: Mapping[str, Any]) -> Self:
+        """The measurement whose fields these are, as JSON gives them back."""
+        return cls(**{**fields, "status": Status(fields["status"])})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one cell of a group: its measurements, or the error that it ended in."""
+
+    cell: Cell
+    measurements: Sequence[Measurement] = ()
+    params: int | None = None
+    flops_per_item: float | None = None
+    error: BaseException | None = None
+
+
+def worst(measurements: Sequence[Measurement]) -> Measurement:
+    """The measurement whose status stands for its cell."""
+    return min(measurements, key=lambda one: RANK.index(one.status))
+
+
+def _finite(number: float | None) -> float | None:
+    return float(number) if number is not None and math.isfinite(number) else None

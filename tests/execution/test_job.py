@@ -1,0 +1,34 @@
+"""What comes back of a worker: a line of JSON a cell."""
+
+from __future__ import annotations
+
+import pytest
+
+from highway_bench.execution.job import CellResult
+from highway_bench.results.schema import Status
+from highway_bench.tasks import Measurement
+
+MEASUREMENTS = (
+    Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[1.0, None, 3.0]),
+    Measurement(metric="loss", value=None, axis="step", index=4.0, status=Status.DIVERGED, message="‖x‖ is no number"),
+)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        CellResult(place=3, status=Status.DIVERGED, params=7, flops_per_item=2.5, measurements=MEASUREMENTS),
+        CellResult(place=0, status=Status.CRASHED, message="gone", seconds=1.5),
+    ],
+)
+def test_a_result_is_the_same_after_its_way_through_a_file(result: CellResult) -> None:
+    assert result.line().count("\n") == 1
+    again = CellResult.of_line(result.line())
+    assert again == result
+    assert isinstance(again.status, Status)
+    assert all(isinstance(one.status, Status) for one in again.measurements)
+
+
+def test_a_number_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        CellResult(place=0, status=Status.OK, measurements=(Measurement(metric="loss", value=float("nan")),)).line()

@@ -1,0 +1,80 @@
+"""What every task says of itself, over the registry."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from highway_bench.cell import MODES, Cell, Mode
+from highway_bench.errors import BadInput
+from highway_bench.plan.grids import Selection, plan
+from highway_bench.tasks import Measurement, Metric, StepTask, tasks
+from highway_bench.tasks.modes import EXECUTION_MODES
+
+CELLS: dict[str, Cell] = {}
+for planned in plan("smoke", Selection(device="cpu")):
+    CELLS.setdefault(planned.cell.task, planned.cell)
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_metrics_have_a_unit_and_a_label(name: str) -> None:
+    task = tasks.get(name)
+    names = [metric.name for metric in task.metrics]
+    assert len(set(names)) == len(names) > 0
+    for metric in task.metrics:
+        assert metric.unit
+        assert metric.label
+        assert metric.unit == "1" or not metric.percent
+    with pytest.raises(ValueError, match=f"^task '{name}' gives the metric 'speed', which it does not declare$"):
+        task.metric("speed")
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_words_say_what_they_are_and_mean(name: str) -> None:
+    for word in tasks.get(name).recipe_words.values():
+        assert word.help.endswith(".")
+        assert word.says
+        assert word.type != "value"
+        assert (word.bounds is not None) == ("number" in word.type)
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_a_cell_has_a_cost_and_a_section(name: str) -> None:
+    task, cell = tasks.get(name), CELLS[name]
+    assert 0 < task.cost(cell).seconds < task.timeout(cell)
+    assert task.cost(cell).bytes > 0 or name == "cost"
+    assert task.section == name
+    assert task.version
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_what_a_cell_cannot_be_is_refused(name: str) -> None:
+    task, cell = tasks.get(name), CELLS[name]
+    task.check(cell)
+    with pytest.raises(BadInput, match=f"^task '{name}' has no recipe word 'stepz'; "):
+        task.check(cell.but(recipe={**cell.recipe, "stepz": 3}))
+    if isinstance(task, StepTask):
+        with pytest.raises(BadInput, match=r"^unknown mode 'jit'; known: eager, compile, cudagraph$"):
+            task.check(cell.but(mode="jit"))
+        with pytest.raises(BadInput, match=r"^unknown phase None; known: forward"):
+            task.check(cell.but(phase=None))
+
+
+def test_every_mode_says_how_a_step_is_called() -> None:
+    assert tuple(EXECUTION_MODES) == MODES == get_args(Mode)
+    assert [name for name, mode in EXECUTION_MODES.items() if mode.compiles] == ["compile"]
+
+
+def test_a_label_is_the_name_unless_it_is_given() -> None:
+    assert Metric("step_time", "s").label == "step time"
+    assert Metric("step_time", "s", label="time").label == "time"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_is_stored_as_none(number: float) -> None:
+    found = Measurement(metric="loss", value=number, samples=[1.0, number], message="odd").finite()
+    assert (found.value, found.samples, found.status) == (None, [1.0, None], "failed")
+    assert found.message == f"odd; value is {number:g}; 1 of 2 samples are not finite"
+    diverged = Measurement(metric="loss", value=number, status="diverged").finite()  # type: ignore[arg-type]
+    assert (diverged.value, diverged.status) == (None, "diverged")
