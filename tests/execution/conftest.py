@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.job import Began, CellResult, Ended, Job, Value
+from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.provenance import Identity
-from highway_bench.results import Store
+from highway_bench.results import Status, Store
 from highway_bench.tasks import tasks
+from highway_bench.tasks.measurement import Measurement
 
 FAKES = "runner_fakes"
 
@@ -74,13 +75,11 @@ class Elsewhere:
         self.identity = identity
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        loss = Value(
-            metric="loss", axis="", index=0.0, value=1.0, low=None, high=None, samples=None, status="ok", message=None
-        )
+        loss = Measurement(metric="loss", value=1.0)
         for job in jobs:
             yield Began(job)
             for place in range(len(job.cells)):
-                result = CellResult(place=place, status="ok", values=(loss,), identity=self.identity)
+                result = CellResult(place=place, status=Status.OK, measurements=(loss,), identity=self.identity)
                 yield Ended(job, CellResult.of_line(result.line()))
 
     def drain(self) -> Iterator[Ended]:

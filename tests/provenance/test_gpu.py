@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from highway_bench.errors import BadInput
-from highway_bench.plan import grids as plan
+from highway_bench.plan.checks import check_selection
+from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.gpu import Gpu, gpu
 from highway_bench.reproduce import running as reproducing
@@ -49,7 +50,7 @@ def test_a_gpu_is_read_once_for_all_that_a_run_asks(log: Path) -> None:
     assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False)
     assert identity("cuda") == Identity("nvidia-h200", "NVIDIA H200", torch.__version__)
     with pytest.raises(BadInput, match=r"^this GPU lacks bfloat16$"):
-        plan.check(plan.Selection(device="cuda", dtypes=["bfloat16"]))
+        check_selection(Selection.of(device="cuda", dtype="bfloat16"))
     with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 1.0 GiB"):
         reproducing.check_memory("figure1", Request(device="cuda"), 2 * 2**30)
     assert log.read_text() == "read "
