@@ -20,6 +20,6 @@ class Idle(Task):
     version = "1"
     metrics = (Metric("nothing", "1"),)
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         for cell in cells:
             yield Outcome(cell, [Measurement(metric="nothing", value=float(cell.seed))])

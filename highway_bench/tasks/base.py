@@ -101,10 +101,10 @@ class Task(ABC):
         return cell
 
     @abstractmethod
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         """Measure a group of cells: one outcome a cell, as soon as it is known; ``cell_by_cell`` does most of it.
 
-        ``kept`` is where a long measurement may keep its state, and from where it goes on; most tasks have no use for
+        ``checkpoints`` is where a long measurement may store its state, and from where it goes on; most tasks ignore
         it.
         """
 

@@ -44,7 +44,7 @@ class Cost(Task):
     def cost(self, cell: Cell) -> CellCost:
         return CellCost(0.3 + 0.03 * cell.depth)  # no bytes: nothing is stored
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:

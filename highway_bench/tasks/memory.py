@@ -51,7 +51,7 @@ class Memory(StepTask):
             raise Skip("a replayed graph allocates nothing; its memory is that of eager mode")
         return StackStep(cell)
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:

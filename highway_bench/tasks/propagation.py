@@ -120,7 +120,7 @@ class Propagation(Task):
         seconds = 0.02 + layer * cell.depth * (1 + 0.3 * int(cell.recipe.get("steps", 0)))
         return CellCost(seconds, network_bytes(cell))
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:

@@ -87,7 +87,7 @@ class Throughput(StepTask):
     def prepare(self, cell: Cell) -> StackStep:
         return StackStep(cell)
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired.
 
         It is tried again by itself when the others are gone, for it may only have lacked the memory that they held; its

@@ -199,16 +199,16 @@ class Trainability(Task):
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         """The group in stacks that train as one; each goes on from its checkpoint and removes it at its end."""
-        for stack in stacks(cells, kept):
+        for stack in stacks(cells, checkpoints):
             works: dict[Cell, TrainingWork] = {}
             for cell in stack:
                 try:
                     works[cell] = self.prepare(cell)
                 except USER_ERRORS as error:  # the worker gives it a status and a row
                     yield Outcome(cell, error=error)
-            train(works, kept)
+            train(works, checkpoints)
             for cell, work in works.items():
                 try:
                     yield Outcome(cell, tuple(self.measurements(work, cell)), work.params)
@@ -216,9 +216,9 @@ class Trainability(Task):
                     yield Outcome(cell, error=error)
                 finally:
                     work.release()
-            if kept is not None:
+            if checkpoints is not None:
                 for cells_of_one in (works, *([cell] for cell in works)):
-                    kept.checkpoint(cells_of_one).forget()
+                    checkpoints.checkpoint(cells_of_one).forget()
 
     def measurements(self, work: TrainingWork, cell: Cell) -> Iterator[Measurement]:
         """Train ``work`` to its end, and what came of it; each measurement has the run's status."""

@@ -38,7 +38,7 @@ class Fake(Task):
     def cost(self, cell: Cell) -> CellCost:
         return CellCost(seconds=float(cell.recipe.get("seconds", 0.01)))
 
-    def measure(self, cells: Sequence[Cell], kept: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:
