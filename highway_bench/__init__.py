@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.families import Site as Site
     from highway_bench.families import family as family
     from highway_bench.network import build as build
+    from highway_bench.report import Results as Results
+    from highway_bench.report import open_results as open_results
     from highway_bench.report import write_report as write_report
     from highway_bench.results import Store as Store
     from highway_bench.running import run as run
@@ -34,11 +36,13 @@ _HOMES = {
     "BlockSpec": "highway_bench.blocks",
     "Family": "highway_bench.families",
     "Gate": "highway_bench.families",
+    "Results": "highway_bench.report",
     "Site": "highway_bench.families",
     "Store": "highway_bench.results",
     "build": "highway_bench.network",
     "check_block": "highway_bench.check",
     "family": "highway_bench.families",
+    "open_results": "highway_bench.report",
     "register_block": "highway_bench.blocks",
     "run": "highway_bench.running",
     "write_report": "highway_bench.report",
