@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.network import build as build
     from highway_bench.plan.plan import Plan as Plan
     from highway_bench.plan.selection import Selection as Selection
+    from highway_bench.report import Results as Results
+    from highway_bench.report import open_results as open_results
     from highway_bench.report import write_report as write_report
     from highway_bench.results import Store as Store
     from highway_bench.running import run as run
@@ -38,11 +40,13 @@ _HOMES = {
     "Gate": "highway_bench.families",
     "Plan": "highway_bench.plan.plan",
     "Selection": "highway_bench.plan.selection",
+    "Results": "highway_bench.report",
     "Site": "highway_bench.families",
     "Store": "highway_bench.results",
     "build": "highway_bench.network",
     "check_block": "highway_bench.check",
     "family": "highway_bench.families",
+    "open_results": "highway_bench.report",
     "register_block": "highway_bench.blocks",
     "run": "highway_bench.running",
     "write_report": "highway_bench.report",

@@ -1,4 +1,4 @@
-"""Tables as they are read: every number as text with its unit, and beside it the number that sorting goes by."""
+"""Tables as they are read: every number as text with its unit, and the number that it is sorted by."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Entry:
-    """A table's cell: what is read, and what it is sorted by."""
+    """A table's cell: its text, and the key that it is sorted by."""
 
     text: str
     key: float | str = ""
@@ -54,12 +54,12 @@ def shown(
 ) -> Shown:
     """``table`` under ``columns``; columns that are empty in every row are left out, and rows beyond ``most``."""
     records = rows_of(table)
-    kept = records if most is None else records[:most]
-    filled = [(head, [make(record) for record in kept]) for head, make in columns]
+    printed = records if most is None else records[:most]
+    filled = [(head, [make(record) for record in printed]) for head, make in columns]
     filled = [(head, entries) for head, entries in filled if any(entry.text not in ("", NONE) for entry in entries)]
     rows = tuple(zip(*(entries for _, entries in filled), strict=True)) if filled else ()
     notes = [note, *meanings(entry.text for head, entries in filled if head.ratio for entry in entries)]
-    left_out = len(records) - len(kept)
+    left_out = len(records) - len(printed)
     return Shown(name, title, tuple(head for head, _ in filled), rows, " ".join(filter(None, notes)), left_out)
 
 
@@ -108,8 +108,20 @@ def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str 
     return Head(heading, hint), make
 
 
+def reached(heading: str, column: str, unit: str, hint: str = "") -> Column:
+    """A column of medians over seeds with misses infinite: "not reached" where half or more missed."""
+
+    def make(record: Record) -> Entry:
+        value = record[column]
+        if missing(value):
+            return Entry(NONE, LAST)
+        return Entry("not reached" if math.isinf(value) else quantity(value, unit), float(value))
+
+    return Head(heading, hint), make
+
+
 def made(heading: str, make: Callable[[Record], Entry], hint: str = "", *, is_number: bool = True) -> Column:
-    """A column that is put together from several."""
+    """A column whose entries are computed from several columns."""
     return Head(heading, hint, is_number), make
 
 
@@ -127,8 +139,8 @@ def percents(column: str, heading: str, low: str, high: str, hint: str = "") -> 
     """A column of shares as percentages, with an interval."""
 
     def make(record: Record) -> Entry:
-        ends = [record[end] for end in (low, high) if not missing(record.get(end))]
-        interval = f" [{', '.join(f'{three(100 * end)} %' for end in ends)}]" if ends else ""
+        bounds = [record[bound] for bound in (low, high) if not missing(record.get(bound))]
+        interval = f" [{', '.join(f'{three(100 * bound)} %' for bound in bounds)}]" if bounds else ""
         return _number(record.get(column), lambda value: f"{three(100 * value)} %{interval}")
 
     return Head(heading, hint), make

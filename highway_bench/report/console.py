@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pandas as pd
 from rich.console import Console
@@ -11,32 +10,30 @@ from rich.text import Text
 
 from highway_bench import terminal
 from highway_bench.report.columns import Head, Shown
-from highway_bench.report.network_tables import count_tables, gate_tables
-from highway_bench.report.rows import prepared
-from highway_bench.report.sections import failure_table, summary_tables
-from highway_bench.report.tables import answer
+from highway_bench.report.results import Results
+from highway_bench.report.rows import Runs
+from highway_bench.report.summary_tables import failure_table, folded_tables, summary_tables
 
 
-def print_summary(rows: pd.DataFrame, console: Console, runs: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
     """Print the answer, the summary (or what else was measured) and what failed.
 
-    ``runs`` are those of the store that ``rows`` are from.
-    Raises ``NothingMeasured`` for an empty frame.
+    ``runs`` are those of the store that ``rows`` are from. Raises ``NothingMeasured`` for an empty frame.
     """
-    frame = prepared(rows, runs)
+    results = rows if isinstance(rows, Results) else Results(rows, runs or {})
     contest = None
-    for sentence in answer(frame):
+    for sentence in results.answer():
         if sentence.contest and sentence.contest != contest:
             console.print(Text(sentence.contest, style="bold"), highlight=False)
             contest = sentence.contest
         console.print(Text.assemble((sentence.lead, "bold"), " ", sentence.rest), highlight=False)
     explained: set[Head] = set()
-    for shown in summary_tables(frame) or [*gate_tables(frame), *count_tables(frame)]:
+    for shown in summary_tables(results, brief=True) or folded_tables(results):
         console.print()
         print_table(shown, console)
         explain([head for head in shown.heads if head not in explained], console)
         explained.update(shown.heads)
-    failed = failure_table(frame)
+    failed = failure_table(results)
     if failed.entries:
         console.print()
         print_table(failed, console)
@@ -57,7 +54,7 @@ def print_table(shown: Shown, console: Console) -> None:
 
 
 def explain(heads: Iterable[Head], console: Console) -> None:
-    """What headings mean, those that have an explanation: where the page has a hint over each."""
+    """Explain the headings that have a hint, which the page shows over each."""
     hints = "; ".join(f"{head.text}: {head.hint}" for head in heads if head.hint)
     if hints:
         console.print(Text(hints, style="dim"), highlight=False)

@@ -1,42 +1,34 @@
-"""What was not measured: a page that says nothing of it would be read as if it were."""
+"""What was not measured: a page that omits it would be read as if it had been."""
 
 from __future__ import annotations
 
-import pandas as pd
-
 from highway_bench.report.format import counted, listed
-from highway_bench.report.rows import block_order, family_order, prepared
-from highway_bench.report.tables.labels import contest_name
-from highway_bench.report.tables.trainability import contests, gives_verdicts, runs, trainability_table
+from highway_bench.report.labels import contest_name
+from highway_bench.report.results import Results
+from highway_bench.report.sections import every_section
+from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.success import FULL_SEEDS
 
-TASKS = {
-    "throughput": "no step was timed",
-    "memory": "no memory was counted",
-    "trainability": "nothing was trained",
-    "propagation": "no signal was followed at the start",
-    "gates": "no trained network was looked into",
-    "cost": "no multiply-adds were counted",
-}
 
-
-def not_measured(rows: pd.DataFrame) -> list[str]:
+def not_measured(results: Results) -> list[str]:
     """Lines on what the rows do not cover: tasks, verdicts, combinations, seeds, devices, failures."""
-    frame = prepared(rows)
-    lines = [f"The {task} task: {what}." for task, what in TASKS.items() if not (frame["task"] == task).any()]
-    blocks, families = block_order(frame["label"]), family_order(frame["family_label"])
-    for task in TASKS:
-        here = frame[(frame["task"] == task) & frame["status"].ne(Status.SKIPPED)]
+    frame = results.rows
+    absent = {section.name: section.absent for section in every_section() if section.absent}
+    shown_in = frame["task"].map(results.about.section)
+    lines = [f"The {name} task: {what}." for name, what in absent.items() if not (shown_in == name).any()]
+    blocks, families = results.about.block_order(frame["label"]), results.about.family_order(frame["family_label"])
+    for name in absent:
+        here = frame[(shown_in == name) & frame["status"].ne(Status.SKIPPED)]
         have = set(zip(here["label"], here["family_label"], strict=True))
         lacking = [f"{block} in {family}" for family in families for block in blocks if (block, family) not in have]
         if have and lacking:
             more = f" and {len(lacking) - 6} more" if len(lacking) > 6 else ""
             lines.append(
-                f"{task.capitalize()} lacks {len(lacking)} of {len(blocks) * len(families)} combinations of block "
+                f"{name.capitalize()} lacks {len(lacking)} of {len(blocks) * len(families)} combinations of block "
                 f"and family: {', '.join(lacking[:6])}{more}."
             )
-    lines += _training(frame)
+    lines += _training(results)
     cells = frame.drop_duplicates(
         ["task", "digest", "label", "family_label", "depth", "seed", "trial", "phase", "mode"]
     )
@@ -55,17 +47,16 @@ def not_measured(rows: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(lines))  # contests that differ in their recipe alone have the same gaps
 
 
-def _training(frame: pd.DataFrame) -> list[str]:
-    table = trainability_table(frame)
+def _training(results: Results) -> list[str]:
+    table = results.trainability()
     if table.empty:
         return []
     lines = []
     short = table[~table["recipe"].map(gives_verdicts)]
     if len(short):
-        lines.append(
-            f"Whether depths train in {listed(family_order(short['family_label']))}: these had one short loss curve."
-        )
-    for contest, part in contests(table):
+        families = listed(results.about.family_order(short["family_label"]))
+        lines.append(f"Whether depths train in {families}: these had one short loss curve.")
+    for contest, part in results.contests():
         if part["n"].max() < FULL_SEEDS:
             rest = (
                 f"Verdicts rest on {counted(part['n'].max(), 'seed')} and are provisional."
@@ -74,6 +65,6 @@ def _training(frame: pd.DataFrame) -> list[str]:
             )
             lines.append(f"{contest_name(contest)}: {FULL_SEEDS} seeds. {rest}")
         lines.append(f"{contest_name(contest)}: depths beyond {part['depth'].max()} and steps beyond the recipe's.")
-    if runs(frame)["test_loss"].isna().all():
+    if results.training_runs()["test_loss"].isna().all():
         lines.append("Generalisation: no test loss was taken.")
     return lines

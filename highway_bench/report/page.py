@@ -2,95 +2,80 @@
 
 from __future__ import annotations
 
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from highway_bench.errors import BadInput
+from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
-from highway_bench.report.figures import FIGURES, INSIDE, NothingToShow, Picture, svg_text
+from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
+from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
-from highway_bench.report.network_tables import count_tables, gate_tables
-from highway_bench.report.provenance import Runs, blocks_of, provenance_of
-from highway_bench.report.rows import block_order, family_order, prepared
-from highway_bench.report.sections import failure_table, further, rate_table, summary_tables, whole_tables
-from highway_bench.report.tables import Answer, answer
-from highway_bench.results.store import Store
+from highway_bench.report.provenance import blocks_of, provenance_of
+from highway_bench.report.results import Results
+from highway_bench.report.sections import Section, every_section
+from highway_bench.report.sections.throughput import rate_table
+from highway_bench.report.summary_tables import failure_table, summary_tables
+from highway_bench.report.tables.answer import Answer
 
 PAGE: Final = "index.html"
 
 
-def load(source: pd.DataFrame | Store | str | os.PathLike[str]) -> tuple[pd.DataFrame, Runs]:
-    """The prepared rows and the runs of a store, a store's path, or a frame of its rows (of which no run is known)."""
-    if isinstance(source, pd.DataFrame):
-        return prepared(source), {}
-    if isinstance(source, Store):
-        runs = source.runs()
-        return prepared(source.frame(), runs), runs
-    with Store(source, read_only=True) as store:
-        runs = store.runs()
-        return prepared(store.frame(), runs), runs
-
-
 class Drawn(NamedTuple):
-    """A picture, its SVG element, and whether it is folded away with the tables of trained networks."""
+    """A picture, its SVG element, and the section whose tables it is folded away with."""
 
     picture: Picture
     svg: str
-    inside: bool = False
+    section: str = ""
 
 
-def draw(rows: pd.DataFrame) -> tuple[list[Drawn], list[str]]:
-    """All figures that ``rows`` give, and a line for each kind that they do not."""
+class Folded(NamedTuple):
+    """A section that is folded away under its own heading, as the template prints it."""
+
+    section: Section
+    tables: list[Shown]
+    pictures: list[dict[str, str]]
+    further: list[Shown]
+
+
+def draw(results: Results) -> tuple[list[Drawn], list[str]]:
+    """All figures that ``results`` give, and a line for each kind that they do not."""
     pictures: list[Drawn] = []
     missing: list[str] = []
-    for name, figure in (FIGURES | INSIDE).items():
+    for kind in every_figure():
         try:
-            pictures += [Drawn(picture, svg_text(picture), name in INSIDE) for picture in figure(rows)]
+            pictures += [Drawn(picture, svg_text(picture), kind.section) for picture in kind.draw(results)]
         except NothingToShow as reason:
-            missing.append(f"Figure “{name}”: {reason}.")
+            missing.append(f"Figure “{kind.title}”: {reason}.")
     return pictures, missing
 
 
-def write_page(source: pd.DataFrame | Store | str | os.PathLike[str], out_dir: str | os.PathLike[str]) -> Path:
-    """Write the page of ``source`` into the folder ``out_dir``; the file's path.
+def write_html(results: Results, pictures: list[Drawn], undrawn: list[str], folder: Path) -> Path:
+    """Write the page with figures that are drawn already into ``folder``; the file's path.
 
-    Raises ``NothingMeasured`` where there are no rows, ``BadInput`` where the store cannot be read or the folder not
-    be written.
+    Raises ``BadInput`` where the folder cannot be written.
     """
-    rows, runs = load(source)
-    pictures, undrawn = draw(rows)
-    return write_html(rows, runs, pictures, undrawn, Path(out_dir))
-
-
-def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: list[str], folder: Path) -> Path:
-    """Write the page of what is loaded and drawn already."""
     text = _template("page.html.j2").render(
         title="How should these layers be joined?",
-        subtitle=_subtitle(rows),
+        subtitle=_subtitle(results),
         css=Markup(_resource("page.css")),
         script=Markup(_resource("sort.js")),
-        answers=_by_contest(answer(rows)),
-        summaries=summary_tables(rows),
-        pictures=[_shown(drawn) for drawn in pictures if not drawn.inside],
-        gates=gate_tables(rows),
-        gate_pictures=[_shown(drawn) for drawn in pictures if drawn.inside],
-        more_gates=further(rows, "gates"),
-        counts=count_tables(rows),
-        more_counts=further(rows, "cost"),
-        failed=failure_table(rows),
-        tables=whole_tables(rows),
-        missing=[*not_measured(rows), *undrawn],
+        answers=_by_contest(results.answer()),
+        summaries=summary_tables(results),
+        pictures=[_shown(drawn) for drawn in pictures if not drawn.section],
+        folded_sections=_folded_sections(results, pictures),
+        failed=failure_table(results),
+        tables=all_results(results),
+        missing=[*not_measured(results), *undrawn],
         definitions=DEFINITIONS,
-        blocks=blocks_of(rows, runs),
-        rates=rate_table(rows),
-        provenance=provenance_of(rows, runs),
+        blocks=blocks_of(results),
+        rates=rate_table(results),
+        provenance=provenance_of(results.rows, results.runs),
         history=history_links(folder),
     )
     try:
@@ -100,6 +85,23 @@ def write_html(rows: pd.DataFrame, runs: Runs, pictures: list[Drawn], undrawn: l
     except OSError as error:
         raise BadInput(f"cannot write the page into {folder}: {error.strerror}") from error
     return path
+
+
+def _tasks(results: Results, section: Section) -> list[str]:
+    """The tasks in the rows that ``section`` shows."""
+    tasks = results.rows["task"].dropna().drop_duplicates()
+    return [task for task in tasks if results.about.section(task) == section.name]
+
+
+def _folded_sections(results: Results, pictures: list[Drawn]) -> list[Folded]:
+    found = []
+    for section in every_section():
+        tables = [shown for shown in section.tables(results) if shown.entries] if section.heading else []
+        if tables:
+            further = [shown for task in _tasks(results, section) for shown in further_tables(results, task)]
+            drawn = [_shown(drawn) for drawn in pictures if drawn.section == section.name]
+            found.append(Folded(section, tables, drawn, further))
+    return found
 
 
 def _shown(drawn: Drawn) -> dict[str, str]:
@@ -116,8 +118,9 @@ def _template(name: str) -> Any:
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(_resource(name))
 
 
-def _subtitle(rows: pd.DataFrame) -> str:
-    blocks, families = block_order(rows["label"]), family_order(rows["family_label"])
+def _subtitle(results: Results) -> str:
+    rows, about = results.rows, results.about
+    blocks, families = about.block_order(rows["label"]), about.family_order(rows["family_label"])
     last = max((str(time) for time in rows["time_utc"].dropna()), default="")
     parts = [
         f"{len(blocks)} {'block' if len(blocks) == 1 else 'blocks'}: {', '.join(blocks)}",

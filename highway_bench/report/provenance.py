@@ -9,27 +9,23 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.rows import YARDSTICK, block_order
+from highway_bench.report.results import Results
+from highway_bench.report.rows import Runs
 
 ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 ELSEWHERE: Final = ("blocks", "families", "digests")
-"""What a run says of itself that is no line of its own: told elsewhere on the page, or thousands of digests."""
+"""What a run says of itself that has no line here: it is elsewhere on the page, or thousands of digests."""
 
 EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
 
-Runs = Mapping[str, Mapping[str, Any]]
-"""What is known of every run, by its id, as the store keeps it."""
 
-
-def blocks_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, str]]:
-    """What the runs say of the blocks that are on the page, the newest run's word counting."""
-    known: dict[str, Mapping[str, Any]] = {}
-    for provenance in runs.values():
-        known.update(provenance.get("blocks") or {})
+def blocks_of(results: Results) -> list[dict[str, str]]:
+    """What the runs say of the blocks that are on the page, of several the newest run."""
+    about = results.about
     found: list[dict[str, str]] = []
-    for name in block_order(rows["block"].dropna()):
-        spec = known.get(name)
+    for name in about.block_order(results.rows["block"].dropna()):
+        spec = about.blocks.get(name)
         if spec is None:
             continue
         source = str(spec.get("source") or "")
@@ -37,7 +33,7 @@ def blocks_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, str]]:
         found.append(
             {
                 "key": name,
-                "name": name + (" (the yardstick)" if name == YARDSTICK else ""),
+                "name": name + (" (the yardstick)" if name == about.yardstick else ""),
                 "source": source,
                 "equation": str(spec.get("equation") or ""),
                 "summary": str(spec.get("summary") or ""),

@@ -1,7 +1,7 @@
-"""What the report reads: the store's rows, the newest of each cell, with a name to print for every block and family.
+"""The rows that a report reads: the newest of each cell, with a name to print for every block and family.
 
-Old rows of a cell stay in a store after its source changed; only those of the digest that was last asked for are
-reported, so that no stale number stands beside a new one, even where an edit was undone.
+A store keeps old rows of a cell after its source changed. Only the rows of the digest that a run last requested are
+reported, so that no stale number appears next to a new one, even where an edit was undone.
 """
 
 from __future__ import annotations
@@ -16,16 +16,8 @@ import pandas as pd
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.schema import COLUMNS
 
-# Blocks, families and the yardstick are named here although the registries know them: those import torch, which a
-# report must not. The names only order what is listed; one that is missing here comes after them, and nothing else.
-YARDSTICK: Final = "plain"
-"""The block that ratios are taken to."""
-
-ORDER: Final = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
-"""Blocks in the order they are drawn and listed; others follow by name."""
-
-FAMILIES: Final = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
-"""Families in the order they are listed; others follow by name."""
+Runs = Mapping[str, Mapping[str, Any]]
+"""What is known of every run, by its id, as the store keeps it."""
 
 CELL: Final = (
     "task",
@@ -69,7 +61,7 @@ TOGETHER: Final = (
     "dataset",
     "mode",
 )
-"""Columns equal within a set of cells whose step times were sampled in turn: they differ in their block alone."""
+"""Columns equal within a set of cells whose step times were sampled in turn: these differ in their block alone."""
 
 CONTEST: Final = (
     "family_label",
@@ -86,14 +78,14 @@ CONTEST: Final = (
 )
 """Columns equal within a set of trained networks that may be compared: they differ in block, depth and seed.
 
-``machine_label`` says no more than ``machine``: it is what is printed of it."""
+``machine_label`` follows from ``machine``: it is the part that is printed."""
 
 
-def prepared(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]] | None = None) -> pd.DataFrame:
+def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     """``rows`` of a store, the newest of each cell, with columns ``label``, ``family_label`` and ``machine_label``.
 
     ``machine_label`` is the machine where there are several, else empty. ``runs`` are the store's: of several digests
-    of a cell, the one that a run asked for last counts. A frame that is prepared already comes back as it is.
+    of a cell, the one that a run requested last counts. A frame that is prepared already is returned as it is.
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for one that lacks columns of the schema.
     """
@@ -143,29 +135,6 @@ def groups(frame: pd.DataFrame, columns: Iterable[str]) -> Iterable[tuple[dict[s
         yield {name: _plain(value) for name, value in zip(columns, values, strict=True)}, part
 
 
-def block_order(labels: Iterable[str]) -> list[str]:
-    """Distinct ``labels``: known blocks as ``ORDER`` has them, variants after their block, then others."""
-    return sorted(set(labels), key=lambda label: (_place(ORDER, label.partition(" ")[0]), label))
-
-
-def family_order(labels: Iterable[str]) -> list[str]:
-    """Distinct family ``labels``, the known families first."""
-    return sorted(set(labels), key=lambda label: (_place(FAMILIES, label.partition(" ")[0]), label))
-
-
-def in_order(table: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
-    """``table`` sorted by ``keys``, absent values first: families and blocks as they are listed, others by value."""
-    listed = {"family_label": family_order, "block": block_order}
-    orders = {name: order(table[name]) for name, order in listed.items() if name in table and table[name].notna().all()}
-    return table.sort_values(
-        list(keys),
-        key=lambda column: column.map(orders[column.name].index) if column.name in orders else column,
-        kind="stable",
-        na_position="first",
-        ignore_index=True,
-    )
-
-
 def recipe_of(text: object) -> dict[str, Any]:
     """A recipe column's value as a dictionary; an absent one is empty."""
     return dict(json.loads(text)) if isinstance(text, str) and text else {}
@@ -195,24 +164,20 @@ def _labels(names: pd.Series, options: pd.Series) -> list[str]:
     return [f"{name} {extra}".strip() for name, extra in pairs]
 
 
-def _newest(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """The rows of each cell's digest that was measured, or found in the store by a run, last."""
-    asked: dict[str, str] = {}
+def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
+    """The rows of each cell's digest that a run measured, or found in the store, last."""
+    requested: dict[str, str] = {}
     for run in runs.values():
-        asked |= {
-            digest: max(asked.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
+        requested |= {
+            digest: max(requested.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
         }
     pairs = zip(rows["time_utc"].fillna(""), rows["digest"], strict=True)
-    times = [max(str(time), asked.get(digest, "")) for time, digest in pairs]
+    times = [max(str(time), requested.get(digest, "")) for time, digest in pairs]
     ordered = rows.assign(_time=times).sort_values("_time", kind="stable")
     # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
     cells = ordered.drop_duplicates(["digest", "machine"], keep="last")
     key = cells[list(CELL)].astype("string").fillna("").agg("\x1f".join, axis=1)
     newest = cells.loc[~key.duplicated(keep="last"), ["digest", "machine"]]
-    places = pd.MultiIndex.from_frame(ordered[["digest", "machine"]].fillna(""))
-    kept = ordered[ordered["digest"].isna() | places.isin(pd.MultiIndex.from_frame(newest.fillna("")))]
-    return rows.loc[kept.index.sort_values()]
-
-
-def _place(known: tuple[str, ...], name: str) -> int:
-    return known.index(name) if name in known else len(known)
+    measured = pd.MultiIndex.from_frame(ordered[["digest", "machine"]].fillna(""))
+    reported = ordered[ordered["digest"].isna() | measured.isin(pd.MultiIndex.from_frame(newest.fillna("")))]
+    return rows.loc[reported.index.sort_values()]

@@ -13,7 +13,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
-from highway_bench.report.style import looks
+from highway_bench.report.style import styles
 
 
 def in_percent(found: IntervalEstimate) -> str:
@@ -49,7 +49,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
 
 def picture(table: pd.DataFrame, caption: str) -> Picture:
     """A panel a corpus: accuracy by depth, a line a block, with intervals where seeds allow them."""
-    look, told = looks(table["block"]), []
+    look, told = styles(table["block"]), []
     chances = dict(zip(table["corpus"], table["chance"], strict=True))
     depths = sorted(table["depth"].unique())
     with settings():

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report import columns as column
+from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import between, count
-from highway_bench.report.rows import block_order
-from highway_bench.report.style import Look, looks
+from highway_bench.report.style import Style, styles
 
 MISSED = 1.3  # × the budget: where a miss is drawn
 
@@ -40,7 +40,7 @@ def _range(values: Sequence[float]) -> str:
 def table_of(found: pd.DataFrame) -> pd.DataFrame:
     """A row a problem, length and arm."""
     records = []
-    order = {"block": block_order(found["block"]).index}
+    order = {"block": UNDESCRIBED.block_order(found["block"]).index}
     place = ["dataset", "seq_len", "family", "block"]
     ordered = found.sort_values(
         place, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
@@ -92,7 +92,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
 
 def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, title: str, caption: str) -> Picture:
     """A panel a problem and family, two in a row: every seed's steps to the hit against length, a line a block."""
-    look, read = looks(dict.fromkeys(block for by_block in steps.values() for block in by_block)), []
+    look, read = styles(dict.fromkeys(block for by_block in steps.values() for block in by_block)), []
     with settings():
         figure, axes = panels(len(steps), 2, 2.0, sharey=True)
         for panel, ((problem, family), by_block) in zip(axes, steps.items(), strict=True):
@@ -119,7 +119,7 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
     return Picture("long-range", title, f"Steps to the threshold by length. {joined(read, 40)}", caption, figure)
 
 
-def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, look: Mapping[str, Look]) -> None:
+def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, look: Mapping[str, Style]) -> None:
     """One family's blocks side by side, misses above the budget."""
     for turn, (block, hits) in enumerate(by_block.items()):
         style = look[block]

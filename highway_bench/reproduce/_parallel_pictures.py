@@ -9,7 +9,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import quantity
 from highway_bench.report.rows import rows_of
-from highway_bench.report.style import looks
+from highway_bench.report.style import styles
 
 NAMES = {"attention": "attention", "bilstm": "BiLSTM"}
 
@@ -42,7 +42,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
 
 def picture(table: pd.DataFrame, width: int, title: str, caption: str) -> Picture:
     """Step time over length on log scales, a line a family, with p10 to p90; a dotted line where n is the width d."""
-    look, told = looks(table["family"]), []
+    look, told = styles(table["family"]), []
     with settings():
         figure, (axes,) = panels(1, 1, 3.1)
         for family, style in look.items():

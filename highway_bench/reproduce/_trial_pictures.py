@@ -17,7 +17,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
-from highway_bench.report.style import looks
+from highway_bench.report.style import styles
 from highway_bench.reproduce._trials import Trials
 
 ARMS = ("plain", "highway")
@@ -25,7 +25,7 @@ ARMS = ("plain", "highway")
 
 def best(table: pd.DataFrame) -> Picture:
     """Best loss by depth, and the winners' losses on fresh seeds with their intervals."""
-    look = looks(ARMS)
+    look = styles(ARMS)
     told = []
     with settings():
         figure, (axes,) = panels(1, 1, 3.2)
@@ -82,7 +82,7 @@ def _headline(table: pd.DataFrame) -> str:
 
 def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
     """The best trials' loss by step, a panel a depth: the paper's own picture."""
-    look = looks(ARMS)
+    look = styles(ARMS)
 
     def draw(axes: Axes, arm: str, depth: int) -> None:
         here = rows[(rows["block"] == arm) & (rows["depth"] == depth - 1) & rows["trial"].notna()]
@@ -104,7 +104,7 @@ def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
 
 def best_of(trials: Trials) -> Picture:
     """The expected best of k trials against k: what the next trial would buy."""
-    look = looks(ARMS)
+    look = styles(ARMS)
 
     def draw(axes: Axes, arm: str, depth: int) -> None:
         losses = trials.get((arm, depth), np.array([]))
@@ -140,5 +140,5 @@ def _by_depth(
             axes.set_xlabel(labels[0])
         figure.supylabel(labels[1], fontsize=9)
         head(figure, title)
-        legend(figure, {arm: replace(look, marker="") for arm, look in looks(ARMS).items()}, lines=True)
+        legend(figure, {arm: replace(look, marker="") for arm, look in styles(ARMS).items()}, lines=True)
     return Picture(name, title, f"{title}, at {joined([f'{depth} layers' for depth in depths])}", caption, figure)

@@ -13,7 +13,7 @@ from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.format import count, three
 from highway_bench.report.rows import of_task, recipe_of
-from highway_bench.report.tables.trainability import runs
+from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._bilstm_pictures import in_percent, picture, shown
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import (
@@ -151,7 +151,7 @@ def chance_of(corpus: str) -> float:
 
 def accuracies(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a run that ended: ``corpus``, ``block``, ``depth``, ``seed``, ``test_accuracy``, ``train_accuracy``, …"""
-    found = runs(rows)
+    found = training_runs(rows)
     found = found[found["status"].isin(OUTCOMES)].copy()
     found["corpus"] = [_corpus(text) for text in found["recipe"]]
     diverged = found["status"] == Status.DIVERGED

@@ -18,6 +18,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
+from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks, over_seeds
 from highway_bench.reproduce.base import (
     Conclusion,
@@ -380,7 +381,7 @@ def _pictures(rows: pd.DataFrame) -> list[Picture]:
     found: list[Picture] = []
     for draw in (gates_by_layer, lesion_by_layer):
         try:
-            found += draw(rows, first=FIRST)
+            found += draw(Results(rows), first=FIRST)
         except NothingToShow:  # nothing trained: the findings say so
             continue
     return found

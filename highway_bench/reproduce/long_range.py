@@ -14,7 +14,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.report.format import count, three
 from highway_bench.report.rows import recipe_of
-from highway_bench.report.tables.trainability import runs
+from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, table_of, told
 from highway_bench.reproduce.base import (
@@ -169,7 +169,7 @@ def recipe(problem: Problem, steps: int) -> dict[str, Any]:
 def hits(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a run that ended: as in ``runs``, ``hit`` being the step at which it met the threshold, ∞ for a miss, and
     ``relative`` its final loss over the constant predictor's."""
-    found = runs(rows)
+    found = training_runs(rows)
     found = found[found["status"].isin(OUTCOMES)].copy()
     found["hit"] = found["steps_to_threshold"].astype("float64").fillna(math.inf)
     chances = {

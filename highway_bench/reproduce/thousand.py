@@ -21,8 +21,8 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
-from highway_bench.report.style import looks
-from highway_bench.report.tables.trainability import runs
+from highway_bench.report.style import styles
+from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -99,7 +99,7 @@ class Thousand(Reproduction):
         return list(Plan.of(Profile("thousand", "", (grid,)), Selection(device=request.device)).cells)
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        found, curves = runs(rows), _curves(rows)
+        found, curves = training_runs(rows), _curves(rows)
         found = found[found["status"].isin(OUTCOMES)]  # a run that failed says nothing of its network
         depths = sorted({layers - 1 for layers in request.depth or (LAYERS,)})
         deep = [depth for depth in depths if depth >= DEEP]
@@ -231,7 +231,7 @@ def _steps(curves: pd.DataFrame) -> float:
 
 def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
     """A line a block: the geometric mean of the loss over seeds by step, with its t interval of log₁₀."""
-    look = looks(curves["block"])
+    look = styles(curves["block"])
     told, ends = [], {}
     with settings():
         figure, (axes,) = panels(1, 1, 3.0)

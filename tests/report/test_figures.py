@@ -12,30 +12,26 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from highway_bench.report.figures import (
-    FIGURES,
-    INSIDE,
-    NothingToShow,
-    bytes_per_layer,
-    loss_by_depth,
-    quality_against_cost,
-    step_time_ratio,
-    success_rate,
-    svg_text,
-)
+from highway_bench.report import Results
+from highway_bench.report.figures import NothingToShow, every_figure, svg_text
+from highway_bench.report.figures.layer_bytes import bytes_per_layer
+from highway_bench.report.figures.loss_depth import loss_by_depth
+from highway_bench.report.figures.quality import quality_against_cost
+from highway_bench.report.figures.step_time import step_time_ratio
+from highway_bench.report.figures.success_rate import success_rate
 from highway_bench.report.gaps import not_measured
-from highway_bench.report.style import KNOWN, looks
+from highway_bench.report.style import KNOWN, styles
 
 Make = dict[str, Callable[..., Any]]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-EVERY = FIGURES | INSIDE
+EVERY = {kind.name: kind.draw for kind in every_figure()}
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_figure_is_drawn_with_units_title_and_alt_text(name: str, standard: pd.DataFrame) -> None:
-    for picture in EVERY[name](standard):
+    for picture in EVERY[name](Results(standard)):
         assert isinstance(picture.figure, Figure)
         assert picture.title
         assert len(picture.alt) > 40
@@ -55,11 +51,13 @@ def test_every_figure_is_drawn_with_units_title_and_alt_text(name: str, standard
 def test_figures_are_the_same_bytes_every_time(make: Make) -> None:
     first, second = (make["frame"](make["whole"](("plain", "highway"), families=("dense",))) for _ in range(2))
     for draw in (step_time_ratio, success_rate):
-        assert [svg_text(picture) for picture in draw(first)] == [svg_text(picture) for picture in draw(second)]
+        assert [svg_text(picture) for picture in draw(Results(first))] == [
+            svg_text(picture) for picture in draw(Results(second))
+        ]
 
 
 def test_svg_has_no_date_and_its_ids_are_its_own(standard: pd.DataFrame) -> None:
-    texts = {picture.name: svg_text(picture) for picture in success_rate(standard)}
+    texts = {picture.name: svg_text(picture) for picture in success_rate(Results(standard))}
     assert len(texts) == 2
     for name, text in texts.items():
         assert not re.search(r"\d{4}-\d\d-\d\dT|<metadata|<!--", text)
@@ -71,7 +69,7 @@ def test_svg_has_no_date_and_its_ids_are_its_own(standard: pd.DataFrame) -> None
 
 
 def test_failures_and_divergence_are_drawn(standard: pd.DataFrame) -> None:
-    (timed,) = step_time_ratio(standard)
+    (timed,) = step_time_ratio(Results(standard))
     assert "bilstm, depth 4, post-norm: timeout" in timed.alt
     (panel,) = timed.figure.axes
     assert any(line.get_marker() == "x" for line in panel.lines)
@@ -87,7 +85,7 @@ def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
                 "trainability", "plain", "dense", depth, dataset="digits", recipe=make["ladder"], seed=seed
             )
             rows += make["training"](base, loss, rate=0.1)
-    (picture,) = loss_by_depth(make["frame"](rows))
+    (picture,) = loss_by_depth(Results(make["frame"](rows)))
     assert "plain at depth 20: diverged" in picture.alt
     assert picture.title.endswith("at depth 20 no block keeps a finite loss")
     assert any(line.get_marker() == "x" for line in picture.figure.axes[0].lines)
@@ -96,7 +94,7 @@ def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
 def test_titles_state_the_finding(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
     rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
-    (picture,) = bytes_per_layer(make["frame"](rows))
+    (picture,) = bytes_per_layer(Results(make["frame"](rows)))
     assert picture.title == "Bytes a layer ÷ plain's, counted exactly: highway 1.50"
     assert "dense, highway: 150 B a layer" in picture.alt
 
@@ -105,7 +103,7 @@ def test_titles_state_the_finding(make: Make) -> None:
 def test_a_figure_without_data_is_not_drawn(name: str, make: Make) -> None:
     base = make["cell"]("throughput", "plain", "dense", 4, phase="forward")
     with pytest.raises(NothingToShow):
-        EVERY[name](make["frame"]([base | {"metric": "step_time", "status": "oom", "message": "no memory"}]))
+        EVERY[name](Results(make["frame"]([base | {"metric": "step_time", "status": "oom", "message": "no memory"}])))
 
 
 def test_many_families_go_into_several_pictures(make: Make) -> None:
@@ -114,7 +112,7 @@ def test_many_families_go_into_several_pictures(make: Make) -> None:
         for block in ("plain", "highway"):
             base = make["cell"]("throughput", block, "dense", depth, phase="forward")
             rows += make["timing"](base, [1.0, 1.1, 1.0] * 4)
-    assert [picture.name for picture in step_time_ratio(make["frame"](rows))] == [
+    assert [picture.name for picture in step_time_ratio(Results(make["frame"](rows)))] == [
         "step-time-1", "step-time-2", "step-time-3"]  # fmt: skip
 
 
@@ -126,30 +124,30 @@ def test_a_place_s_name_is_written_in_full(make: Make) -> None:
                 "throughput", block, "attention", 4, phase="forward", batch_size=batch, nominal_width=width, seq_len=8
             )
             rows += make["timing"](base, [1.0, 1.1, 1.0] * 4)
-    (picture,) = step_time_ratio(make["frame"](rows))
+    (picture,) = step_time_ratio(Results(make["frame"](rows)))
     label = picture.figure.axes[0].get_yticklabels()[0].get_text()
     assert label.split("\n") == ["attention, width\xa064,", "batch\xa016"]
 
 
-def test_every_block_has_a_look_of_its_own_that_does_not_depend_on_the_others() -> None:
+def test_every_block_has_a_style_of_its_own_that_does_not_depend_on_the_others() -> None:
     others = [f"my-gate-{number}" for number in range(40)]
-    every = looks([*KNOWN, *others])
+    every = styles([*KNOWN, *others])
     assert {name: every[name] for name in KNOWN} == KNOWN
     for first, second in itertools.combinations(every.values(), 2):
         assert (first.colour, first.marker) != (second.colour, second.marker)
-    assert looks(["plain", "my-gate-3"])["my-gate-3"] == looks(["residual", "my-gate-3"])["my-gate-3"]
-    assert next(iter(looks(["zeta", "plain"]))) == "plain"
+    assert styles(["plain", "my-gate-3"])["my-gate-3"] == styles(["residual", "my-gate-3"])["my-gate-3"]
+    assert next(iter(styles(["zeta", "plain"]))) == "plain"
 
 
 def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     rows = make["whole"](("plain", "highway"), 2, ("dense",))
-    (picture,) = success_rate(make["frame"](rows))
+    (picture,) = success_rate(Results(make["frame"](rows)))
     assert picture.title == "dense: not enough seeds for a verdict at any depth"
-    (picture,) = loss_by_depth(make["frame"](rows))
+    (picture,) = loss_by_depth(Results(make["frame"](rows)))
     assert picture.title == "dense: final loss by depth; not enough seeds for a ranking"
-    (picture,) = quality_against_cost(make["frame"](rows))
+    (picture,) = quality_against_cost(Results(make["frame"](rows)))
     assert picture.title == "dense: loss and cost at depth 50; not enough seeds for a ranking"
-    (lacking,) = [line for line in not_measured(make["frame"](rows)) if "10 seeds" in line]
+    (lacking,) = [line for line in not_measured(Results(make["frame"](rows))) if "10 seeds" in line]
     assert lacking == "dense on mnist-5k: 10 seeds. 2 seeds gave no verdict."
 
 
@@ -160,7 +158,7 @@ def test_a_title_names_paired_ratios_only(make: Make) -> None:
 
     alone = [*steps("plain", "run-2"), *steps("residual", "run-1")]
     with pytest.raises(NothingToShow, match="timed in turn"):
-        step_time_ratio(make["frame"](alone))
-    (picture,) = step_time_ratio(make["frame"]([*alone, *steps("highway", "run-2")]))
+        step_time_ratio(Results(make["frame"](alone)))
+    (picture,) = step_time_ratio(Results(make["frame"]([*alone, *steps("highway", "run-2")])))
     assert picture.title == "highway's step ÷ plain's: 2.00 [2.00, 2.00]"
     assert "residual: not paired" in picture.alt

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report import write_page, write_report
-from highway_bench.report.sections import MOST, whole_tables
+from highway_bench.report import Results, write_page, write_report
+from highway_bench.report.further_values import all_results
+from highway_bench.report.sections.base import MOST
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
 
@@ -179,7 +180,7 @@ def test_a_long_table_is_cut_and_says_so(make: Make) -> None:
     for seed in range(MOST + 7):
         base = make["cell"]("trainability", "plain", "dense", 2, dataset="digits", recipe=make["ladder"], seed=seed)
         rows.append(make["metric"](base, "final_loss", 0.1, "nat"))
-    (table,) = (table for table in whole_tables(make["frame"](rows)) if table.name == "runs")
+    (table,) = (table for table in all_results(Results(make["frame"](rows))) if table.name == "runs")
     assert (len(table.entries), table.left_out) == (MOST, 7)
 
 

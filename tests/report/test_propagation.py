@@ -10,16 +10,22 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from highway_bench.report import Results
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
-from highway_bench.report.figures import NothingToShow, signal_by_layer, svg_text
-from highway_bench.report.sections import summary_tables, whole_tables
-from highway_bench.report.signal_tables import start_tables
-from highway_bench.report.tables import propagation_table, steps_table
-from highway_bench.report.tables.propagation import profiles
+from highway_bench.report.figures import NothingToShow, svg_text
+from highway_bench.report.figures.signal import signal_by_layer
+from highway_bench.report.further_values import all_results
+from highway_bench.report.sections import sections
+from highway_bench.report.summary_tables import summary_tables
 
 Make = dict[str, Callable[..., Any]]
 STEPS = {"gain": 1.0, "steps": 5, "rate": 0.01, "optimiser": "sgd"}
+
+
+def start_tables(results: Results) -> list[Shown]:
+    """The tables of the section that have rows."""
+    return [shown for shown in sections.get("propagation").summary(results) if shown.entries]
 
 
 def starts(
@@ -51,7 +57,7 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     frame = make["frame"](
         starts(make, {"plain": [0.5, 0.5, 0.6, 0.9, 0.9], "highway": [1.0] * 5, "residual": [1.7, 1.8, 2.0]})
     )
-    table = propagation_table(frame).set_index("block")
+    table = Results(frame).propagation().set_index("block")
     plain, residual = table.loc["plain"], table.loc["residual"]
     assert list(table.index) == ["plain", "highway", "residual"]
     assert (plain["signal"], plain["signal_agree"], plain["n"]) == ("vanishes", 3, 5)
@@ -62,7 +68,7 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert residual["gradient_ratio_high"] == pytest.approx(2.0**10)
     assert table.loc["highway", "signal"] == table.loc["highway", "gradient"] == "healthy"
     assert math.isnan(table.loc["plain", "gate_mean"])
-    (shown,) = start_tables(frame)
+    (shown,) = start_tables(Results(frame))
     told = {row["block"]: row for row in printed(shown)}
     assert told["plain"]["forward"] == "vanishes at 7 (7–10), 3 of 5"
     assert told["plain"]["backward"] == "vanishes at 3 (0–3), 3 of 5"
@@ -87,7 +93,7 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
 
 
 def test_as_many_seeds_each_way_are_mixed(make: Make) -> None:
-    row = propagation_table(make["frame"](starts(make, {"plain": [0.5, 1.0]}))).iloc[0]
+    row = Results(make["frame"](starts(make, {"plain": [0.5, 1.0]}))).propagation().iloc[0]
     assert (row["signal"], row["gradient"], row["signal_agree"]) == ("mixed", "mixed", 0)
     assert math.isnan(row["signal_at"])
 
@@ -95,7 +101,7 @@ def test_as_many_seeds_each_way_are_mixed(make: Make) -> None:
 def test_a_singular_jacobian_shows_its_rank(make: Make) -> None:
     rows = starts(make, {"plain": [1.0]})
     rows = [row | {"value": None} if row["metric"] == "jacobian_spread" else row for row in rows]
-    (shown,) = start_tables(make["frame"](rows))
+    (shown,) = start_tables(Results(make["frame"](rows)))
     assert printed(shown)[0]["log₁₀ s"] == "rank 71"
 
 
@@ -103,7 +109,7 @@ def test_gains_stand_side_by_side(make: Make) -> None:
     rows = starts(make, {"plain": [1.0] * 3, "highway": [1.0] * 3})
     rows += starts(make, {"plain": [0.5] * 3, "highway": [1.0] * 3}, gain=0.5)
     rows += starts(make, {"plain": [2.0] * 3}, gain=2.0)
-    own, gains = start_tables(make["frame"](rows))
+    own, gains = start_tables(Results(make["frame"](rows)))
     assert len(own.entries) == 2
     assert printed(gains) == [
         {
@@ -127,7 +133,7 @@ def test_gains_stand_side_by_side(make: Make) -> None:
 
 
 def whole(frame: pd.DataFrame) -> Shown:
-    (table,) = (table for table in whole_tables(frame) if table.name == "propagation")
+    (table,) = (table for table in all_results(Results(frame)) if table.name == "propagation")
     return table
 
 
@@ -160,11 +166,11 @@ def test_which_layers_stand_still(make: Make) -> None:
     rows += first_steps(make, "highway", [1e-3, 1e-3, 1e-3], (0, None, None))
     rows += first_steps(make, "residual", [1e-3, 1e-3, 1e-3], (0, None, None), status="diverged")
     frame = make["frame"](rows)
-    table = steps_table(frame).set_index("block")
+    table = Results(frame).first_steps().set_index("block")
     assert table.loc["plain", "update_least"] == pytest.approx(2e-6)
     assert table.loc["plain", "update_most"] == pytest.approx(2e-2)
     assert (table.loc["plain", "n"], table.loc["residual", "diverged"], table.loc["plain", "steps"]) == (2, 1, 5)
-    shown = {table.name: table for table in start_tables(frame)}
+    shown = {table.name: table for table in start_tables(Results(frame))}
     told = {row["block"]: row["layers that stand still"] for row in printed(shown["first-steps"])}
     assert told == {"plain": "2 of 3, from 1 to 2", "highway": "none", "residual": "–"}
     assert {row["block"] for row in printed(shown["start-1"])} == {"plain", "highway", "residual"}
@@ -172,7 +178,7 @@ def test_which_layers_stand_still(make: Make) -> None:
 
 def test_starts_measured_beside_first_steps_are_not_shown_twice(make: Make) -> None:
     rows = starts(make, {"plain": [1.0]}, depth=3) + first_steps(make, "plain", [1.0, 1.0, 1.0], (0, None, None))
-    tables = start_tables(make["frame"](rows))
+    tables = start_tables(Results(make["frame"](rows)))
     assert [table.name for table in tables] == ["start-1", "first-steps"]
     assert tables[0].title == "dense: signal and gradient at the start"
 
@@ -181,7 +187,7 @@ def test_cells_that_failed_have_their_status_for_a_verdict(make: Make) -> None:
     base = make["cell"]("propagation", "plain", "dense", 10, recipe={"gain": 1.0})
     failed = base | {"metric": "gradient_ratio", "status": "oom", "message": "no memory", "value": None}
     frame = make["frame"]([failed, *starts(make, {"highway": [1.0]})])
-    table = propagation_table(frame).set_index("block")
+    table = Results(frame).propagation().set_index("block")
     assert (table.loc["plain", "signal"], table.loc["plain", "n"]) == ("oom", 0)
     told = {row["block"]: row for row in printed(whole(frame))}
     assert (told["plain"]["forward"], told["plain"]["status"]) == ("oom", "oom")
@@ -189,11 +195,15 @@ def test_cells_that_failed_have_their_status_for_a_verdict(make: Make) -> None:
 
 def test_the_summary_has_them_and_the_page_has_all(make: Make) -> None:
     frame = make["frame"](make["whole"](("plain", "highway"), 1, ("dense",)))
-    names = [table.name for table in summary_tables(frame)]
+    names = [table.name for table in summary_tables(Results(frame))]
     assert names[-1:] == ["start-1"]
     assert len(whole(frame).entries) == 2
     speed = make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))
-    assert not [table for table in [*summary_tables(speed), *whole_tables(speed)] if table.name.startswith("start")]
+    assert not [
+        table
+        for table in [*summary_tables(Results(speed)), *all_results(Results(speed))]
+        if table.name.startswith("start")
+    ]
     words = {word for word, _ in DEFINITIONS}
     assert {"healthy, vanishes, explodes", "gain", "ξ", "shattering", "stands still"} <= words
 
@@ -201,7 +211,10 @@ def test_the_summary_has_them_and_the_page_has_all(make: Make) -> None:
 def test_sizes_by_layer_are_relative_to_where_they_start(make: Make) -> None:
     rows = [row | {"value": 7 * row["value"]} if row["axis"] else row for row in starts(make, {"plain": [0.5, 0.25]})]
     frame = make["frame"](rows)
-    signal, gradient = profiles(frame, "activation"), profiles(frame, "gradient").set_index("layer")
+    signal, gradient = (
+        Results(frame).layer_sizes("activation"),
+        Results(frame).layer_sizes("gradient").set_index("layer"),
+    )
     assert list(signal["layer"]) == list(range(11))
     assert list(signal.loc[1, ["low", "middle", "high", "n"]]) == [0.25, 0.375, 0.5, 2]
     assert gradient.loc[10, "middle"] == 1.0
@@ -212,7 +225,7 @@ def test_the_figure_states_what_becomes_of_the_signal(make: Make) -> None:
     rows = starts(make, {"plain": [0.5] * 3, "highway": [0.99, 1.0, 1.01]})
     rows += starts(make, {"plain": [1.0] * 3}, depth=4) + starts(make, {"plain": [3.0]}, gain=2.0)
     rows += starts(make, {"plain": [1.0], "highway": [1.0]}, family="conv")
-    dense, conv = signal_by_layer(make["frame"](rows))
+    dense, conv = signal_by_layer(Results(make["frame"](rows)))
     assert dense.title == "dense, depth 10: signal vanishes under plain; gradient vanishes under plain"
     assert conv.title == "conv, depth 10: signal and gradient keep their size under every block"
     assert "signal, plain: 1.00 at layer 0, 0.000977 at layer 10" in dense.alt
@@ -221,11 +234,11 @@ def test_the_figure_states_what_becomes_of_the_signal(make: Make) -> None:
     for panel in dense.figure.axes:
         assert panel.get_yscale() == "log"
         assert len(panel.collections) == 2  # a band a block
-    assert svg_text(dense) == svg_text(signal_by_layer(make["frame"](rows))[0])
+    assert svg_text(dense) == svg_text(signal_by_layer(Results(make["frame"](rows)))[0])
 
 
 def test_an_explosion_leaves_the_panel_and_flattens_nothing(make: Make) -> None:
-    (picture,) = signal_by_layer(make["frame"](starts(make, {"residual": [50.0], "plain": [1.0]})))
+    (picture,) = signal_by_layer(Results(make["frame"](starts(make, {"residual": [50.0], "plain": [1.0]}))))
     for panel in picture.figure.axes:
         low, high = panel.get_ylim()
         assert low < 0.01
@@ -235,15 +248,15 @@ def test_an_explosion_leaves_the_panel_and_flattens_nothing(make: Make) -> None:
 def test_without_finite_sizes_a_block_has_no_line(make: Make) -> None:
     rows = starts(make, {"plain": [1.0]})
     rows += [row | {"value": None} if row["axis"] else row for row in starts(make, {"residual": [9.0]})]
-    (picture,) = signal_by_layer(make["frame"](rows))
+    (picture,) = signal_by_layer(Results(make["frame"](rows)))
     assert "signal, residual: no finite size" in picture.alt
     with pytest.raises(NothingToShow):
-        signal_by_layer(make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0)))
+        signal_by_layer(Results(make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))))
 
 
 def test_recipes_keep_starts_apart(make: Make) -> None:
     """Another gain is another place, and its recipe says so."""
     frame = make["frame"](starts(make, {"plain": [1.0]}) + starts(make, {"plain": [2.0]}, gain=2.0))
-    table = propagation_table(frame)
+    table = Results(frame).propagation()
     assert list(table["gain"]) == [1.0, 2.0]
     assert [json.loads(text)["gain"] for text in table["recipe"]] == [1.0, 2.0]

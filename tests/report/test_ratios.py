@@ -14,10 +14,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from highway_bench.report import answer, print_summary, throughput_table, write_report
-from highway_bench.report.figures import quality_against_cost, step_time_ratio
+from highway_bench.report import Results, print_summary, write_report
+from highway_bench.report.figures.quality import quality_against_cost
+from highway_bench.report.figures.step_time import step_time_ratio
+from highway_bench.report.further_values import all_results
 from highway_bench.report.ratio import NOT_PAIRED, TOO_FEW, UNDECIDED, geometric_mean, is_decided, quoted
-from highway_bench.report.sections import summary_tables, whole_tables
+from highway_bench.report.summary_tables import summary_tables
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]
@@ -99,11 +101,11 @@ def test_training_alone_gives_no_ratio_of_steps(make: Make, tmp_path: Path) -> N
 
 def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
     frame = make["frame"](timed(make, 0.6))
-    (picture,) = step_time_ratio(frame)
+    (picture,) = step_time_ratio(Results(frame))
     assert re.fullmatch(r"highway's step ÷ plain's: undecided \[.+, .+\]", picture.title)
-    (sentence,) = answer(frame)
+    (sentence,) = Results(frame).answer()
     assert "highway undecided [" in sentence.rest
-    (picture,) = quality_against_cost(make["frame"](trained(make)))
+    (picture,) = quality_against_cost(Results(make["frame"](trained(make))))
     assert picture.title == (
         "dense: at depth 10 highway has the lowest loss, 0.0500, after 2.04 s of training; "
         "plain trains shortest, 1.15 s"
@@ -111,7 +113,7 @@ def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
 
 
 def test_the_margin_of_a_loss_is_both_losses_with_their_intervals(make: Make) -> None:
-    rest = answer(make["frame"](trained(make)))[0].rest
+    rest = Results(make["frame"](trained(make))).answer()[0].rest
     assert "highway has the lowest final loss, 0.0500 [0.0500, 0.0500] against plain's 0.200 [0.200, 0.200]" in rest
 
 
@@ -157,7 +159,7 @@ def test_a_mean_over_places_has_the_mean_of_their_ends() -> None:
     ],
 )
 def test_why_there_is_no_ratio_stands_beside_it(apart: dict[str, Any], gap: str, make: Make) -> None:
-    table = throughput_table(make["frame"](timed(make, 0.005, **apart)))
+    table = Results(make["frame"](timed(make, 0.005, **apart))).step_times()
     (highway,) = table[table["block"] == "highway"].to_dict("records")
     assert math.isnan(highway["ratio"])
     assert highway["ratio_gap"] == gap
@@ -167,13 +169,15 @@ def test_why_there_is_no_ratio_stands_beside_it(apart: dict[str, Any], gap: str,
 def test_plain_may_be_what_was_not_paired(make: Make) -> None:
     rows = timed(make, 0.005)
     rows = [row | {"message": "unpaired: its worker died"} if row["block"] == "plain" else row for row in rows]
-    table = throughput_table(make["frame"](rows))
+    table = Results(make["frame"](rows)).step_times()
     assert list(table.loc[table["block"] == "highway", "ratio_gap"]) == [f"{NOT_PAIRED}: plain: its worker died"]
 
 
 def test_measuring_again_is_no_advice_where_the_cell_says_why_it_was_not_paired(make: Make) -> None:
     for apart, advised in (({"message": "unpaired: its worker died"}, False), ({"run_id": "run-2"}, True)):
-        (table,) = (one for one in whole_tables(make["frame"](timed(make, 0.005, **apart))) if one.name == "throughput")
+        (table,) = (
+            one for one in all_results(Results(make["frame"](timed(make, 0.005, **apart)))) if one.name == "throughput"
+        )
         assert ("--fresh" in table.note) == advised
         assert ("reason that follows" in table.note) != advised
 
@@ -196,23 +200,23 @@ def test_of_cells_that_were_timed_twice_one_is_quoted_everywhere(
     second: dict[str, Any], quoted_one: int, make: Make
 ) -> None:
     frame = twice(make, **second)
-    both = throughput_table(frame)
+    both = Results(frame).step_times()
     both = both[both["block"] == "highway"]
     assert len(both) == 2
     wanted = both.iloc[quoted_one]
     text = quoted(wanted["ratio"], wanted["ratio_low"], wanted["ratio_high"])
     assert text.startswith("undecided [")
-    (sentence,) = answer(frame)
+    (sentence,) = Results(frame).answer()
     assert f"highway {text}" in sentence.rest
-    (table,) = summary_tables(frame)
+    (table,) = summary_tables(Results(frame))
     at = [head.text for head in table.heads].index("step ÷ plain's")
     assert [row[at].text for row in table.entries] == ["1", text]
-    (picture,) = step_time_ratio(frame)
+    (picture,) = step_time_ratio(Results(frame))
     assert picture.title == f"highway's step ÷ plain's: {text}"
 
 
 def test_what_to_do_is_said_once_below_the_table(make: Make) -> None:
     for spread, apart, what in ((0.005, {"run_id": "run-2"}, "in one run"), (0.6, {}, "more than 10 %")):
         rows = make["frame"](timed(make, spread, **apart))
-        (table,) = (table for table in whole_tables(rows) if table.name == "throughput")
+        (table,) = (table for table in all_results(Results(rows)) if table.name == "throughput")
         assert table.note.count(what) == 1

@@ -12,27 +12,15 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report.figures import success_rate
+from highway_bench.report import Results, open_results
+from highway_bench.report.descriptions import UNDESCRIBED
+from highway_bench.report.figures.success_rate import success_rate
+from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
-from highway_bench.report.network_tables import further_tables
-from highway_bench.report.page import load
-from highway_bench.report.rows import block_order, in_order, prepared
-from highway_bench.report.sections import summary_tables, whole_tables
-from highway_bench.report.tables import (
-    answer,
-    counts_table,
-    failures,
-    gates_table,
-    memory_table,
-    rates_table,
-    summary,
-    throughput_table,
-    trainability_table,
-)
-from highway_bench.report.tables.along import POINTS, along
-from highway_bench.report.tables.flips import flips
+from highway_bench.report.rows import prepared
+from highway_bench.report.summary_tables import summary_tables
+from highway_bench.report.tables.by_axis import POINTS
 from highway_bench.report.tables.ranking import ranking
-from highway_bench.report.tables.trainability import runs
 from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]
@@ -69,7 +57,7 @@ def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
 
 
 def test_a_paired_ratio_is_the_median_of_the_rounds_ratios(make: Make) -> None:
-    table = throughput_table(pair(make, "highway", [2 * x for x in PLAIN]))
+    table = Results(pair(make, "highway", [2 * x for x in PLAIN])).step_times()
     row = of(table, block="highway")
     assert row["ratio"] == pytest.approx(2.0)
     assert row["ratio_low"] == pytest.approx(2.0)
@@ -82,7 +70,7 @@ def test_a_paired_ratio_is_the_median_of_the_rounds_ratios(make: Make) -> None:
 
 @pytest.mark.parametrize("change", [{"message": "unpaired: its worker died"}, {"run_id": "run-2"}])
 def test_cells_timed_apart_get_no_ratio(make: Make, change: dict[str, str]) -> None:
-    row = of(throughput_table(pair(make, "highway", [2.2] * 8, **change)), block="highway")
+    row = of(Results(pair(make, "highway", [2.2] * 8, **change)).step_times(), block="highway")
     assert math.isnan(row["ratio"])
     assert row["ratio_gap"].partition(": ")[0] == "not paired"
 
@@ -94,12 +82,12 @@ def test_steps_that_were_sampled_under_two_recipes_are_two_groups(make: Make) ->
         for block, times in (("plain", 1.0), ("highway", 2.0), *([("residual", 3.0)] if slow == 1 else [])):
             base = make["cell"]("throughput", block, "dense", 4, phase="forward", recipe={"seconds": seconds})
             rows += make["timing"](base, [slow * times * x for x in PLAIN])
-    table = throughput_table(make["frame"](rows))
+    table = Results(make["frame"](rows)).step_times()
     assert list(table.loc[table["block"] == "highway", "ratio"]) == [pytest.approx(2.0)] * 2
     assert list(table.loc[table["block"] == "plain", "ratio"]) == [1.0, 1.0]
     assert of(table, block="residual")["ratio"] == pytest.approx(3.0)
     rows = [row for row in rows if "0.3" not in row["recipe"] or row["block"] != "plain"]
-    lost = throughput_table(make["frame"](rows))
+    lost = Results(make["frame"](rows)).step_times()
     assert list(lost.loc[lost["block"] == "highway", "ratio_gap"]) == ["", "not paired"]
 
 
@@ -110,7 +98,7 @@ def test_cells_of_different_settings_are_not_compared(make: Make, change: dict[s
     phase = {"phase": "forward"} | change
     rows = make["timing"](make["cell"]("throughput", "plain", "dense", 4, phase="forward"), PLAIN)
     rows += make["timing"](make["cell"]("throughput", "highway", "dense", 4, **phase), PLAIN)
-    assert math.isnan(of(throughput_table(make["frame"](rows)), block="highway")["ratio"])
+    assert math.isnan(of(Results(make["frame"](rows)).step_times(), block="highway")["ratio"])
 
 
 def test_a_share_of_the_roofline_may_be_empty_and_the_reason_stands_beside_it(make: Make) -> None:
@@ -119,10 +107,10 @@ def test_a_share_of_the_roofline_may_be_empty_and_the_reason_stands_beside_it(ma
     empty = frame["metric"].isin(["roofline_share", "slowdown"]) & (frame["block"] == "highway")
     frame.loc[empty, ["value", "low", "high"]] = math.nan
     frame.loc[empty, "message"] = "above the roofline"
-    row = of(throughput_table(frame), block="highway")
+    row = of(Results(frame).step_times(), block="highway")
     assert (row["status"], row["message"], row["ratio"]) == ("ok", "above the roofline", pytest.approx(2.0))
-    assert not failures(frame).size
-    shown = {table.name: table for table in whole_tables(frame)}["throughput"]
+    assert not Results(frame).failures().size
+    shown = {table.name: table for table in all_results(Results(frame))}["throughput"]
     plain, highway = (dict(zip((head.text for head in shown.heads), row, strict=True)) for row in shown.entries)
     assert plain["of roofline [p10, p90]"].text == "31.0 % [27.0 %, 33.0 %]"
     assert plain["time ÷ floor [p10, p90]"].text == "3.23 [3.03, 3.70]"
@@ -134,7 +122,7 @@ def test_a_share_of_the_roofline_may_be_empty_and_the_reason_stands_beside_it(ma
 def test_all_remarks_of_a_cell_are_kept_each_once(make: Make) -> None:
     frame = pair(make, "highway", PLAIN)
     frame["message"] = [f"remark {place % 2}; the same" for place in range(len(frame))]
-    assert of(throughput_table(frame), block="highway")["message"] == "remark 0; the same; remark 1"
+    assert of(Results(frame).step_times(), block="highway")["message"] == "remark 0; the same; remark 1"
 
 
 def test_what_a_machine_was_measured_to_do_is_said_once_a_precision(make: Make) -> None:
@@ -151,26 +139,26 @@ def test_what_a_machine_was_measured_to_do_is_said_once_a_precision(make: Make) 
                     ("copy_rate", rate / 10, "B/s"),
                 )
             ]
-    table = rates_table(make["frame"](rows))
+    table = Results(make["frame"](rows)).device_rates()
     assert list(zip(table["dtype"], table["matmul_rate"], table["n"], strict=True)) == [
         ("bfloat16", 30e9, 1), ("float32", 75e9, 2)]  # fmt: skip
     single = of(table, dtype="float32")
     assert (single["matmul_rate_low"], single["matmul_rate_high"], single["copy_rate"]) == (70e9, 80e9, 7.5e9)
     assert math.isnan(single["conv_rate"])
-    assert rates_table(make["frame"](rows[:1])).empty
+    assert Results(make["frame"](rows[:1])).device_rates().empty
 
 
 def test_bytes_a_layer_are_put_beside_plains(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "highway", "conv", 3), 300.0)
     rows += make["memory"](make["cell"]("memory", "plain", "conv", 3), 200.0)
-    table = memory_table(make["frame"](rows))
+    table = Results(make["frame"](rows)).memory()
     assert list(table["layer_ratio"]) == [1.0, 1.5]
     assert of(table, block="highway")["saved_activations"] == 900.0
 
 
 def test_success_losses_and_times_over_seeds(make: Make) -> None:
     frame = ladder(make, {("highway", 10): [0.1, 0.1, 0.1, 0.1, 1.0]})
-    row = of(trainability_table(frame), block="highway")
+    row = of(Results(frame).trainability(), block="highway")
     assert (row["k"], row["n"], row["stalled"], row["diverged"]) == (4, 5, 1, 0)
     assert (row["rate_low"], row["rate_high"]) == (pytest.approx(0.376, abs=5e-4), pytest.approx(0.964, abs=5e-4))
     assert row["verdict"] == "does not train"
@@ -185,19 +173,19 @@ def test_success_losses_and_times_over_seeds(make: Make) -> None:
 
 def test_the_seconds_of_networks_trained_together_are_no_networks_seconds(make: Make) -> None:
     frame = ladder(make, {("highway", 10): [0.1] * 5, ("plain", 10): [2.0] * 5}, together=5)
-    row = of(trainability_table(frame), block="highway")
+    row = of(Results(frame).trainability(), block="highway")
     assert math.isnan(row["step_seconds"])
     assert math.isnan(row["seconds_to_threshold"])
     assert row["steps_to_threshold"] == 120
-    assert of(trainability_table(frame), block="plain")["seconds_to_threshold"] == math.inf  # reached by none
+    assert of(Results(frame).trainability(), block="plain")["seconds_to_threshold"] == math.inf  # reached by none
 
 
 def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval(make: Make) -> None:
-    row = of(trainability_table(ladder(make, {("plain", 10): [0.1, None, 0.2]})), block="plain")
+    row = of(Results(ladder(make, {("plain", 10): [0.1, None, 0.2]})).trainability(), block="plain")
     assert row["final_loss"] == 0.2
     assert math.isnan(row["loss_low"])
     assert row["diverged"] == 1
-    most = of(trainability_table(ladder(make, {("plain", 10): [0.1, None, None]})), block="plain")
+    most = of(Results(ladder(make, {("plain", 10): [0.1, None, None]})).trainability(), block="plain")
     assert most["final_loss"] == math.inf
     assert most["seconds_to_threshold"] == math.inf
 
@@ -212,7 +200,7 @@ def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval(make: Make) ->
     ],
 )
 def test_the_rule_of_nine_in_ten(make: Make, losses: list[float], verdict: str, provisional: bool) -> None:
-    row = of(trainability_table(ladder(make, {("plain", 10): losses})), block="plain")
+    row = of(Results(ladder(make, {("plain", 10): losses})).trainability(), block="plain")
     assert (row["verdict"], row["provisional"]) == (verdict, provisional)
 
 
@@ -220,21 +208,21 @@ def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 4})
     lost = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=make["ladder"], seed=4)
     frame = pd.concat([frame, make["frame"]([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
-    row = of(trainability_table(frame), block="plain")
+    row = of(Results(frame).trainability(), block="plain")
     assert (row["n"], row["unfinished"], row["verdict"]) == (4, 1, "undecided")
-    assert "undecided, for runs did not finish: plain" in str(answer(frame)[0])
+    assert "undecided, for runs did not finish: plain" in str(Results(frame).answer()[0])
 
 
 def test_trials_of_a_search_count_for_nothing(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 5})
     trials = ladder(make, {("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
-    assert of(trainability_table(pd.concat([frame, trials])), block="plain")["n"] == 5
+    assert of(Results(pd.concat([frame, trials])).trainability(), block="plain")["n"] == 5
 
 
 def test_short_runs_have_no_verdict(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 10}, recipe={"verdict": False})
-    assert of(trainability_table(frame), block="plain")["verdict"] == "no verdict"
-    assert [sentence.lead for sentence in answer(frame)][-1] == "No verdict:"
+    assert of(Results(frame).trainability(), block="plain")["verdict"] == "no verdict"
+    assert [sentence.lead for sentence in Results(frame).answer()][-1] == "No verdict:"
 
 
 def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(make: Make) -> None:
@@ -243,7 +231,7 @@ def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(mak
                           ("highway", 10): good, ("highway", 20): good, ("highway", 50): bad})  # fmt: skip
     speed = pair(make, "highway", [2 * x for x in PLAIN])
     kept = make["frame"](make["memory"](make["cell"]("memory", "highway", "dense", 4), 300.0))
-    table = summary(pd.concat([frame, speed, kept]))
+    table = Results(pd.concat([frame, speed, kept])).summary()
     plain, highway = of(table, block="plain"), of(table, block="highway")
     assert (plain["l_max"], highway["l_max"]) == (10, 20)
     assert plain["l50"] == pytest.approx(math.sqrt(10 * 20))
@@ -260,7 +248,7 @@ def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(mak
 def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [2.0] * 5, ("plain", 20): [2.0] * 5, ("residual", 10): [0.1] * 5,
                           ("residual", 20): [0.1] * 5})  # fmt: skip
-    table = summary(frame)
+    table = Results(frame).summary()
     plain, residual = of(table, block="plain"), of(table, block="residual")
     assert (plain["l_max"], plain["l_max_censored"], plain["l50_censored"]) == (10, "left", "left")
     assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
@@ -268,9 +256,9 @@ def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
 
 def test_the_area_under_success_is_that_of_the_whole_ladder(make: Make) -> None:
     """A rung is not tried where the one below trained at no seed; where it is unknown, so is the area."""
-    table = summary(ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [2.0] * 5, ("highway", 10): [0.1] * 5,
+    table = Results(ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [2.0] * 5, ("highway", 10): [0.1] * 5,
                                   ("residual", 10): [0.1] * 5, ("residual", 100): [0.1] * 5,
-                                  ("residual", 1000): [0.1] * 5}))  # fmt: skip
+                                  ("residual", 1000): [0.1] * 5})).summary()  # fmt: skip
     areas = {block: of(table, block=block)["area"] for block in ("plain", "residual", "highway")}
     assert areas == {"plain": pytest.approx(0.25), "residual": 1.0, "highway": pytest.approx(math.nan, nan_ok=True)}
 
@@ -280,14 +268,14 @@ def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget(make: Mak
     short = ladder(make, {("plain", 10): good, ("plain", 20): bad, ("residual", 10): good, ("residual", 20): good})
     longer = ladder(make, {("plain", 10): good, ("plain", 20): good, ("residual", 10): good, ("residual", 20): good},
                     recipe={"steps": 2000})  # fmt: skip
-    table = summary(pd.concat([short, longer]))
+    table = Results(pd.concat([short, longer])).summary()
     assert set(table.loc[table["block"] == "plain", "limited"]) == {True}
     assert set(table.loc[table["block"] == "residual", "limited"]) == {False}
 
 
 def test_the_answer_says_which_block_by_what_margin_at_what_cost(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5, ("residual", 10): [0.05] * 5})
-    (sentence,) = answer(frame)
+    (sentence,) = Results(frame).answer()
     text = str(sentence)
     assert text.startswith("Depth 10: highway and residual train, plain (0 of 5) does not")
     assert "residual has the lowest final loss, 0.0500 [0.0500, 0.0500] against highway's 0.100 [0.100, 0.100]" in text
@@ -299,16 +287,16 @@ def test_the_answer_says_which_block_by_what_margin_at_what_cost(make: Make) -> 
 
 def test_the_answer_quotes_a_paired_step_of_the_same_depth(make: Make) -> None:
     frame = ladder(make, {("plain", 4): [2.0] * 5, ("highway", 4): [0.1] * 5})
-    text = str(answer(pd.concat([frame, pair(make, "highway", [2 * x for x in PLAIN])]))[0])
+    text = str(Results(pd.concat([frame, pair(make, "highway", [2 * x for x in PLAIN])])).answer()[0])
     assert "its forward step ÷ plain's: 2.00 [2.00, 2.00]" in text
 
 
 def test_the_answer_owns_up_to_what_cannot_be_told(make: Make) -> None:
     few = ladder(make, {("plain", 10): [0.1] * 3, ("highway", 10): [0.1] * 3})
-    assert "not enough seeds for a verdict" in str(answer(few)[0])
+    assert "not enough seeds for a verdict" in str(Results(few).answer()[0])
     hard = ladder(make, {("plain", 100): [2.0] * 5, ("highway", 100): [None] * 5})
-    assert "not testable with this budget" in str(answer(hard)[0])
-    speed = answer(pair(make, "highway", [2 * x for x in PLAIN]))
+    assert "not testable with this budget" in str(Results(hard).answer()[0])
+    speed = Results(pair(make, "highway", [2 * x for x in PLAIN])).answer()
     assert "nothing was trained" in str(speed[0])
     assert "highway 2.00 [2.00, 2.00] (in dense)" in str(speed[0])
 
@@ -334,25 +322,25 @@ def test_a_verdict_that_flips_with_the_start_or_the_branch_is_printed_as_flippin
             )
             rows += make["training"](base, loss, rate=0.1)
     frame = make["frame"](rows)
-    found = {(flip.trains, flip.stalls): flip.depths for flip in flips(trainability_table(prepared(frame)))}
+    found = {(flip.trains, flip.stalls): flip.depths for flip in Results(prepared(frame)).conflicting_verdicts()}
     scaled = next(label for label in prepared(frame)["family_label"] if "scaled-branch" in label)
     assert found == {(scaled, "dense"): (10,), ("dense-pair", "dense"): (10,)}
-    (told,) = [one.rest for one in answer(frame) if one.lead == "Verdicts that flip:"]
+    (told,) = [one.rest for one in Results(frame).answer() if one.lead == "Verdicts that flip:"]
     assert f"residual trains in {scaled}, not in dense, at depth 10" in told
 
 
 def test_ten_seeds_rank_and_a_diverged_run_ranks_last(make: Make) -> None:
     close = [0.1 + 0.001 * seed for seed in range(10)]
     frame = ladder(make, {("highway", 10): close, ("residual", 10): [2 * loss for loss in close]})
-    found = ranking(runs(frame), "highway", ["residual"])
+    found = ranking(Results(frame).training_runs(), "highway", ["residual"])
     assert found.ahead_of_all
     assert found.p == pytest.approx(2 / 2**10)
-    assert "ahead of every other that trains" in str(answer(frame)[0])
+    assert "ahead of every other that trains" in str(Results(frame).answer()[0])
     # one of ten is worse by divergence: signed ranks 1 … 9 against −10
     lost = ladder(make, {("highway", 10): [None, *close[1:]], ("residual", 10): [2 * loss for loss in close]})
-    assert ranking(runs(lost), "highway", ["residual"]).p > found.p
+    assert ranking(Results(lost).training_runs(), "highway", ["residual"]).p > found.p
     level = ladder(make, {("highway", 10): close, ("residual", 10): close[::-1]})
-    assert ranking(runs(level), "highway", ["residual"]).level == ("residual",)
+    assert ranking(Results(level).training_runs(), "highway", ["residual"]).level == ("residual",)
 
 
 def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> None:
@@ -361,7 +349,7 @@ def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> Non
     bad = [base | {"status": status, "message": f"why {status}", "metric": "", "digest": status, "seed": place}
            for place, status in enumerate(("skipped", "oom", "oom"))]  # fmt: skip
     bad[2]["digest"] = "oom again"
-    table = failures(pd.concat([frame, make["frame"](bad)]))
+    table = Results(pd.concat([frame, make["frame"](bad)])).failures()
     assert list(table["status"]) == ["oom", "skipped"]
     assert list(table["cells"]) == [2, 1]
     assert list(table["message"]) == ["why oom", "why skipped"]
@@ -377,7 +365,7 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, t
     with Store(tmp_path / "store.sqlite") as store:
         store.put("plain", make["timing"](plain, PLAIN))
         store.put("highway", make["timing"](other, [2 * x for x in PLAIN]))
-        assert of(throughput_table(store.frame()), block="highway")["ratio"] == pytest.approx(2.0)
+        assert of(Results(store.frame()).step_times(), block="highway")["ratio"] == pytest.approx(2.0)
         store.put(
             "plain",
             [
@@ -387,14 +375,14 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, t
         )
         store.put("highway", make["timing"](other | again, [8 * x for x in PLAIN]))
         frame = store.frame()
-    table = throughput_table(frame)
+    table = Results(frame).step_times()
     assert (of(table, block="plain")["step_time"], of(table, block="plain")["status"]) == (1.1, "ok")
     assert math.isnan(of(table, block="highway")["ratio"])
-    listed = failures(frame)
+    listed = Results(frame).failures()
     assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
         ["plain", "crashed", 1, "left with 3 (later than the result that is shown)"]
     ]
-    assert not any("crashed" in line for line in not_measured(frame))
+    assert not any("crashed" in line for line in not_measured(Results(frame)))
 
 
 def test_a_skip_after_a_result_says_that_the_result_is_shown(make: Make, tmp_path: Path) -> None:
@@ -405,7 +393,7 @@ def test_a_skip_after_a_result_says_that_the_result_is_shown(make: Make, tmp_pat
         store.put(
             "plain", [make["metric"](plain | again, "step_time", None, "s", status="skipped", message="no room left")]
         )
-        listed = failures(store.frame())
+        listed = Results(store.frame()).failures()
     assert listed[["block", "status", "message"]].to_numpy().tolist() == [
         ["plain", "skipped", "no room left (later than the result that is shown)"]
     ]
@@ -414,7 +402,7 @@ def test_a_skip_after_a_result_says_that_the_result_is_shown(make: Make, tmp_pat
 def test_families_and_blocks_are_in_their_order_and_absent_values_first() -> None:
     keys = ("family_label", "depth", "block")
     rows = [("my-family", 2, "plain"), ("conv", 4, "highway"), ("conv", 4, "plain"), ("conv", None, "zeta")]
-    table = in_order(pd.DataFrame(rows, columns=list(keys)), keys)
+    table = UNDESCRIBED.in_order(pd.DataFrame(rows, columns=list(keys)), keys)
     assert list(table["block"]) == ["zeta", "plain", "highway", "plain"]
     assert list(table["family_label"]) == ["conv", "conv", "conv", "my-family"]
 
@@ -425,14 +413,16 @@ def test_trained_networks_from_inside(make: Make) -> None:
         for seed, loss in enumerate(losses):
             base = make["cell"]("gates", block, "dense", 4, dataset="digits", recipe=make["ladder"], seed=seed)
             rows += make["inside"](base, loss, gated=block == "highway")
-    table = gates_table(make["frame"](rows))
+    table = Results(make["frame"](rows)).gates()
     highway, residual = of(table, block="highway"), of(table, block="residual")
     assert (highway["k"], highway["n"], residual["k"]) == (2, 2, 1)
     assert highway["intact_loss"] == pytest.approx(0.15)
     assert highway["gate_activity"] == pytest.approx(0.15 * 1.625)  # layers have 1.25, 1.5, 1.75 and 2 times as much
     assert (highway["lesion_at"], highway["lesion_most"]) == (4, pytest.approx(2 * 0.45 - 0.15))
     assert math.isnan(residual["gate_activity"])
-    (by_layer,) = (shown for shown in further_tables(make["frame"](rows), "gates") if shown.name == "gates-by-layer")
+    (by_layer,) = (
+        shown for shown in further_tables(Results(make["frame"](rows)), "gates") if shown.name == "gates-by-layer"
+    )
     texts = [dict(zip((head.text for head in by_layer.heads), row, strict=True)) for row in by_layer.entries]
     assert [(row["block"].text, row["layer"].text, row["mean T"].text, row["networks"].text) for row in texts[:2]] == [
         ("highway", "1", "18.8 %", "2"), ("highway", "2", "22.5 %", "2")]  # fmt: skip
@@ -444,7 +434,7 @@ def test_counts_have_exact_ratios_to_plain(make: Make) -> None:
     for block, adds, machine in (("highway", 300.0, "a"), ("plain", 200.0, "a"), ("plain", 200.0, "b")):
         base = make["cell"]("cost", block, "dense", 4, machine=machine)
         rows += [make["metric"](base, "parameters", 7.0, "1"), make["metric"](base, "multiply_adds", adds, "1")]
-    table = counts_table(make["frame"](rows))
+    table = Results(make["frame"](rows)).counts()
     assert list(zip(table["block"], table["adds_ratio"], strict=True)) == [("plain", 1.0), ("highway", 1.5)]
 
 
@@ -454,7 +444,7 @@ def test_a_long_axis_is_thinned_from_its_first_to_its_last_point(make: Make) -> 
         make["metric"](base, "stream_change", float(layer), "1", "", axis="layer", index=float(layer))
         for layer in range(1, 101)
     ]
-    table = along(make["frame"](rows), "gates")["layer"]
+    table = Results(make["frame"](rows)).by_axis("gates")["layer"]
     assert list(table["index"])[0 :: POINTS - 1] == [1, 100]
     assert (table["stream_change"] == table["index"]).all()
 
@@ -464,7 +454,7 @@ def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:
     old = make["memory"](base | {"digest": "old", "time_utc": "2026-01-01T00:00:00+00:00"}, 1.0)
     new = make["memory"](base | {"digest": "new", "time_utc": "2026-01-02T00:00:00+00:00"}, 2.0)
     for rows in (old + new, new + old):
-        assert of(memory_table(make["frame"](rows)), block="plain")["saved_per_layer"] == 2.0
+        assert of(Results(make["frame"](rows)).memory(), block="plain")["saved_per_layer"] == 2.0
 
 
 def test_the_digest_that_a_run_asked_for_last_is_reported(make: Make, tmp_path: Path) -> None:
@@ -478,19 +468,19 @@ def test_the_digest_that_a_run_asked_for_last_is_reported(make: Make, tmp_path: 
             if rows:
                 store.put(digest, rows)
             store.add_run(f"run-{day}", {"started": f"2026-01-0{day}T00:00:00+00:00", "digests": [digest]})
-            frame, _ = load(store)
-            found.append(of(memory_table(frame), block="plain")["saved_per_layer"])
+            frame = open_results(store).rows
+            found.append(of(Results(frame).memory(), block="plain")["saved_per_layer"])
         store.put("c", [row | {"digest": "c", "time_utc": "2026-01-04T00:00:01+00:00", "value": 3.0} for row in first])
         store.add_run("run-4", {"started": "2026-01-04T00:00:00+00:00"})  # killed: its record names no digest
-        frame, _ = load(store)
-        found.append(of(memory_table(frame), block="plain")["saved_per_layer"])
+        frame = open_results(store).rows
+        found.append(of(Results(frame).memory(), block="plain")["saved_per_layer"])
     assert found == [1.0, 2.0, 1.0, 3.0]
 
 
 def test_gaps_of_contests_that_differ_in_their_recipe_are_listed_once(make: Make) -> None:
     one = ladder(make, {("plain", 4): [2.0] * 2})
     steps = one["recipe"].map(lambda text: json.dumps({**json.loads(text), "steps": 7}))
-    lines = not_measured(pd.concat([one, one.assign(recipe=steps, digest=one["digest"] + "/7")]))
+    lines = not_measured(Results(pd.concat([one, one.assign(recipe=steps, digest=one["digest"] + "/7")])))
     assert len(lines) == len(set(lines))
     assert any("gave no verdict" in line for line in lines)
 
@@ -502,7 +492,7 @@ def test_bytes_of_blocks_are_compared_at_one_size(make: Make) -> None:
     for block, width, value in (("plain", 71, 7.0), ("plain", 128, 100.0), ("highway", 128, 180.0)):
         size = {"nominal_width": width, "batch_size": 128, "digest": f"{block}/{width}"}
         rows += make["memory"](make["cell"]("memory", block, "dense", 10, **size), value)
-    both = summary(pd.concat([frame, make["frame"](rows)]))
+    both = Results(pd.concat([frame, make["frame"](rows)])).summary()
     assert {block: of(both, block=block)["bytes_per_layer"] for block in ("plain", "highway")} == {
         "plain": 100.0,
         "highway": 180.0,
@@ -521,17 +511,18 @@ def test_costs_are_of_the_contests_own_dtype_and_say_their_size(make: Make) -> N
             size["digest"] += "/memory"
             rows += make["memory"](make["cell"]("memory", block, "dense", 10, **size), 100.0 * times)
     both = pd.concat([frame, make["frame"](rows)])
-    highway = of(summary(both), block="highway")
+    highway = of(Results(both).summary(), block="highway", dataset="digits")
     assert (highway["step_ratio"], highway["bytes_per_layer"]) == (pytest.approx(2.0), 200.0)
-    (table,) = summary_tables(both)
+    (table, alone) = summary_tables(Results(both))
+    assert "These blocks were not trained for a verdict here; bfloat16" in alone.note
     assert "Steps were timed at depth 50, width 128, batch 128: forward-backward." in table.note
     assert "Bytes were counted at depth 10, width 71, batch 128." in table.note
     slow = ladder(make, {("plain", 50): [2.0] * 5, ("highway", 50): [0.1] * 5})
-    told = str(answer(pd.concat([slow, make["frame"](rows)]))[0])
+    told = str(Results(pd.concat([slow, make["frame"](rows)])).answer()[0])
     assert "its forward-backward step ÷ plain's at width 128, batch 128: 2.00 [2.00, 2.00]" in told
     half = pd.concat([frame, make["frame"]([row for row in rows if row["dtype"] == "bfloat16"])])
-    assert of(summary(half), block="highway")["ratio_gap"] == "not timed"
-    assert math.isnan(of(summary(half), block="highway")["bytes_per_layer"])
+    assert of(Results(half).summary(), block="highway", dataset="digits")["ratio_gap"] == "not timed"
+    assert math.isnan(of(Results(half).summary(), block="highway", dataset="digits")["bytes_per_layer"])
 
 
 @pytest.mark.parametrize(
@@ -540,7 +531,9 @@ def test_costs_are_of_the_contests_own_dtype_and_say_their_size(make: Make) -> N
 def test_costs_of_another_setting_are_no_costs_of_the_contest(make: Make, change: dict[str, str]) -> None:
     frame = ladder(make, {("plain", 4): [0.1] * 5, ("highway", 4): [0.1] * 5})
     speed = pair(make, "highway", [2 * x for x in PLAIN]).assign(**change)
-    assert of(summary(pd.concat([frame, speed])), block="highway")["ratio_gap"] == "not timed"
+    assert (
+        of(Results(pd.concat([frame, speed])).summary(), block="highway", dataset="digits")["ratio_gap"] == "not timed"
+    )
 
 
 def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: Make) -> None:
@@ -548,21 +541,23 @@ def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: M
     one = ladder(make, runs_of)
     other = ladder(make, runs_of | {("plain", 10): [2.0] * 5}, machine="Other CPU")
     both = pd.concat([one, other])
-    table = trainability_table(prepared(both))
+    table = Results(prepared(both)).trainability()
     assert set(table["n"]) == {5}
     assert of(table, block="plain", machine="Other CPU")["k"] == 0
-    assert list(summary(both)["machine"]) == ["Example CPU, 2 cores"] * 2 + ["Other CPU"] * 2
-    assert [sentence.contest.partition(", equal")[0] for sentence in answer(both)] == [
+    assert list(Results(both).summary()["machine"]) == ["Example CPU, 2 cores"] * 2 + ["Other CPU"] * 2
+    assert [sentence.contest.partition(", equal")[0] for sentence in Results(both).answer()] == [
         "dense on digits, Example CPU, 2 cores", "dense on digits, Other CPU"]  # fmt: skip
-    assert len(success_rate(prepared(both))) == 2
-    assert "CPU" not in answer(one)[0].contest
+    assert len(success_rate(Results(prepared(both)))) == 2
+    assert "CPU" not in Results(one).answer()[0].contest
 
 
 def test_verdicts_of_two_machines_do_not_flip(make: Make) -> None:
     good, bad = {("plain", 10): [0.1] * 5}, {("plain", 10): [2.0] * 5}
     deep = ladder(make, good, machine="Other CPU").assign(family="dense-pair")
-    assert flips(trainability_table(pd.concat([ladder(make, bad), deep]))) == []
-    (found,) = flips(trainability_table(pd.concat([ladder(make, bad), deep, ladder(make, bad, machine="Other CPU")])))
+    assert Results(pd.concat([ladder(make, bad), deep])).conflicting_verdicts() == []
+    (found,) = Results(
+        pd.concat([ladder(make, bad), deep, ladder(make, bad, machine="Other CPU")])
+    ).conflicting_verdicts()
     assert str(found) == "plain trains in dense-pair, not in dense, at depth 10 on Other CPU"
 
 
@@ -570,30 +565,32 @@ def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
     lost = [make["cell"]("trainability", "plain", "dense", 50, dataset="digits", recipe=make["ladder"], seed=seed)
             | {"metric": "", "status": "timeout"} for seed in range(5)]  # fmt: skip
-    row = of(summary(pd.concat([frame, make["frame"](lost)])), block="plain")
+    row = of(Results(pd.concat([frame, make["frame"](lost)])).summary(), block="plain")
     assert (row["l_max"], row["l_max_censored"], row["l50_censored"]) == (10, "", "right")
-    assert math.isnan(of(summary(make["frame"](lost)), block="plain")["l_max"])
+    assert math.isnan(of(Results(make["frame"](lost)).summary(), block="plain")["l_max"])
 
 
 def test_a_tuned_rate_at_the_edge_of_those_tried_is_told(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
-    assert set(trainability_table(frame)["rate_at_edge"]) == {True}
-    assert "best rate at the grid's edge: highway (0.100))" in str(answer(frame)[0])
-    (table,) = summary_tables(frame)
+    assert set(Results(frame).trainability()["rate_at_edge"]) == {True}
+    assert "best rate at the grid's edge: highway (0.100))" in str(Results(frame).answer()[0])
+    (table,) = summary_tables(Results(frame))
     assert "Best rate at the grid's edge: highway (0.100);" in table.note
     for recipe in ({"rates": [0.01, 0.1, 0.3]}, {"rate": 0.1, "rates": None}):
         inside = ladder(make, {("highway", 10): [0.1] * 5}, recipe=recipe)
-        assert set(trainability_table(inside)["rate_at_edge"]) == {False}
-        assert "edge" not in str(answer(inside)[0]) + summary_tables(inside)[0].note
+        assert set(Results(inside).trainability()["rate_at_edge"]) == {False}
+        assert "edge" not in str(Results(inside).answer()[0]) + summary_tables(Results(inside))[0].note
 
 
 def test_without_training_the_summary_keeps_settings_apart(make: Make) -> None:
     speed = pair(make, "highway", [2 * x for x in PLAIN])
     half = pair(make, "highway", [3 * x for x in PLAIN]).assign(dtype="bfloat16")
-    table = summary(pd.concat([speed, half]))
+    table = Results(pd.concat([speed, half])).summary()
     assert of(table, block="highway", dtype="float32")["step_ratio"] == pytest.approx(2.0)
     assert of(table, block="highway", dtype="bfloat16")["step_ratio"] == pytest.approx(3.0)
-    notes = {shown.note.partition("; ")[2].partition(".")[0] for shown in summary_tables(pd.concat([speed, half]))}
+    notes = {
+        shown.note.partition("; ")[2].partition(".")[0] for shown in summary_tables(Results(pd.concat([speed, half])))
+    }
     assert notes == {"float32 on cpu, equal params", "bfloat16 on cpu, equal params"}
 
 
@@ -602,11 +599,11 @@ def test_a_variant_is_a_block_of_its_own(make: Make) -> None:
     rows += make["memory"](
         make["cell"]("memory", "highway", "dense", 4, block_options=json.dumps({"gate_bias": -2})), 2.0
     )
-    assert list(memory_table(make["frame"](rows))["block"]) == ["highway", "highway gate_bias=-2"]
+    assert list(Results(make["frame"](rows)).memory()["block"]) == ["highway", "highway gate_bias=-2"]
 
 
 def test_blocks_are_listed_yardstick_first_and_unknown_ones_last() -> None:
-    assert block_order(["zeta", "residual", "alpha", "highway init=he", "plain", "highway"]) == [
+    assert UNDESCRIBED.block_order(["zeta", "residual", "alpha", "highway init=he", "plain", "highway"]) == [
         "plain", "highway", "highway init=he", "residual", "alpha", "zeta"]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What every figure shares: settings, axes, legend, and a title that says what was found."""
+"""What every figure shares: the registry, settings, axes, legend, and a title that states the finding."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import matplotlib as mpl
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from highway_bench.registry import Registry
 from highway_bench.report.format import quantity
-from highway_bench.report.style import RC, Look
+from highway_bench.report.results import Results
+from highway_bench.report.style import RC, Style
 
 WIDTH: Final = 4.8
 """Inches. Narrow enough that the letters of a figure shrunk to a phone's width can still be read."""
@@ -37,6 +38,44 @@ class Picture:
 
 class NothingToShow(Exception):
     """There are no data for a figure; the message says what would have to be measured."""
+
+
+Draw = Callable[[Results], list[Picture]]
+"""Results to pictures, or ``NothingToShow``."""
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """A kind of figure: its title in print, how it is drawn, and the section whose tables it is folded away with.
+
+    ``order`` sorts the figures of a page. Without a ``section`` a figure is among those at the top.
+    """
+
+    name: str
+    title: str
+    draw: Draw
+    order: int
+    section: str = ""
+
+
+figures: Registry[FigureKind] = Registry("figure", package="highway_bench.report.figures")
+
+D = TypeVar("D", bound=Callable[..., list[Picture]])
+
+
+def register_figure(name: str, *, title: str, order: int, section: str = "") -> Callable[[D], D]:
+    """Decorator: put a function of ``Results`` into the registry. A new figure is one file in this package."""
+
+    def register(draw: D) -> D:
+        figures.register(name, FigureKind(name, title, draw, order, section), place=draw.__module__)
+        return draw
+
+    return register
+
+
+def every_figure() -> list[FigureKind]:
+    """All kinds of figures in the order of the page."""
+    return sorted((figures.get(name) for name in figures), key=lambda kind: kind.order)
 
 
 @contextmanager
@@ -69,13 +108,18 @@ def head(figure: Figure, title: str) -> None:
     )
 
 
-def legend(figure: Figure, looks: Mapping[str, Look], extra: Iterable[Line2D] = (), *, lines: bool = False) -> None:
+def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] = (), *, lines: bool = False) -> None:
     """One legend for the whole figure, below it."""
     handles = [
         Line2D(
-            [], [], color=look.colour, marker=look.marker, linestyle=look.dash if lines else "none", label=shown(name)
+            [],
+            [],
+            color=style.colour,
+            marker=style.marker,
+            linestyle=style.dash if lines else "none",
+            label=shown(name),
         )
-        for name, look in looks.items()
+        for name, style in styles.items()
     ]
     handles += list(extra)
     figure.legend(
@@ -101,7 +145,7 @@ def mark(marker: str, label: str, colour: str = "#555555", *, filled: bool = Tru
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Iterable[float] | None = None) -> None:
-    """Make an axis logarithmic, its ticks written in full with a unit's prefix; ``at`` fixes where they stand."""
+    """Make an axis logarithmic, its ticks written in full with a unit's prefix; ``at`` fixes their positions."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
@@ -143,9 +187,9 @@ def in_lines(name: str, width: int = 28) -> str:
     )
 
 
-def dodge(place: int, count: int, room: float = 0.7) -> float:
-    """Where the ``place``-th of ``count`` marks stands about a category's centre."""
-    return 0.0 if count < 2 else room * (place / (count - 1) - 0.5)
+def dodge(index: int, count: int, room: float = 0.7) -> float:
+    """The offset of mark ``index`` of ``count`` from a category's centre."""
+    return 0.0 if count < 2 else room * (index / (count - 1) - 0.5)
 
 
 def joined(parts: Iterable[str], most: int = 12) -> str:
@@ -153,7 +197,3 @@ def joined(parts: Iterable[str], most: int = 12) -> str:
     parts = list(parts)
     more = f"; and {len(parts) - most} more" if len(parts) > most else ""
     return "; ".join(parts[:most]) + more + "."
-
-
-Draw = Callable[[pd.DataFrame], list[Picture]]
-"""A kind of figure: rows to pictures, or ``NothingToShow``."""

@@ -1,40 +1,78 @@
-"""Rows of a dot plot: a family at a depth and size, named by what tells it from its neighbours."""
+"""Dot plots: a row a family at a depth and size, named by what tells it from the other rows, and a mark a block."""
 
 from __future__ import annotations
 
 import math
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
-ROWS: Final = ("family_label", "depth", "nominal_width", "batch_size", "seq_len", "dataset")
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from highway_bench.report.figures.base import dodge, in_lines, panels
+from highway_bench.report.rows import groups, rows_of
+
+SETTING: Final = ("family_label", "depth", "nominal_width", "batch_size", "seq_len", "dataset")
+"""Columns equal within one row of a dot plot."""
 MOST: Final = 12
 """Rows in one picture; more go into the next."""
 
 WORDS: Final = {"depth": "depth", "nominal_width": "width", "batch_size": "batch", "seq_len": "length", "dataset": ""}
 
-P = TypeVar("P")
+DotRow = tuple[dict[str, Any], pd.DataFrame]
+"""What is equal within a row (``SETTING``), and its cells."""
 
 
-def place_names(places: list[dict[str, object]]) -> list[str]:
-    """A name a place: its family, its depth where several are drawn, and what else differs between places of that
+def in_pictures(cells: pd.DataFrame) -> Iterator[list[DotRow]]:
+    """The rows of a dot plot of ``cells``, in as few pictures as hold them, of about equal length."""
+    rows = list(groups(cells, SETTING))
+    pictures = math.ceil(len(rows) / MOST)
+    size = math.ceil(len(rows) / pictures)
+    yield from (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def row_names(settings: Sequence[dict[str, Any]]) -> list[str]:
+    """A name a row: its family, its depth where several are drawn, and what else differs between rows of that
     family."""
-    by_family: dict[object, list[dict[str, object]]] = {}
-    for place in places:
-        by_family.setdefault(place["family_label"], []).append(place)
-    deep = len({place["depth"] for place in places}) > 1
-    return [_name(place, by_family[place["family_label"]], deep) for place in places]
+    by_family: dict[object, list[dict[str, Any]]] = {}
+    for setting in settings:
+        by_family.setdefault(setting["family_label"], []).append(setting)
+    deep = len({setting["depth"] for setting in settings}) > 1
+    return [_name(setting, by_family[setting["family_label"]], deep) for setting in settings]
 
 
-def in_pictures(places: list[P]) -> list[list[P]]:
-    """``places`` cut into as few pictures as hold them, of about equal length."""
-    pictures = math.ceil(len(places) / MOST)
-    size = math.ceil(len(places) / pictures)
-    return [places[start : start + size] for start in range(0, len(places), size)]
+def dot_plot(
+    rows: Sequence[DotRow],
+    blocks: Sequence[str],
+    draw: Callable[[Axes, float, str, dict[str, Any]], str],
+    *,
+    spacing: float,
+) -> tuple[Figure, Axes, list[str]]:
+    """A figure with every row's blocks under each other, and the words for its alt text.
+
+    ``draw(axes, height, block, cell)`` draws a cell and describes it; ``spacing`` are inches a mark.
+    """
+    names = row_names([setting for setting, _ in rows])
+    figure, (axes,) = panels(1, 1, max(1.6, len(rows) * (spacing * len(blocks) + 0.14)))
+    described: list[str] = []
+    for row, (_, part) in enumerate(rows):
+        for index, block in enumerate(blocks):
+            height = row + dodge(index, len(blocks))
+            cells = rows_of(part[part["block"] == block])
+            described += [f"{names[row]}, {block}: {draw(axes, height, block, cell)}" for cell in cells]
+    axes.set_yticks(range(len(rows)), [in_lines(name) for name in names], linespacing=1.0)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(False, axis="y")
+    for edge in range(1, len(rows)):
+        axes.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.6)
+    return figure, axes, described
 
 
-def _name(place: dict[str, object], family: list[dict[str, object]], deep: bool) -> str:
+def _name(setting: dict[str, Any], family: list[dict[str, Any]], deep: bool) -> str:
     telling = [key for key in WORDS if (key == "depth" and deep) or len({other[key] for other in family}) > 1]
-    parts = [f"{WORDS[key]} {_shown(place[key])}".strip() for key in telling if place[key] is not None]
-    return ", ".join([str(place["family_label"]), *parts])
+    parts = [f"{WORDS[key]} {_shown(setting[key])}".strip() for key in telling if setting[key] is not None]
+    return ", ".join([str(setting["family_label"]), *parts])
 
 
 def _shown(value: object) -> str:

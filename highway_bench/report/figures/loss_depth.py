@@ -16,23 +16,32 @@ from highway_bench.report.figures.base import (
     log_axis,
     mark,
     panels,
+    register_figure,
     settings,
 )
+from highway_bench.report.figures.drawing import crosses, intervals, line_with_band
 from highway_bench.report.format import counted, three
-from highway_bench.report.rows import prepared
-from highway_bench.report.style import Look, looks
-from highway_bench.report.tables.labels import contest_text
-from highway_bench.report.tables.trainability import contests, trainability_table
+from highway_bench.report.labels import contest_text, family_name, title_of
+from highway_bench.report.results import Results
+from highway_bench.report.style import Style, styles
 from highway_bench.success import LEAST_SEEDS
 
 
-def loss_by_depth(rows: pd.DataFrame) -> list[Picture]:
+@register_figure("loss-by-depth", title="loss by depth", order=30)
+def loss_by_depth(results: Results) -> list[Picture]:
     """A picture a contest: a line a block; a depth at which a run diverged is a cross at the top."""
-    frame = prepared(rows)
-    look = looks(frame["label"])
+    style = styles(results.rows["label"], results.about)
+    contests = results.contests()
+    every = [contest for contest, _ in contests]
     pictures = [
-        _picture(f"loss-by-depth-{number}", contest, part[part["final_loss"].notna()], look)
-        for number, (contest, part) in enumerate(contests(trainability_table(frame)), start=1)
+        _picture(
+            f"loss-by-depth-{number}",
+            contest,
+            part[part["final_loss"].notna()],
+            style,
+            title_of(contest, every, family_name),
+        )
+        for number, (contest, part) in enumerate(contests, start=1)
         if np.isfinite(part["final_loss"]).any()
     ]
     if not pictures:
@@ -40,38 +49,24 @@ def loss_by_depth(rows: pd.DataFrame) -> list[Picture]:
     return pictures
 
 
-def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[str, Look]) -> Picture:
-    blocks = [block for block in look if (part["block"] == block).any()]
+def _picture(
+    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
+) -> Picture:
+    blocks = [block for block in style if (part["block"] == block).any()]
     depths = sorted(part["depth"].unique())
-    told: list[str] = []
+    alt: list[str] = []
     with settings():
         figure, (axes,) = panels(1, 1, 3.3)
-        for turn, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             rungs = part[part["block"] == block].sort_values("depth")
-            style = look[block]
             # A few per cent aside, so that bars of equal depth do not cover each other.
-            at = rungs["depth"] * 1.022 ** (turn - (len(blocks) - 1) / 2)
+            at = rungs["depth"] * 1.022 ** (index - (len(blocks) - 1) / 2)
             finite = np.isfinite(rungs["final_loss"])
-            axes.plot(
-                at.where(finite),
-                rungs["final_loss"].where(finite),
-                color=style.colour,
-                marker=style.marker,
-                linestyle=style.dash,
-            )
-            axes.vlines(at, rungs["loss_low"], rungs["loss_high"], color=style.colour, linewidth=2.2, alpha=0.45)
+            line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
+            intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])
             if not finite.all():
-                axes.plot(
-                    at[~finite],
-                    np.full(int((~finite).sum()), 0.985),
-                    marker="x",
-                    markersize=7,
-                    linestyle="none",
-                    color=style.colour,
-                    transform=axes.get_xaxis_transform(),
-                    clip_on=False,
-                )
-            told += [
+                crosses(axes, list(at[~finite]), style[block], edge="top", markersize=7)
+            alt += [
                 f"{block} at depth {depth}: " + (f"{three(loss)} nat" if np.isfinite(loss) else "diverged")
                 for depth, loss in zip(rungs["depth"], rungs["final_loss"], strict=True)
             ]
@@ -80,12 +75,12 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
         log_axis(axes, "x", at=depths)
         axes.set_xlabel("depth, layers (log)")
         axes.set_ylabel("final training loss, nat (log)")
-        title = f"{contest['family_label']}: {_finding(part)}"
+        title = f"{contest_title}: {_finding(part)}"
         head(figure, title)
         diverged = np.isinf(part["final_loss"]).any()
         legend(
             figure,
-            {block: look[block] for block in blocks},
+            {block: style[block] for block in blocks},
             [mark("x", "half or more diverged")] if diverged else [],
             lines=True,
         )
@@ -95,7 +90,7 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
         f"{contest_text(contest)}. Geometric means over n = {n}, bars 95 % t intervals of log10; where a "
         "seed diverged the median, without interval."
     )
-    return Picture(name, title, f"Final loss by depth. {joined(told, 60)}", caption, figure)
+    return Picture(name, title, f"Final loss by depth. {joined(alt, 60)}", caption, figure)
 
 
 def _finding(part: pd.DataFrame) -> str:

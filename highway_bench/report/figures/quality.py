@@ -16,68 +16,57 @@ from highway_bench.report.figures.base import (
     log_axis,
     mark,
     panels,
+    register_figure,
     settings,
 )
+from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import quantity, three
-from highway_bench.report.rows import CONTEST, block_order, groups, prepared, rows_of
-from highway_bench.report.style import Look, looks
-from highway_bench.report.tables.labels import contest_text, size_text
-from highway_bench.report.tables.summary import summary
+from highway_bench.report.labels import contest_text, family_name, title_of
+from highway_bench.report.results import Results
+from highway_bench.report.rows import CONTEST, groups, rows_of
+from highway_bench.report.style import Style, styles
+from highway_bench.report.summary_tables import bytes_notes
 from highway_bench.report.tables.trainability import gives_verdicts
-from highway_bench.success import FEW
+from highway_bench.success import FEW, TRAINS
 
 
-def quality_against_cost(rows: pd.DataFrame) -> list[Picture]:
+@register_figure("quality-against-cost", title="quality against time and memory", order=40)
+def quality_against_cost(results: Results) -> list[Picture]:
     """A picture a contest with two panels, a mark a block: lower left is better."""
-    frame = prepared(rows)
-    look, table = looks(frame["label"]), summary(frame)
+    style = styles(results.rows["label"], results.about)
+    contests = list(groups(results.summary(), CONTEST))
+    trained = [contest for contest, _ in contests if contest["recipe"] and gives_verdicts(contest["recipe"])]
     pictures = []
-    for number, (contest, part) in enumerate(groups(table, CONTEST), start=1):
+    for number, (contest, part) in enumerate(contests, start=1):
         part = part[part["final_loss"].notna() & part["training_seconds"].gt(0)]
         comparable = len(set(part["block"])) > 1 and np.isfinite(part["final_loss"]).any()
-        if contest["recipe"] and gives_verdicts(contest["recipe"]) and comparable:
-            pictures.append(_picture(f"quality-{number}", contest, part, look))
+        if contest in trained and comparable:
+            title = title_of(contest, trained, family_name)
+            pictures.append(_picture(f"quality-{number}", contest, part, style, title))
     if not pictures:
         raise NothingToShow("quality against cost needs the trainability task with verdicts")
     return pictures
 
 
-def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[str, Look]) -> Picture:
+def _picture(
+    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
+) -> Picture:
     depth = int(part["at_depth"].iloc[0])
     costs = [("training_seconds", "s", f"training time, {depth} layers (log)")]
     if part["bytes_per_layer"].gt(0).any():
         costs.append(("bytes_per_layer", "B", "bytes kept a layer (log)"))
-    blocks = [block for block in block_order(part["block"]) if block in look]
-    told: list[str] = []
+    blocks = [block for block in style if (part["block"] == block).any()]
+    alt: list[str] = []
     with settings():
         figure, axes = panels(len(costs), 2, 2.9, sharey=True)
         for panel, (cost, unit, label) in zip(axes, costs, strict=True):
             for cell in rows_of(part[part[cost] > 0]):
-                style = look[cell["block"]]
+                own = style[cell["block"]]
                 if np.isfinite(cell["final_loss"]):
-                    panel.vlines(
-                        cell[cost], cell["loss_low"], cell["loss_high"], color=style.colour, linewidth=2.2, alpha=0.4
-                    )
-                    panel.plot(
-                        cell[cost],
-                        cell["final_loss"],
-                        marker=style.marker,
-                        markersize=7,
-                        color=style.colour,
-                        linestyle="none",
-                        markerfacecolor=style.colour if cell["verdict"] == "trains" else "white",
-                    )
+                    bounds, trains = (cell["loss_low"], cell["loss_high"]), cell["verdict"] == TRAINS
+                    point_with_interval(panel, cell[cost], cell["final_loss"], own, bounds, filled=trains, markersize=7)
                 else:
-                    panel.plot(
-                        cell[cost],
-                        0.985,
-                        marker="x",
-                        markersize=7,
-                        color=style.colour,
-                        clip_on=False,
-                        transform=panel.get_xaxis_transform(),
-                        linestyle="none",
-                    )
+                    crosses(panel, cell[cost], own, edge="top", markersize=7)
             panel.margins(x=0.15)
             log_axis(panel, "x", unit)
             panel.set_xlabel(label)
@@ -86,25 +75,23 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
         for cell in rows_of(part):
             loss = f"{three(cell['final_loss'])} nat" if np.isfinite(cell["final_loss"]) else "diverged"
             kept = f", {quantity(cell['bytes_per_layer'], 'B')} a layer" if cell["bytes_per_layer"] > 0 else ""
-            told.append(f"{cell['block']}: {loss}, {quantity(cell['training_seconds'], 's')} of training{kept}")
-        title = f"{contest['family_label']}: {_finding(part, depth)}"
+            alt.append(f"{cell['block']}: {loss}, {quantity(cell['training_seconds'], 's')} of training{kept}")
+        title = f"{contest_title}: {_finding(part, depth)}"
         head(figure, title)
         extra = (
             [mark("o", "no verdict that it trains", "#555555", filled=False)]
-            if (part["verdict"] != "trains").any()
+            if (part["verdict"] != TRAINS).any()
             else []
         )
         extra += [mark("x", "diverged")] if np.isinf(part["final_loss"]).any() else []
-        legend(figure, {block: look[block] for block in blocks}, extra)
+        legend(figure, {block: style[block] for block in blocks}, extra)
     caption = (
         f"{contest_text(contest)}. Depth {depth}; loss as in the figure by depth; time is the median step's times "
         "the steps of a run. Lower left is better."
     )
     if len(costs) > 1:
-        sizes = part.loc[part["bytes_depth"].notna(), ["bytes_depth", "bytes_width", "bytes_batch"]].drop_duplicates()
-        texts = [size_text(*size) for size in sorted(sizes.itertuples(index=False, name=None))]
-        caption += f" Bytes were counted at {'; '.join(texts)}."
-    return Picture(name, title, f"Loss against training time and bytes a layer. {joined(told, 60)}", caption, figure)
+        caption += "".join(f" {note}" for note in bytes_notes(part))
+    return Picture(name, title, f"Loss against training time and bytes a layer. {joined(alt, 60)}", caption, figure)
 
 
 def _finding(part: pd.DataFrame, depth: int) -> str:

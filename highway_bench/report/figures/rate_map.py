@@ -16,14 +16,15 @@ from highway_bench.report.figures.base import (
     log_axis,
     mark,
     panels,
+    register_figure,
     settings,
     shown,
 )
 from highway_bench.report.format import listed, three
-from highway_bench.report.rows import CONTEST, block_order, groups, prepared, recipe_of, rows_of
-from highway_bench.report.style import Look, looks
-from highway_bench.report.tables.labels import contest_name, contest_text
-from highway_bench.report.tables.trainability import contests, trainability_table, trials
+from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
+from highway_bench.report.results import Results
+from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
+from highway_bench.report.style import styles
 from highway_bench.results.schema import OUTCOMES, Status
 
 TRAINED: Final = "trained"
@@ -36,28 +37,36 @@ MARKS: Final = {
 }
 
 
-def rate_map(rows: pd.DataFrame) -> list[Picture]:
+@register_figure("rate-map", title="depth × rate map", order=20)
+def rate_map(results: Results) -> list[Picture]:
     """A picture a contest: a mark a trial at its depth and rate, and a ring about the rate that the runs used."""
-    frame = prepared(rows)
-    tried, look = trials(frame), looks(frame["label"])
+    tried = results.trials()
     if tried.empty:
         raise NothingToShow("the depth × rate map needs a rate search's trials")
-    ladders = list(contests(trainability_table(frame)))
+    ladders = results.contests()
+    searches = list(groups(tried.assign(tried=tried["recipe"], recipe=tried["recipe"].map(_searched)), CONTEST))
     pictures: list[Picture] = []
-    for contest, part in groups(tried.assign(tried=tried["recipe"], recipe=tried["recipe"].map(_searched)), CONTEST):
+    for contest, part in searches:
         counted = [rungs for ladder, rungs in ladders if ladder | {"recipe": _searched(ladder["recipe"])} == contest]
-        pictures.append(_picture(f"rates-{len(pictures) + 1}", contest, part, counted, look))
+        names = [title_of(contest, [other for other, _ in searches], name) for name in (family_name, contest_name)]
+        pictures.append(_picture(f"rates-{len(pictures) + 1}", contest, part, counted, results, names))
     return pictures
 
 
 def _picture(
-    name: str, contest: dict[str, Any], part: pd.DataFrame, counted: list[pd.DataFrame], look: dict[str, Look]
+    name: str,
+    contest: dict[str, Any],
+    part: pd.DataFrame,
+    counted: list[pd.DataFrame],
+    results: Results,
+    names: list[str],
 ) -> Picture:
+    style = styles(results.rows["label"], results.about)
     part = part.assign(rate=[_rate(cell) for cell in rows_of(part)])
     part = part[part["rate"] > 0].assign(outcome=[_outcome(cell) for cell in rows_of(part[part["rate"] > 0])])
-    blocks = [block for block in look if (part["block"] == block).any()]
+    blocks = [block for block in style if (part["block"] == block).any()]
     depths = sorted(part["depth"].unique())
-    told: list[str] = []
+    alt: list[str] = []
     with settings():
         figure, axes = panels(len(blocks), 3, 1.5, sharex=True, sharey=True)
         for panel, block in zip(axes, blocks, strict=True):
@@ -92,7 +101,7 @@ def _picture(
             panel.set_title(shown(block, 22), loc="left")
             for depth, rungs in here.groupby("depth"):
                 rates = sorted(rungs.loc[rungs["outcome"] == TRAINED, "rate"].unique())
-                told.append(f"{block} at depth {depth} trains at {', '.join(map(three, rates)) or 'no rate tried'}")
+                alt.append(f"{block} at depth {depth} trains at {', '.join(map(three, rates)) or 'no rate tried'}")
         for panel in axes:
             panel.set_ylim(len(depths) - 0.5, -0.5)
             panel.set_yticks(range(len(depths)), [str(depth) for depth in depths])
@@ -101,7 +110,7 @@ def _picture(
         for panel in axes[-3:]:
             panel.set_xlabel("learning rate (log)")
         figure.supylabel("depth, layers", fontsize=9)
-        title = _finding(part, contest)
+        title = _finding(part, results, *names)
         head(figure, title)
         present = [outcome for outcome in MARKS if (part["outcome"] == outcome).any()]
         handles = [
@@ -111,7 +120,7 @@ def _picture(
         ring.set_markersize(9)
         figure.legend(handles=[*handles, ring], loc="outside lower left", ncols=3, columnspacing=1.4)
     caption = f"{contest_text(contest)}. One mark a trial, {len(part)} trials; they choose the rate, nothing else."
-    return Picture(name, title, f"Map of trials by depth and learning rate. {joined(told, 60)}", caption, figure)
+    return Picture(name, title, f"Map of trials by depth and learning rate. {joined(alt, 60)}", caption, figure)
 
 
 def _decades(low: float, high: float) -> list[float]:
@@ -144,19 +153,19 @@ def _outcome(cell: dict[str, Any]) -> str:
     return TRAINED if cell["success"] == 1 else "stalled"
 
 
-def _finding(part: pd.DataFrame, contest: dict[str, Any]) -> str:
+def _finding(part: pd.DataFrame, results: Results, family: str, name: str) -> str:
     trained = part[part["outcome"] == TRAINED]
     if trained.empty:
-        return f"{contest_name(contest)}: no trial reached the threshold"
+        return f"{name}: no trial reached the threshold"
     deepest = int(trained["depth"].max())
     shares = (
         trained[trained["depth"] == deepest].groupby("block").size()
         / part[part["depth"] == deepest].groupby("block").size()
     )
     shares = shares.fillna(0).sort_values(ascending=False, kind="stable")
-    best, where = shares.index[0], f"{contest['family_label']}: at depth {deepest:,} "
+    best, where = shares.index[0], f"{family}: at depth {deepest:,} "
     k, n = (int(((cells["depth"] == deepest) & (cells["block"] == best)).sum()) for cells in (trained, part))
-    level = [block for block in block_order(shares.index) if shares[block] == shares.iloc[0]]
+    level = [block for block in results.about.block_order(shares.index) if shares[block] == shares.iloc[0]]
     if len(level) > 1:
         return f"{where}{listed(level)} train at the most rates, {k} of {n}"
     return f"{where}{best} trains at more rates than any other, {k} of {n}"

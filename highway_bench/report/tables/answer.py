@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import between, listed, quantity, three
+from highway_bench.report.labels import contest_text, size_text
 from highway_bench.report.ratio import NOT_PAIRED, NOT_TIMED, TOO_FEW, geometric_mean, quoted
-from highway_bench.report.rows import CONTEST, YARDSTICK, block_order, family_order, groups, prepared, rows_of
-from highway_bench.report.tables.cost import measured_alike
-from highway_bench.report.tables.flips import flips
-from highway_bench.report.tables.labels import contest_text, size_text
+from highway_bench.report.rows import CONTEST, groups, rows_of
+from highway_bench.report.tables.conflicts import ConflictingVerdict
+from highway_bench.report.tables.matched_costs import measured_alike
 from highway_bench.report.tables.ranking import ranking
-from highway_bench.report.tables.throughput import throughput_table, to_quote
-from highway_bench.report.tables.trainability import able_blocks, contests, gives_verdicts, runs, trainability_table
+from highway_bench.report.tables.summary import without_contest
+from highway_bench.report.tables.trainability import Contests, able_blocks, gives_verdicts
 from highway_bench.success import FEW, OPEN, STALLS, TRAINS
+
+ONLY_COST = "nothing was trained, so only cost is known"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A sentence of the answer: ``contest`` is what it is about, ``lead`` its first word or two."""
+    """A sentence of the answer: ``contest`` is its subject, ``lead`` its first words."""
 
     contest: str
     lead: str
@@ -33,26 +36,29 @@ class Answer:
         return f"{self.lead} {self.rest}".strip()
 
 
-def answer(rows: pd.DataFrame) -> list[Answer]:
-    """Sentences, one a depth of every contest with verdicts; where there is none, one a phase on speed alone."""
-    frame = prepared(rows)
-    table, timed, counted = trainability_table(frame), to_quote(throughput_table(frame)), runs(frame)
+def answer(
+    contests: Contests,
+    runs: pd.DataFrame,
+    timed: pd.DataFrame,
+    conflicts: Sequence[ConflictingVerdict],
+    about: Descriptions,
+) -> list[Answer]:
+    """The sentences of ``Results.answer``, from the tables of ``contests``, ``training_runs`` and ``ratios``."""
     found: list[Answer] = []
-    for contest, part in contests(table):
-        single = next((group for place, group in groups(counted, CONTEST) if place == contest), counted.iloc[:0])
+    for contest, part in contests:
+        single = next((group for setting, group in groups(runs, CONTEST) if setting == contest), runs.iloc[:0])
         able = able_blocks(part)
         for depth in sorted(part["depth"].unique()):
             rungs = part[part["depth"] == depth]
-            text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able)
+            text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able, about.yardstick)
             found.append(Answer(contest_text(contest), f"Depth {depth}:", text))
-    if not found:
-        found = _speed(timed)
-    if flipped := flips(table):
-        text = f"{'; '.join(map(str, flipped))}. There the start or the branch decides as much as the block does."
+    found += _cost_only(without_contest(timed, contests), about, anything_trained=bool(found))
+    if conflicts:
+        text = f"{'; '.join(map(str, conflicts))}. There the start or the branch decides as much as the block does."
         found.append(Answer("", "Verdicts that flip:", text))
-    short = table[~table["recipe"].map(gives_verdicts)]
+    short = runs[~runs["recipe"].map(gives_verdicts)]
     if len(short):
-        families = listed(family_order(short["family_label"]))
+        families = listed(about.family_order(short["family_label"]))
         found.append(
             Answer("", "No verdict:", f"{families} had one short loss curve a block, too little to say which trains.")
         )
@@ -60,7 +66,12 @@ def answer(rows: pd.DataFrame) -> list[Answer]:
 
 
 def _sentence(
-    rungs: pd.DataFrame, single: pd.DataFrame, timed: pd.DataFrame, contest: dict[str, Any], able: set[str]
+    rungs: pd.DataFrame,
+    single: pd.DataFrame,
+    timed: pd.DataFrame,
+    contest: dict[str, Any],
+    able: set[str],
+    yardstick: str,
 ) -> str:
     cells = rows_of(rungs)
     of = {verdict: [cell["block"] for cell in cells if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
@@ -83,7 +94,7 @@ def _sentence(
     words += [f"not enough seeds: {listed(of[FEW])}"] if of[FEW] else []
     remarks = [provisional] if provisional else []
     if of[TRAINS]:
-        margin, remark = _margin(cells, single, of[TRAINS], timed, contest)
+        margin, remark = _margin(cells, single, of[TRAINS], timed, contest, yardstick)
         words.append(margin)
         remarks += [remark] if remark else []
     at_edge = [cell for cell in cells if cell["rate_at_edge"] and cell["block"] in able]
@@ -93,12 +104,17 @@ def _sentence(
 
 
 def _margin(
-    cells: list[dict[str, Any]], single: pd.DataFrame, trained: list[str], timed: pd.DataFrame, contest: dict[str, Any]
+    cells: list[dict[str, Any]],
+    single: pd.DataFrame,
+    trained: list[str],
+    timed: pd.DataFrame,
+    contest: dict[str, Any],
+    yardstick: str,
 ) -> tuple[str, str]:
-    """The best of those that train, by how much and at what cost; and whether that can be told from chance."""
+    """The best of those that train, by how much and at what cost; and whether that differs from chance."""
     by_block = {cell["block"]: cell for cell in cells}
     best, *others = sorted(trained, key=lambda block: by_block[block]["final_loss"])
-    cost = _cost(best, by_block[best], timed, contest)
+    cost = _cost(best, by_block[best], timed, contest, yardstick)
     if not others:
         return f"{best} ends at a loss of {_loss(by_block[best])}{cost}", ""
     second = others[0]
@@ -117,19 +133,19 @@ def _loss(cell: Mapping[str, Any]) -> str:
     return f"{three(cell['final_loss'])} {between(cell['loss_low'], cell['loss_high'])}".strip()
 
 
-def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any]) -> str:
+def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any], yardstick: str) -> str:
     """What the best costs: time to the threshold, and its step's time over plain's where timed at this depth."""
     parts: list[str] = []
     if math.isfinite(own["seconds_to_threshold"]):
         parts.append(f"it reaches the threshold in {quantity(own['seconds_to_threshold'], 's')}")
     alike = measured_alike(timed[timed["depth"] == own["depth"]], contest, block, own["depth"])
     found = next((cell for cell in rows_of(alike) if not cell["ratio_gap"]), next(iter(rows_of(alike)), None))
-    if block != YARDSTICK and found:
+    if block != yardstick and found:
         alike_in = ("nominal_width", "batch_size")
         other = [found[name] for name in alike_in] != [contest[name] for name in alike_in]
         at = f" at {size_text(math.nan, found['nominal_width'], found['batch_size'])}" if other else ""
         parts.append(f"its {found['phase']} step ÷ plain's{at}: {_ratio(found)}")
-    elif block != YARDSTICK:
+    elif block != yardstick:
         parts.append(f"its step ÷ plain's: {NOT_TIMED} at this depth")
     return "".join(f"; {part}" for part in parts)
 
@@ -148,23 +164,29 @@ def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
     return f"{block} {quoted(*mean)}" + (f" in {count} of them" if count < families else "")
 
 
-def _speed(timed: pd.DataFrame) -> list[Answer]:
-    """Where nothing was trained: a sentence a depth, phase and mode on what the blocks' steps cost."""
+def _cost_only(timed: pd.DataFrame, about: Descriptions, *, anything_trained: bool) -> list[Answer]:
+    """A sentence a depth, phase and mode on the step's cost of blocks that were not trained for a verdict."""
     found: list[Answer] = []
     lacking = [str(gap).startswith((NOT_PAIRED, TOO_FEW)) for gap in timed["ratio_gap"]]
     compared = timed["ratio"].notna() | pd.Series(lacking, index=timed.index, dtype=bool)
-    costs = timed[(timed["block"] != YARDSTICK) & compared]
-    for place, part in groups(costs.sort_values("depth", kind="stable"), ["depth", "phase", "mode", "device"]):
-        families = family_order(part["family_label"])
-        ratios = [_mean(block, part[part["block"] == block], len(families)) for block in block_order(part["block"])]
+    costs = timed[(timed["block"] != about.yardstick) & compared]
+    for setting, part in groups(costs.sort_values("depth", kind="stable"), ["depth", "phase", "mode", "device"]):
+        families = about.family_order(part["family_label"])
+        ratios = [
+            _mean(block, part[part["block"] == block], len(families)) for block in about.block_order(part["block"])
+        ]
         over = f"in {families[0]}" if len(families) == 1 else f"geometric means over {len(families)} families"
-        mode = "" if place["mode"] == "eager" else f", {place['mode']}"
+        named = f": {', '.join(families)}" if anything_trained and len(families) > 1 else ""
+        mode = "" if setting["mode"] == "eager" else f", {setting['mode']}"
+        known = "not trained for a verdict, so only cost is known" if anything_trained else ONLY_COST
         found.append(
             Answer(
                 "",
-                f"Depth {place['depth']}:",
-                f"nothing was trained, so only cost is known: a {place['phase']} "
-                f"step ({place['device']}{mode}) ÷ plain's: {'; '.join(ratios)} ({over}).",
+                f"Depth {setting['depth']}:",
+                f"{known}: a {setting['phase']} "
+                f"step ({setting['device']}{mode}) ÷ plain's: {'; '.join(ratios)} ({over}{named}).",
             )
         )
-    return found or [Answer("", "Nothing was trained", "and no block was timed beside plain: no answer can be given.")]
+    if found or anything_trained:
+        return found
+    return [Answer("", "Nothing was trained", "and no block was timed beside plain: no answer can be given.")]

@@ -11,7 +11,7 @@ import pandas as pd
 from highway_bench.report.rows import CELL, rows_of
 from highway_bench.results.schema import RANK, Status
 
-KEPT = ("run_id", "commit", "time_utc", "torch", "gpu")
+COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
 
 
 NO_SPREAD: Final[Mapping[str, str]] = {}
@@ -22,10 +22,10 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
 
     ``block`` and ``family_label`` are names with their options. ``status`` is the one of its rows' that stands for
     the cell, as in the store; ``message`` has its rows' remarks, each once. ``spread`` has the metrics whose
-    percentiles are kept, with the name that ``…_low`` and ``…_high`` get; of the first of them ``samples`` and ``n``
-    are kept as well.
+    percentiles are wanted, with the name that ``…_low`` and ``…_high`` get; the first of them also gives ``samples``
+    and ``n``.
     """
-    copied = (*CELL, "label", "family_label", "machine_label", *KEPT)
+    copied = (*CELL, "label", "family_label", "machine_label", *COPIED)
     columns = [*copied, "params", "status", "message", *metrics]
     columns += [f"{name}_{end}" for name in spread.values() for end in ("low", "high")]
     columns += ["samples", "n"] if spread else []

@@ -1,10 +1,9 @@
-"""Cells that gave no measurement, and why."""
+"""Cells that gave no measurement, with the reason."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.rows import prepared
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status
 
@@ -13,14 +12,9 @@ LIKE = ["task", "family_label", "block", "depth", "phase", "dataset", "status", 
 KEPT_RESULT = "later than the result that is shown"
 
 
-def failures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Failed and skipped cells, failures first: ``LIKE`` and the number of ``cells`` alike in all of these.
-
-    Stalled and diverged runs are outcomes and are not here. A cell that has a result, and later failed or was
-    skipped, is here and says so.
-    """
-    frame = prepared(rows)
-    bad = frame[frame["status"].isin([*FAILURES, Status.SKIPPED])]
+def failures_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table of ``Results.failures``."""
+    bad = rows[rows["status"].isin([*FAILURES, Status.SKIPPED])]
     later = bad["axis"].eq(LATER_ATTEMPT)
     said = bad["message"].fillna("")
     bad = bad.assign(axis=bad["axis"].mask(later, ""), message=said.mask(later, said + f" ({KEPT_RESULT})"))

@@ -4,21 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.rows import rows_of
+from highway_bench.cell import canonical
+from highway_bench.report.descriptions import Descriptions
+from highway_bench.report.rows import CONTEST, recipe_of, rows_of
+from highway_bench.report.tables.trainability import Contests
 from highway_bench.success import FEW, NO_VERDICT, Success, area_under_success, l50, l_max
 
+FRONTIER: Final = (
+    "l_max",
+    "l_max_censored",
+    "l50",
+    "l50_low",
+    "l50_high",
+    "l50_censored",
+    "area",
+    "provisional",
+    "limited",
+)
 
-def frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
+
+def frontier_table(contests: Contests, about: Descriptions) -> pd.DataFrame:
+    """The table of ``Results.frontier``."""
+    records = [
+        {**contest, "block": block, **_frontier(part, block)}
+        for contest, part in contests
+        for block in about.block_order(part["block"])
+    ]
+    return _limited(pd.DataFrame(records, columns=[*CONTEST, "block", *FRONTIER]))
+
+
+def _limited(table: pd.DataFrame) -> pd.DataFrame:
+    """Mark as ``limited`` by the budget a frontier that the same contest with other steps puts elsewhere."""
+    recipes = table["recipe"].map(recipe_of)
+    rest = recipes.map(lambda recipe: canonical({name: value for name, value in recipe.items() if name != "steps"}))
+    keys = [*(name for name in CONTEST if name != "recipe"), "block"]
+    for _, part in table.assign(rest=rest, steps=recipes.map(lambda recipe: recipe.get("steps"))).groupby(
+        [*keys, "rest"], dropna=False
+    ):
+        frontiers = part[["l_max", "l_max_censored"]].drop_duplicates()
+        table.loc[part.index, "limited"] = len(set(part["steps"])) > 1 and len(frontiers) > 1
+    return table
+
+
+def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     """The frontier of ``block`` from its rungs in ``part``, rows of the trainability table.
 
-    ``l_max`` with ``l_max_censored`` (``left``: below ``l_max``, the shallowest depth; ``right``: the ladder ended),
-    where a run that did not finish counts against it, also at a depth where none did; ``l50``, ``l50_low``,
-    ``l50_high`` and ``l50_censored`` from finished runs; ``area`` under their success over all depths of ``part``;
-    ``provisional``; ``limited``, here ``False`` (see ``summary``). All NaN where seeds are too few or no run finished.
+    A run that did not finish counts against ``l_max``, also at a depth where none did. All NaN where seeds are too few
+    or no run finished.
     """
     rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
     nothing = dict.fromkeys(("l_max", "l50", "l50_low", "l50_high", "area"), math.nan)

@@ -1,4 +1,4 @@
-"""What the gates task saw: a row a network, and a row a network and layer."""
+"""What the gates task measured: a row a network, and a row a network and layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.measure.statistics import t_interval
-from highway_bench.report.rows import CONTEST, groups, in_order, of_task
+from highway_bench.report.descriptions import Descriptions
+from highway_bench.report.rows import CONTEST, groups, of_task
 
 NETWORK: Final = (*CONTEST, "depth", "label", "seed")
 SCALARS: Final = (
@@ -38,7 +39,7 @@ LAYERED: Final = (
 
 
 def networks(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a trained network: ``NETWORK``, ``digest`` and ``SCALARS`` (NaN where there is no value)."""
+    """The table of ``Results.trained_networks``."""
     frame = of_task(rows, "gates")
     about = frame.drop_duplicates("digest")[["digest", *NETWORK]]
     single = frame[frame["axis"].fillna("") == ""].pivot_table(index="digest", columns="metric", values="value")
@@ -46,8 +47,7 @@ def networks(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def layers(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a network and layer: the network's columns, ``layer`` (the block's joins, from 1), ``LAYERED``, and what
-    the lesion changes: ``lesion_loss_change`` (nat) and ``lesion_error_change`` (share of the training items)."""
+    """The table of ``Results.trained_layers``."""
     frame = of_task(rows, "gates")
     frame = frame[frame["axis"] == "layer"]
     values = frame.pivot_table(index=["digest", "index"], columns="metric", values="value")
@@ -58,16 +58,12 @@ def layers(rows: pd.DataFrame) -> pd.DataFrame:
     return table.astype({"layer": int}).sort_values(["label", "seed", "layer"], ignore_index=True)
 
 
-def gates_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a block and depth of each contest: ``CONTEST``, ``depth``, ``block``, ``n`` networks of which ``k`` train;
-    means over all of them of ``SCALARS`` and, over their layers too, of ``LAYERED``; and of the lesion curve's means
-    over networks the largest rise of the loss, ``lesion_most`` (nat), and its layer, ``lesion_at``.
-    """
-    found, by_layer = networks(rows), layers(rows)
+def gates_table(networks: pd.DataFrame, by_layer: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
+    """The table of ``Results.gates``, from those of ``trained_networks`` and ``trained_layers``."""
     records = []
-    for place, part in groups(found, [*CONTEST, "depth", "label"]):
+    for setting, part in groups(networks, [*CONTEST, "depth", "label"]):
         own = by_layer[by_layer["digest"].isin(part["digest"])]
-        record = {name: value for name, value in place.items() if name != "label"} | {"block": place["label"]}
+        record = {name: value for name, value in setting.items() if name != "label"} | {"block": setting["label"]}
         record |= {"n": int(part["success"].notna().sum()), "k": int((part["success"] == 1).sum())}
         record |= {name: part[name].mean() for name in SCALARS} | {name: own[name].mean() for name in LAYERED}
         rises = own.groupby("layer")["lesion_loss_change"].mean().dropna()
@@ -77,21 +73,21 @@ def gates_table(rows: pd.DataFrame) -> pd.DataFrame:
         records.append(record | most)
     columns = [*CONTEST, "depth", "block", "n", "k", *SCALARS, *LAYERED, "lesion_most", "lesion_at"]
     table = pd.DataFrame(records, columns=columns)
-    return in_order(table, (*CONTEST, "depth", "block"))
+    return about.in_order(table, (*CONTEST, "depth", "block"))
 
 
 def over_seeds(table: pd.DataFrame, by: Sequence[str], metrics: Iterable[str]) -> pd.DataFrame:
     """Mean of each of ``metrics`` over the rows of equal ``by``, with the 95 % t interval in ``_low`` and ``_high``.
 
-    NaN where there are no values, and interval ends where there is one. ``n`` counts the rows.
+    NaN where there are no values; of a single value the interval is NaN. ``n`` counts the rows.
     """
     records = []
-    for place, part in table.groupby(list(by), sort=False):
-        record = dict(zip(by, place, strict=True)) | {"n": len(part)}
+    for values_of_by, part in table.groupby(list(by), sort=False):
+        record = dict(zip(by, values_of_by, strict=True)) | {"n": len(part)}
         for metric in metrics:
             values = part[metric].dropna()
             found = t_interval(values) if len(values) else None
-            ends = (found.value, found.low, found.high) if found else (math.nan,) * 3
-            record |= dict(zip((metric, f"{metric}_low", f"{metric}_high"), ends, strict=True))
+            mean = (found.value, found.low, found.high) if found else (math.nan,) * 3
+            record |= dict(zip((metric, f"{metric}_low", f"{metric}_high"), mean, strict=True))
         records.append(record)
     return pd.DataFrame(records)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.rows import YARDSTICK, groups, in_order, of_task
+from highway_bench.report.descriptions import Descriptions
+from highway_bench.report.rows import groups, of_task
 from highway_bench.report.tables.cells import by_cell
 
 METRICS = (
@@ -32,16 +33,12 @@ CONTEXT = (
 )
 
 
-def memory_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a cell whose memory was counted, plain first within each comparison; bytes.
-
-    Columns: ``CONTEXT``, ``block``, ``width``, ``params``, ``METRICS``, ``layer_ratio`` (bytes a layer over plain's),
-    ``status``, ``message``.
-    """
+def memory_table(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
+    """The table of ``Results.memory``."""
     table = by_cell(of_task(rows, "memory"), METRICS)
     table["layer_ratio"] = float("nan")
     for _, part in groups(table, CONTEXT):
-        plain = part.loc[part["block"] == YARDSTICK, "saved_per_layer"].dropna()
+        plain = part.loc[part["block"] == about.yardstick, "saved_per_layer"].dropna()
         if len(plain) and plain.iloc[-1] > 0:
             table.loc[part.index, "layer_ratio"] = part["saved_per_layer"] / plain.iloc[-1]
-    return in_order(table, (*CONTEXT, "block"))
+    return about.in_order(table, (*CONTEXT, "block"))

@@ -29,7 +29,7 @@ class Ranking:
 
     @property
     def ahead_of_all(self) -> bool:
-        """Whether the best is told apart from every other block."""
+        """Whether the best is ahead of every other block."""
         return self.testable and not self.level
 
 

@@ -1,17 +1,17 @@
-"""Which depths train under which block, over the seeds that count."""
+"""Training runs, and which depths train under which block over the seeds that count."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
 import pandas as pd
 
 from highway_bench.measure.statistics import log10_interval, wilson
-from highway_bench.report.rows import CONTEST, groups, in_order, of_task, recipe_of, rows_of
+from highway_bench.report.descriptions import Descriptions
+from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success import FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
@@ -31,31 +31,21 @@ METRICS = (
 )
 
 
-def runs(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a training run that counts (no trials of a search): contest, block, depth, seed, ``METRICS``, status."""
+def training_runs(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table of ``Results.training_runs``."""
     frame = of_task(rows, "trainability")
     return by_cell(frame[frame["trial"].isna()], METRICS)
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a trial of a rate search. ``rate`` is the one tried."""
+    """The table of ``Results.trials``."""
     frame = of_task(rows, "trainability")
     return by_cell(frame[frame["trial"].notna()], METRICS)
 
 
-def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a block and depth of each contest.
-
-    Columns: ``CONTEST``, ``block``, ``depth``, ``width``, ``params``; ``k`` successes of ``n`` finished runs with the
-    Wilson interval ``rate_low``, ``rate_high``; ``diverged``, ``stalled`` and ``unfinished`` runs; ``verdict`` and
-    ``provisional``; ``final_loss`` with ``loss_low``, ``loss_high`` (geometric mean and 95 % t interval of log10 over
-    seeds; where a run diverged the median with it as infinite, without interval); medians over seeds, a miss being
-    infinite, of ``steps_to_threshold`` and ``seconds_to_threshold``; medians of ``rate`` and ``step_seconds``,
-    seconds being none where networks were trained together, for a share of a stack's are not a network's own; means
-    of ``train_accuracy``, ``test_loss``, ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``, whether the
-    rate was tuned and is the largest or smallest of those tried, so that a better one may lie outside.
-    """
-    records = [_rung(place, part) for place, part in groups(runs(rows), [*CONTEST, "block", "depth"])]
+def trainability_table(runs: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
+    """The table of ``Results.trainability``, from that of ``Results.training_runs``."""
+    records = [_rung(setting, part) for setting, part in groups(runs, [*CONTEST, "block", "depth"])]
     columns = [
         *CONTEST,
         "block",
@@ -80,10 +70,14 @@ def trainability_table(rows: pd.DataFrame) -> pd.DataFrame:
         "rate_at_edge",
     ]
     table = pd.DataFrame(records, columns=columns)
-    return in_order(table, (*CONTEST, "depth", "block"))
+    return about.in_order(table, (*CONTEST, "depth", "block"))
 
 
-def contests(table: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
+Contests = list[tuple[dict[str, Any], pd.DataFrame]]
+"""What is equal within each contest (``CONTEST``), and the contest's rows."""
+
+
+def contests(table: pd.DataFrame) -> Contests:
     """The trainability table contest by contest, those with verdicts only."""
     return [(contest, part) for contest, part in groups(table, CONTEST) if gives_verdicts(contest["recipe"])]
 
@@ -98,7 +92,7 @@ def gives_verdicts(recipe: object) -> bool:
     return bool(recipe_of(recipe).get("verdict", True))
 
 
-def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
+def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     cells = rows_of(part)
     count = Counter(cell["status"] for cell in cells)
     unfinished = sum(count[status] for status in FAILURES)
@@ -106,9 +100,9 @@ def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     n, k = len(ran), sum(cell["success"] == 1 for cell in ran)
     low, high = wilson(k, n) if n else (math.nan, math.nan)
     loss, loss_low, loss_high = _loss(ran)
-    said = verdict(k, n, unfinished) if gives_verdicts(place["recipe"]) else NO_VERDICT
+    said = verdict(k, n, unfinished) if gives_verdicts(setting["recipe"]) else NO_VERDICT
     record = {
-        **place,
+        **setting,
         "width": part["width"].max(),
         "params": part["params"].max(),
         "k": k,
@@ -138,7 +132,7 @@ def _rung(place: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     for name in ("train_accuracy", "test_loss", "test_accuracy"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
-    record["rate_at_edge"] = _at_edge(record["rate"], recipe_of(place["recipe"]))
+    record["rate_at_edge"] = _at_edge(record["rate"], recipe_of(setting["recipe"]))
     return record
 
 

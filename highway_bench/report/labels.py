@@ -1,9 +1,9 @@
-"""How contests and settings are called in print."""
+"""The names of contests and settings in print."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from highway_bench.report.format import three
 from highway_bench.report.rows import recipe_of
@@ -33,8 +33,47 @@ def contest_name(contest: Mapping[str, Any]) -> str:
     return ", ".join([name, *_machine(contest)])
 
 
+def family_name(contest: Mapping[str, Any]) -> str:
+    """A contest's family, for the titles of figures."""
+    return str(contest["family_label"])
+
+
+def title_of(
+    contest: Mapping[str, Any], others: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]
+) -> str:
+    """The ``name`` of a contest, with what tells it from those of ``others`` that have the same name."""
+    alike = [other for other in others if name(other) == name(contest)]
+    parts = [
+        text.format(contest[key])
+        for key, text in SETTING_WORDS.items()
+        if contest[key] and any(other[key] != contest[key] for other in alike)
+    ]
+    own = recipe_of(contest["recipe"])
+    recipes = [recipe_of(other["recipe"]) for other in alike]
+    parts += [
+        text.format(own[key])
+        for key, text in RECIPE_WORDS.items()
+        if own.get(key) is not None and any(recipe.get(key) != own[key] for recipe in recipes)
+    ]
+    return ", ".join([name(contest), *parts])
+
+
+SETTING_WORDS: Final = {
+    "dataset": "{}",
+    "machine_label": "{}",
+    "match": "equal {}",
+    "nominal_width": "width {:g}",
+    "batch_size": "batches of {:g}",
+    "seq_len": "length {:g}",
+    "dtype": "{}",
+    "device": "{}",
+}
+RECIPE_WORDS: Final = {"steps": "{:,} steps", "optimiser": "{}", "rate": "learning rate {}"}
+"""What two contests of one name may differ in, as a title says it."""
+
+
 def size_text(depth: float, width: float, batch: float) -> str:
-    """The size of what was timed or counted, which need not be that of what was trained; ``width`` is plain's."""
+    """The size at which cells were timed or counted, which may differ from the trained one; ``width`` is plain's."""
     named = (("depth", depth), ("width", width), ("batch", batch))
     return ", ".join(f"{name} {value:g}" for name, value in named if value == value)
 

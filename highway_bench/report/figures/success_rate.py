@@ -13,26 +13,29 @@ from highway_bench.report.figures.base import (
     joined,
     log_axis,
     panels,
+    register_figure,
     settings,
     shown,
 )
+from highway_bench.report.figures.drawing import intervals, line_with_band
 from highway_bench.report.format import listed
-from highway_bench.report.rows import prepared
-from highway_bench.report.style import Look, looks
-from highway_bench.report.tables.labels import contest_text
-from highway_bench.report.tables.trainability import contests, trainability_table
+from highway_bench.report.labels import contest_text, family_name, title_of
+from highway_bench.report.results import Results
+from highway_bench.report.style import Style, styles
+from highway_bench.report.tables.trainability import Contests
 from highway_bench.success import STALLS, TRAINABLE, TRAINS
 
 MOST_LEVEL = 5  # depths whose labels have room side by side under a panel
 
 
-def success_rate(rows: pd.DataFrame) -> list[Picture]:
+@register_figure("success-by-depth", title="success by depth", order=10)
+def success_rate(results: Results) -> list[Picture]:
     """A picture a contest."""
-    table = trainability_table(prepared(rows))
-    look = looks(prepared(rows)["label"])
+    style = styles(results.rows["label"], results.about)
+    contests = results.contests()
     pictures = [
-        _picture(f"success-{number}", contest, part[part["n"] > 0], look)
-        for number, (contest, part) in enumerate(contests(table), start=1)
+        _picture(f"success-{number}", contest, part[part["n"] > 0], style, _name(contest, contests))
+        for number, (contest, part) in enumerate(contests, start=1)
         if (part["n"] > 0).any()
     ]
     if not pictures:
@@ -40,38 +43,36 @@ def success_rate(rows: pd.DataFrame) -> list[Picture]:
     return pictures
 
 
-def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[str, Look]) -> Picture:
-    blocks = [block for block in look if (part["block"] == block).any()]
+def _name(contest: dict[str, Any], contests: Contests) -> str:
+    return title_of(contest, [other for other, _ in contests], family_name)
+
+
+def _picture(
+    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
+) -> Picture:
+    blocks = [block for block in style if (part["block"] == block).any()]
     depths = sorted(part["depth"].unique())
     counts = sorted(set(part["n"]))
-    told: list[str] = []
+    alt: list[str] = []
     with settings():
         figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
         for panel, block in zip(axes, blocks, strict=True):
             rungs = part[part["block"] == block].sort_values("depth")
-            rate = rungs["k"] / rungs["n"]
-            style = look[block]
-            panel.fill_between(
-                rungs["depth"], rungs["rate_low"], rungs["rate_high"], color=style.colour, alpha=0.18, linewidth=0
-            )
-            panel.vlines(
-                rungs["depth"], rungs["rate_low"], rungs["rate_high"], color=style.colour, linewidth=1.0, alpha=0.6
-            )
-            panel.plot(
-                rungs["depth"], rate, color=style.colour, marker=style.marker, linestyle=style.dash, clip_on=False
-            )
+            depth, low, high = rungs["depth"], rungs["rate_low"], rungs["rate_high"]
+            line_with_band(panel, depth, rungs["k"] / rungs["n"], style[block], low, high, clip_on=False)
+            intervals(panel, depth, low, high, style[block], width=1.0)
             panel.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
-            for depth, k, n in zip(rungs["depth"], rungs["k"], rungs["n"], strict=True):
+            for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
                 panel.annotate(
-                    f"{k}" if len(counts) == 1 else f"{k}/{n}",  # rungs of a long ladder stand close
-                    (depth, k / n),
+                    f"{k}" if len(counts) == 1 else f"{k}/{n}",  # rungs of a long ladder are close to each other
+                    (at, k / n),
                     xytext=(0, -11 if k / n > 0.5 else 6),
                     textcoords="offset points",
                     ha="center",
                     fontsize=7.5,
                 )
-                told.append(f"{block} at depth {depth}: {k} of {n}")
-            panel.set_title(shown(block, 22), color=style.colour if block != "plain" else "black", loc="left")
+                alt.append(f"{block} at depth {at}: {k} of {n}")
+            panel.set_title(shown(block, 22), color=style[block].colour, loc="left")
             panel.set_ylim(-0.06, 1.06)
             panel.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         for panel in axes:
@@ -81,14 +82,14 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, look: dict[
                 panel.tick_params(axis="x", labelrotation=90)
         figure.supxlabel("depth, layers (log)", fontsize=9)
         figure.supylabel("share of seeds", fontsize=9)
-        title = f"{contest['family_label']}: {_finding(part, blocks)}"
+        title = f"{contest_title}: {_finding(part, blocks)}"
         head(figure, title)
     numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
     caption = (
         f"{contest_text(contest)}. Numbers: seeds that succeed, {numbers}; bands: Wilson 95 % intervals; "
         f"dotted: the rule, {TRAINABLE:.0%} of seeds."
     )
-    return Picture(name, title, f"Success rate by depth, a panel a block. {joined(told, 60)}", caption, figure)
+    return Picture(name, title, f"Success rate by depth, a panel a block. {joined(alt, 60)}", caption, figure)
 
 
 def _finding(part: pd.DataFrame, blocks: list[str]) -> str:

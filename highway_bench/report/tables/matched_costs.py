@@ -1,4 +1,4 @@
-"""Which timed and counted cells a contest's costs may be read from: those measured as it was trained."""
+"""The timed and counted cells that a contest's costs may be read from: those measured as it was trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The propagation task's tables as they are printed: verdicts at the start, verdicts by gain, the first steps."""
+"""The start of training as it is printed: verdicts on signal and gradient, verdicts by gain, the first steps."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import pandas as pd
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Entry, Record, Shown
 from highway_bench.report.format import NONE, between, counted, three
-from highway_bench.report.rows import groups, prepared, rows_of
-from highway_bench.report.tables.labels import contest_name
+from highway_bench.report.labels import contest_name
+from highway_bench.report.results import Results
+from highway_bench.report.rows import groups, rows_of
+from highway_bench.report.sections.base import MOST, Section, register_section
 from highway_bench.report.tables.propagation import (
     EXPLODES,
     HEALTHY,
+    LAYERS,
     MIXED,
-    PLACE,
+    SETTING,
+    SIZES,
+    STILL,
     VANISHES,
-    propagation_table,
-    steps_table,
 )
 
 RULE = (
@@ -30,64 +33,70 @@ BOTH = {VANISHES: "both vanish", EXPLODES: "both explode"}
 RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
 
 
-def start_tables(rows: pd.DataFrame) -> list[Shown]:
-    """Verdicts in brief at the init's own weights, a table a family; verdicts by gain; which layers the first steps
-    leave where they are. Those that are empty are left out."""
-    frame = prepared(rows)
-    table = alone(propagation_table(frame))
-    own = table[table["gain"] == 1] if (table["gain"] == 1).any() else table
-    found: list[Shown] = []
-    for place, part in groups(own, ["family_label", "dataset", "machine_label"]):
-        title = f"{contest_name(place)}: signal and gradient at the start"
-        note = _shared(part) + ("" if found else f" {RULE}")
-        columns = [*_layers(), *_brief(), *_differing(part)]
-        found.append(column.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
-    found += [
-        _by_gain(table),
-        column.shown(
-            "first-steps", "First steps of training: which layers stand still", steps_table(frame), _step_columns()
-        ),
-    ]
-    return [shown for shown in found if shown.entries]
+@register_section
+class PropagationSection(Section):
+    """A row a block, family, depth and gain; in the summary a table a family, at the init's own weights."""
+
+    name = "propagation"
+    title = "The start"
+    absent = "no signal was followed at the start"
+    order = 40
+    metrics = (*SIZES, *LAYERS, *STILL, "budget_mismatch")
+
+    def tables(self, results: Results) -> list[Shown]:
+        if results.of_task(self.name).empty:
+            return []
+        columns = [*_setting(), *_brief(), *_more()]
+        title = "Signal and gradient at the start"
+        return [column.shown("propagation", title, results.propagation(), columns, most=MOST)]
+
+    def summary(self, results: Results) -> list[Shown]:
+        """Verdicts in brief, verdicts by gain, and which layers the first steps leave unchanged."""
+        if results.of_task(self.name).empty:
+            return []
+        table = without_first_steps(results.propagation())
+        own = table[table["gain"] == 1] if (table["gain"] == 1).any() else table
+        found: list[Shown] = []
+        for setting, part in groups(own, ["family_label", "dataset", "machine_label"]):
+            title = f"{contest_name(setting)}: signal and gradient at the start"
+            note = _shared(part) + ("" if found else f" {RULE}")
+            columns = [*_layers(), *_brief(), *_differing(part)]
+            found.append(column.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
+        steps = results.first_steps()
+        still = "First steps of training: which layers stand still"
+        return [*found, _by_gain(table), column.shown("first-steps", still, steps, _step_columns())]
 
 
-def whole_start_table(rows: pd.DataFrame, most: int) -> Shown:
-    """Every start that was measured, a row a block, family, depth and gain, with all that was seen of it."""
-    columns = [*_places(), *_brief(), *_more()]
-    table = propagation_table(prepared(rows))
-    return column.shown("propagation", "Signal and gradient at the start", table, columns, most=most)
-
-
-def alone(table: pd.DataFrame) -> pd.DataFrame:
-    """The starts that were measured by themselves; where there are none, those measured beside first steps."""
+def without_first_steps(table: pd.DataFrame) -> pd.DataFrame:
+    """The starts that were measured without training; where there are none, those that first steps followed."""
     return table[table["steps"].isna()] if table["steps"].isna().any() else table
 
 
 def _brief() -> list[Column]:
     return [
-        _verdict("signal", "forward", "RMS of activations against the first layer's input"),
-        _verdict("gradient", "backward", "RMS of gradients against the last layer's output"),
-        _ratio("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
-        _median("gate_mean", "mean T", "of the first gate, over layers"),
-        _median("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
+        _verdict_column("signal", "forward", "RMS of activations against the first layer's input"),
+        _verdict_column("gradient", "backward", "RMS of gradients against the last layer's output"),
+        _ratio_column("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
+        _median_column("gate_mean", "mean T", "of the first gate, over layers"),
+        _median_column("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
         column.made(
             "log₁₀ s",
             _spread,
             "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank where it is singular",
         ),
-        _median("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
+        _median_column("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
     ]
 
 
 def _more() -> list[Column]:
     return [
-        _ratio("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
-        _ratio("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
-        _median("gate_sum", "T + C", "of all gates, over layers"),
+        _ratio_column("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
+        _ratio_column("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
+        _median_column("gate_sum", "T + C", "of all gates, over layers"),
         column.percent("gate_saturation", "saturated gates", "within 0.05 of 0 or 1"),
-        _median("jacobian_largest", "largest s", "the Jacobian's largest singular value"),
-        _median("jacobian_smallest", "smallest s", "the Jacobian's smallest singular value"),
-        _median("jacobian_gain", "‖J‖²/d", "mean square of the Jacobian's singular values"),
+        _median_column("jacobian_largest", "largest s", "the Jacobian's largest singular value"),
+        _median_column("jacobian_smallest", "smallest s", "the Jacobian's smallest singular value"),
+        _median_column("jacobian_gain", "‖J‖²/d", "mean square of the Jacobian's singular values"),
         column.whole("n", "seeds"),
         column.whole("steps", "then trained, steps"),
         column.whole("width", "width"),
@@ -104,7 +113,7 @@ def _more() -> list[Column]:
 
 def _step_columns() -> list[Column]:
     return [
-        *_places(),
+        *_setting(),
         column.whole("steps", "steps"),
         column.number("rate", "rate"),
         column.made("layers that stand still", _still),
@@ -116,23 +125,23 @@ def _step_columns() -> list[Column]:
 
 
 def _by_gain(table: pd.DataFrame) -> Shown:
-    """A row a block at each place with several gains, a column a gain."""
-    alike = [name for name in PLACE if name != "recipe"]
+    """A row a block at each setting with several gains, a column a gain."""
+    alike = [name for name in SETTING if name != "recipe"]
     found = []
-    for place, part in groups(table, [*alike, "block"]):
+    for setting, part in groups(table, [*alike, "block"]):
         if len(part) > 1:
-            found.append(place | {f"gain {cell['gain']:g}": _both(cell) for cell in rows_of(part)})
+            found.append(setting | {f"gain {cell['gain']:g}": _both(cell) for cell in rows_of(part)})
     gains = sorted(
         {name for record in found for name in record if name.startswith("gain ")},
         key=lambda name: float(name.removeprefix("gain ")),
     )
-    columns = [*_places(gain=False), *(column.words(name, name) for name in gains)]
+    columns = [*_setting(gain=False), *(column.words(name, name) for name in gains)]
     note = "Weights at the start are the init's times the gain, gates' too; a verdict is that of most seeds."
     note = note if found else ""
     return column.shown("gains", "The start by weight gain", pd.DataFrame(found), columns, note=note)
 
 
-def _places(*, gain: bool = True) -> list[Column]:
+def _setting(*, gain: bool = True) -> list[Column]:
     return [
         column.words("family_label", "family"),
         column.words("dataset", "data"),
@@ -159,7 +168,7 @@ def _both(record: Record) -> str:
     return ", ".join(parts)
 
 
-def _verdict(way: str, heading: str, hint: str) -> Column:
+def _verdict_column(way: str, heading: str, hint: str) -> Column:
     """A verdict: the word, from which layer (median, and range over seeds), and how many seeds say so."""
 
     def make(record: Record) -> Entry:
@@ -176,12 +185,12 @@ def _verdict(way: str, heading: str, hint: str) -> Column:
     return column.made(heading, make, hint, is_number=False)
 
 
-def _median(name: str, heading: str, hint: str) -> Column:
+def _median_column(name: str, heading: str, hint: str) -> Column:
     """A median over seeds."""
     return column.number(name, heading, hint=f"{hint}, median over seeds")
 
 
-def _ratio(name: str, heading: str, hint: str) -> Column:
+def _ratio_column(name: str, heading: str, hint: str) -> Column:
     """A median over seeds with the least and the largest; of one seed, whose ratio is exact, alone."""
 
     def make(record: Record) -> Entry:

@@ -1,0 +1,84 @@
+"""A store's rows and runs, what is derived from them computed once, and the units of derived tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import update_wrapper
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+import pandas as pd
+
+from highway_bench.report.descriptions import Descriptions
+from highway_bench.report.rows import Runs, of_task, prepared
+
+P = ParamSpec("P")
+T = TypeVar("T")
+D = TypeVar("D", bound="Derived")
+
+SIZES: Final = {
+    "depth": "layer",
+    "at_depth": "layer",
+    "ratio_depth": "layer",
+    "bytes_depth": "layer",
+    "l_max": "layer",
+    "l50": "layer",
+    "layer": "layer",
+    "steps": "step",
+}
+"""Units of columns that several tables have; a table's own columns are given to ``with_units``."""
+
+
+def once(compute: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P], T]:
+    """A method whose value is computed at the first call and then copied: what a caller changes stays the caller's."""
+
+    def method(self: D, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (compute.__name__, *args, *kwargs.values())
+        if key not in self._values:
+            self._values[key] = compute(self, *args, **kwargs)
+        value: Any = self._values[key]
+        return value.copy()  # type: ignore[no-any-return]
+
+    update_wrapper(method, compute)
+    return method
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """The newest rows of each cell of a store, prepared (see ``prepared``), and the store's runs.
+
+    ``about`` is what the runs say of blocks, families, tasks and metrics.
+    """
+
+    rows: pd.DataFrame
+    runs: Runs = field(default_factory=dict)
+    about: Descriptions = field(init=False, repr=False)
+    _values: dict[Hashable, Any] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", prepared(self.rows, self.runs))
+        object.__setattr__(self, "about", Descriptions(self.runs))
+
+    def of_task(self, task: str) -> pd.DataFrame:
+        """The prepared rows of one task."""
+        return of_task(self.rows, task)
+
+    def with_units(self, table: pd.DataFrame, task: str, **own: str) -> pd.DataFrame:
+        """``table`` with the unit of every column of numbers in ``attrs["units"]``: from ``own``, the metrics of
+        ``task`` or ``SIZES``, by the column's name or that of the column which it bounds; else ``1``, as of counts."""
+        metrics = {**self._metric_units(task), **own}
+        units: dict[str, str] = {}
+        for name in map(str, table.columns):
+            if pd.api.types.is_bool_dtype(table[name]) or not pd.api.types.is_numeric_dtype(table[name]):
+                continue
+            base = name.removesuffix("_low").removesuffix("_high")
+            units[name] = next((known[key] for key in (name, base) for known in (metrics, SIZES) if key in known), "1")
+        table.attrs["units"] = units
+        return table
+
+    @once
+    def _metric_units(self, task: str) -> Mapping[str, str]:
+        """The unit of every metric of ``task``: as its rows have it, else as the runs describe it."""
+        said = self.about.tasks.get(task, {}).get("metrics") or {}
+        stored = self.of_task(task)[["metric", "unit"]].dropna().drop_duplicates("metric")
+        return {name: entry["unit"] for name, entry in said.items() if entry.get("unit")} | dict(stored.to_numpy())

@@ -1,0 +1,78 @@
+"""What is drawn the same way in every figure: a line with its band, a point with its interval, a failure's cross."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from highway_bench.report.style import Style
+
+BAND: Final = 0.18
+"""Opacity of a band."""
+BAR: Final = 0.45
+"""Opacity of an interval's bar."""
+EDGE: Final = 0.985
+"""Where a cross is drawn for a value that is not finite or not there, as a share of the axis."""
+
+
+def line_with_band(
+    axes: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    style: Style,
+    low: ArrayLike | None = None,
+    high: ArrayLike | None = None,
+    **options: Any,
+) -> None:
+    """A line with markers over its band, which is left out where no bound is finite; ``options`` are of the line."""
+    if low is not None and high is not None and np.isfinite(np.asarray(low, dtype=float)).any():
+        axes.fill_between(x, low, high, color=style.colour, alpha=BAND, linewidth=0)
+    axes.plot(x, y, **{"color": style.colour, "marker": style.marker, "linestyle": style.dash} | options)
+
+
+def intervals(
+    axes: Axes,
+    at: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    style: Style,
+    *,
+    along: Literal["x", "y"] = "y",
+    width: float = 2.2,
+) -> None:
+    """Bars from ``low`` to ``high`` parallel to the axis ``along``, each at its value ``at`` of the other axis."""
+    draw = axes.vlines if along == "y" else axes.hlines
+    draw(at, low, high, color=style.colour, linewidth=width, alpha=BAR)
+
+
+def point_with_interval(
+    axes: Axes,
+    x: float,
+    y: float,
+    style: Style,
+    bounds: tuple[float, float] | None = None,
+    *,
+    along: Literal["x", "y"] = "y",
+    filled: bool = True,
+    **options: Any,
+) -> None:
+    """A mark, open where not ``filled``, over its interval parallel to the axis ``along``."""
+    if bounds is not None:
+        intervals(axes, x if along == "y" else y, *bounds, style, along=along)
+    face = style.colour if filled else "white"
+    axes.plot(x, y, color=style.colour, marker=style.marker, linestyle="none", markerfacecolor=face, **options)
+
+
+def crosses(
+    axes: Axes, at: float | Sequence[float], style: Style, *, edge: Literal["top", "right"], **options: Any
+) -> None:
+    """Crosses at the axes' edge, for failures and for values that are not finite, at ``at`` of the other axis."""
+    at = np.atleast_1d(at)  # type: ignore[assignment]
+    fixed = np.full(len(at), EDGE)  # type: ignore[arg-type]
+    x, y = (at, fixed) if edge == "top" else (fixed, at)
+    transform = axes.get_xaxis_transform() if edge == "top" else axes.get_yaxis_transform()
+    axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=transform, clip_on=False, **options)

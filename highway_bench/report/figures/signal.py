@@ -1,0 +1,124 @@
+"""Activations and gradients layer by layer at the start, relative to where they start."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from highway_bench.report.figures.base import (
+    NothingToShow,
+    Picture,
+    head,
+    joined,
+    legend,
+    log_axis,
+    panels,
+    register_figure,
+    settings,
+)
+from highway_bench.report.figures.drawing import line_with_band
+from highway_bench.report.format import counted, listed, three
+from highway_bench.report.labels import contest_name
+from highway_bench.report.results import Results
+from highway_bench.report.rows import groups
+from highway_bench.report.style import Style, styles
+from highway_bench.report.tables.propagation import HEALTHY, SETTING
+
+WIDEST: Final = 1e6
+"""Sizes beyond this, either way, leave the panel: an explosion of twenty decades would flatten all else."""
+LIMIT: Final = 100.0
+"""The factor of a verdict."""
+PANELS: Final = (
+    ("activation", "signal", "activations, x₀ = 1 (log)"),
+    ("gradient", "gradient", "gradients, dL/dx_L = 1 (log)"),
+)
+
+
+@register_figure("signal-by-layer", title="signal by layer", order=80)
+def signal_by_layer(results: Results) -> list[Picture]:
+    """A picture a family at its deepest, at the init's own weights: a line a block, with a band over seeds."""
+    sizes = {metric: _own(results.layer_sizes(metric)) for metric, _, _ in PANELS}
+    if sizes["activation"].empty:
+        raise NothingToShow("signal by layer needs the propagation task")
+    table, style = results.propagation(), styles(results.rows["label"], results.about)
+    deepest = sizes["activation"].groupby("family_label")["depth"].transform("max")
+    starts = groups(sizes["activation"][sizes["activation"]["depth"] == deepest], SETTING)
+    order = results.about.family_order(sizes["activation"]["family_label"])
+    pictures: list[Picture] = []
+    for setting, _ in sorted(starts, key=lambda item: order.index(item[0]["family_label"])):
+        parts = {metric: _at(part, setting) for metric, part in sizes.items()}
+        pictures.append(_picture(f"signal-{len(pictures) + 1}", setting, parts, _at(table, setting), style))
+    return pictures
+
+
+def _own(table: pd.DataFrame) -> pd.DataFrame:
+    """The starts at the init's own weights that no training followed, if there are such."""
+    for keep in (table["gain"] == 1, ~table["recipe"].str.contains('"steps"')):
+        table = table[keep.reindex(table.index)] if keep.any() else table
+    return table
+
+
+def _at(table: pd.DataFrame, setting: dict[str, Any]) -> pd.DataFrame:
+    return next((part for other, part in groups(table, SETTING) if other == setting), table.iloc[:0])
+
+
+def _picture(
+    name: str, setting: dict[str, Any], sizes: dict[str, pd.DataFrame], verdicts: pd.DataFrame, style: dict[str, Style]
+) -> Picture:
+    blocks = [block for block in style if (verdicts["block"] == block).any()]
+    alt: list[str] = []
+    with settings():
+        figure, axes = panels(2, 1, 2.1, sharex=True)
+        for panel, (metric, way, label) in zip(axes, PANELS, strict=True):
+            panel.axhspan(1 / LIMIT, LIMIT, color="#f0f0f0", zorder=0)
+            for block in blocks:
+                alt += _line(panel, sizes[metric][sizes[metric]["block"] == block], style[block], f"{way}, {block}")
+            log_axis(panel, "y")
+            panel.set_ylabel(label)
+        _limits(axes, sizes)
+        axes[1].set_xlabel("layer")
+        axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
+        title = f"{setting['family_label']}, depth {setting['depth']}: {_finding(verdicts)}"
+        head(figure, title)
+        legend(figure, {block: style[block] for block in blocks}, lines=True)
+    seeds = sorted(set(verdicts["n"]))
+    n = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+    caption = (
+        f"{contest_name(setting)}, equal {setting['match']}, plain's width {setting['nominal_width']}, "
+        f"{setting['dtype']}; before training. RMS of x_l and of dL/dx_l; medians over n = {n}, bands from least to "
+        "largest. Shaded: within a factor of 100 of the start, which is at the left for activations and at the right "
+        "for gradients."
+    )
+    return Picture(name, title, f"Sizes by layer. {joined(alt, 60)}", caption, figure)
+
+
+def _line(panel: Axes, points: pd.DataFrame, style: Style, what: str) -> list[str]:
+    if points.empty:
+        return [f"{what}: no finite size"]
+    line_with_band(panel, points["layer"], points["middle"], style, points["low"], points["high"], markersize=4)
+    texts = [f"{three(point['middle'])} at layer {point['layer']:g}" for point in (points.iloc[0], points.iloc[-1])]
+    return [f"{what}: {', '.join(texts)}"]
+
+
+def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
+    """The verdict's limits are always in view, and nothing beyond ``WIDEST`` is."""
+    for panel, (metric, _, _) in zip(axes, PANELS, strict=True):
+        least, most = sizes[metric]["low"].min(), sizes[metric]["high"].max()
+        panel.set_ylim(max(1 / WIDEST, min(least, 0.3 / LIMIT)), min(WIDEST, max(most, 3 * LIMIT)))
+        log_axis(panel, "y")
+
+
+def _finding(verdicts: pd.DataFrame) -> str:
+    """Which blocks keep signal and gradient, and what happens to them under the others."""
+    keep = list(verdicts.loc[verdicts["signal"].eq(HEALTHY) & verdicts["gradient"].eq(HEALTHY), "block"])
+    if len(keep) == len(verdicts):
+        return "signal and gradient keep their size under every block"
+    lost = []
+    for way in ("signal", "gradient"):
+        for word in dict.fromkeys(verdicts.loc[verdicts[way] != HEALTHY, way]):
+            named = list(verdicts.loc[verdicts[way] == word, "block"])
+            lost.append(f"{way} {word} under {listed(named)}")
+    return "; ".join(lost)

@@ -1,0 +1,80 @@
+"""Trained networks from inside as they are printed: gates, the stream's change and lesions."""
+
+from __future__ import annotations
+
+import math
+
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Entry, Record, Shown
+from highway_bench.report.format import NONE, quantity
+from highway_bench.report.labels import contest_name, contest_text, title_of
+from highway_bench.report.results import Results
+from highway_bench.report.rows import CONTEST, groups
+from highway_bench.report.sections.base import Section, metric_column, register_section
+
+BRIEF = (
+    "intact_loss",
+    "intact_error",
+    "gate_bias_start",
+    "gate_bias_end",
+    "gate_activity",
+    "gates_shut",
+    "gates_open_one",
+    "gates_open_average",
+    "gates_open_some",
+    "gates_full",
+    "gate_class_spread",
+    "sparsity_one",
+    "sparsity_average",
+    "stream_change",
+)
+"""Metrics that the table of a contest has, in this order."""
+
+
+@register_section
+class GatesSection(Section):
+    """A table a contest, with a row a block and depth."""
+
+    name = "gates"
+    title = "Trained networks"
+    absent = "no trained network was looked into"
+    order = 50
+    heading = "Inside trained networks"
+    anchor = "inside"
+    menu = "Trained networks"
+    note = (
+        "How the gates of trained networks stand, how much each layer changes the stream, and what the loss becomes "
+        "where one layer is cut out. It explains; it ranks nothing."
+    )
+    fold = "Gates, stream and lesions, by block and by layer"
+
+    def tables(self, results: Results) -> list[Shown]:
+        columns = [
+            column.whole("depth", "depth"),
+            column.words("block", "block"),
+            column.made("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
+            *(metric_column(results, self.name, metric, _unit(metric)) for metric in BRIEF),
+            column.made(
+                "costliest layer", _costliest, "the layer whose loss rises most where it is cut out, and by what"
+            ),
+        ]
+        found: list[Shown] = []
+        contests = list(groups(results.gates(), CONTEST))
+        for contest, part in contests:
+            note = f"{contest_text(contest)}. Means over all networks, those by layer over layers too."
+            name = title_of(contest, [other for other, _ in contests], contest_name)
+            title = f"{name}: trained networks from inside"
+            found.append(column.shown(f"inside-{len(found) + 1}", title, part, columns, note=note))
+        return found
+
+
+def _unit(metric: str) -> str:
+    """For runs that describe no metric."""
+    return "nat" if metric.endswith("_loss") else "1"
+
+
+def _costliest(record: Record) -> Entry:
+    most = record["lesion_most"]
+    if column.missing(most):
+        return Entry(NONE, math.inf)
+    return Entry(f"{record['lesion_at']:.0f}: {quantity(most, 'nat')}", float(most))

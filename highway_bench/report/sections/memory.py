@@ -1,0 +1,42 @@
+"""Memory as it is printed: bytes by what holds them."""
+
+from __future__ import annotations
+
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Shown
+from highway_bench.report.results import Results
+from highway_bench.report.sections.base import (
+    MOST,
+    Section,
+    network_columns,
+    register_section,
+    shape_columns,
+    status_columns,
+)
+from highway_bench.report.tables.memory import METRICS
+
+
+@register_section
+class MemorySection(Section):
+    """A row a cell whose memory was counted."""
+
+    name = "memory"
+    title = "Memory"
+    absent = "no memory was counted"
+    order = 20
+    metrics = METRICS
+
+    def tables(self, results: Results) -> list[Shown]:
+        columns = [
+            *network_columns(),
+            column.number("parameters", "weights", "B"),
+            column.number("gradients", "gradients", "B"),
+            column.number("optimiser_state", "optimiser state", "B"),
+            column.number("saved_activations", "saved activations", "B"),
+            column.number("saved_per_layer", "saved a layer", "B"),
+            column.number("peak", "peak", "B"),
+            column.exact_ratio("layer_ratio", "a layer ÷ plain's", "bytes a layer over plain's"),
+            *shape_columns(),
+            *status_columns(),
+        ]
+        return [column.shown("memory", self.title, results.memory(), columns, most=MOST)]

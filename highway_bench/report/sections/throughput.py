@@ -1,0 +1,68 @@
+"""Step times as they are printed, and what the machines were measured to do."""
+
+from __future__ import annotations
+
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Shown
+from highway_bench.report.results import Results
+from highway_bench.report.sections.base import (
+    MOST,
+    Section,
+    network_columns,
+    register_section,
+    shape_columns,
+    status_columns,
+)
+from highway_bench.report.tables.step_times import METRICS, RATES
+
+
+@register_section
+class StepTimeSection(Section):
+    """A row a timed cell."""
+
+    name = "throughput"
+    title = "Step times"
+    absent = "no step was timed"
+    order = 10
+    metrics = (*METRICS, *RATES)
+
+    def tables(self, results: Results) -> list[Shown]:
+        columns = [
+            *network_columns(),
+            column.words("phase", "phase"),
+            column.words("mode", "mode"),
+            column.spread("step_time", "step time [p10, p90]", "step_low", "step_high", "s"),
+            column.number("step_time_p99", "p99", "s"),
+            column.whole("n", "samples"),
+            column.ratio("ratio", "÷ plain's [95 %]"),
+            column.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
+            column.number("throughput", "throughput", "sample/s"),
+            column.number("flop_rate", "FLOP rate", "FLOP/s"),
+            column.percents("roofline_share", "of roofline [p10, p90]", "roofline_share_low", "roofline_share_high"),
+            column.spread("slowdown", "time ÷ floor [p10, p90]", "slowdown_low", "slowdown_high", "1"),
+            column.number("first_step", "first step", "s"),
+            column.number("compile_time", "compile", "s"),
+            column.whole("graph_breaks", "graph breaks"),
+            column.whole("threads", "threads"),
+            column.words("machine", "machine"),
+            *shape_columns(),
+            *status_columns(),
+        ]
+        return [column.shown("throughput", self.title, results.step_times(), columns, most=MOST)]
+
+
+def rate_table(results: Results) -> Shown:
+    """What each machine was measured to do; the floors of steps follow from it."""
+    columns = [
+        column.words("machine", "machine"),
+        column.words("device", "device"),
+        column.words("dtype", "dtype"),
+        column.whole("threads", "threads"),
+    ]
+    columns += [
+        column.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
+        for name, (heading, unit) in RATES.items()
+    ]
+    columns += [column.whole("n", "measured", "times, once a process")]
+    title, note = "What these machines were measured to do", "Medians. The floor of a step's time follows from them."
+    return column.shown("rates", title, results.device_rates(), columns, note=note)

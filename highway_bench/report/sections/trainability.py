@@ -1,0 +1,83 @@
+"""Training as it is printed: a row a depth over the seeds, and a row a run."""
+
+from __future__ import annotations
+
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Entry, Record, Shown
+from highway_bench.report.format import NONE, between
+from highway_bench.report.labels import contest_text
+from highway_bench.report.results import Results
+from highway_bench.report.sections.base import MOST, Section, network_columns, register_section, status_columns
+from highway_bench.report.tables.trainability import METRICS, gives_verdicts
+
+
+@register_section
+class TrainabilitySection(Section):
+    """Verdicts by depth, and every run."""
+
+    name = "trainability"
+    title = "Trainability"
+    absent = "nothing was trained"
+    order = 30
+    metrics = METRICS
+
+    def tables(self, results: Results) -> list[Shown]:
+        by_depth = [
+            *network_columns(),
+            column.words("dataset", "data"),
+            column.words("verdict", "verdict"),
+            column.made("seeds that train", _k_of_n, "successes of runs, Wilson 95 % interval"),
+            column.whole("diverged", "diverged"),
+            column.whole("stalled", "stalled"),
+            column.whole("unfinished", "unfinished"),
+            column.spread("final_loss", "final loss [95 %]", "loss_low", "loss_high", "1"),
+            column.reached("steps to threshold", "steps_to_threshold", "1"),
+            column.reached("time to threshold", "seconds_to_threshold", "s"),
+            column.number("rate", "rate"),
+            column.number("step_seconds", "training step", "s"),
+            *_accuracies(),
+            column.whole("width", "width"),
+            column.whole("params", "parameters"),
+            column.made("contest", _contest, is_number=False),
+            column.words("messages", "remark"),
+        ]
+        single = [
+            *network_columns(),
+            column.words("dataset", "data"),
+            column.whole("seed", "seed"),
+            column.number("final_loss", "final loss"),
+            column.whole("success", "success"),
+            column.whole("steps_to_threshold", "steps to threshold"),
+            column.number("seconds_to_threshold", "time to threshold", "s"),
+            column.number("rate", "rate"),
+            column.number("step_seconds", "training step", "s"),
+            column.whole("together", "trained together", "networks that were trained as one; seconds are shares"),
+            *_accuracies(),
+            column.percent("budget_mismatch", "parameters off"),
+            *status_columns(),
+        ]
+        depths, runs = results.trainability(), results.training_runs()
+        return [
+            column.shown("trainability", f"{self.title}, a row a depth", depths, by_depth, most=MOST),
+            column.shown("runs", f"{self.title}, a row a run", runs, single, most=MOST),
+        ]
+
+
+def _accuracies() -> list[column.Column]:
+    return [
+        column.percent("train_accuracy", "train accuracy"),
+        column.number("test_loss", "test loss"),
+        column.percent("test_accuracy", "test accuracy"),
+    ]
+
+
+def _contest(record: Record) -> Entry:
+    text = contest_text(record)
+    return Entry(text, text)
+
+
+def _k_of_n(record: Record) -> Entry:
+    if not record["n"]:
+        return Entry(NONE, -1.0)
+    interval = between(record["rate_low"], record["rate_high"]) if gives_verdicts(record["recipe"]) else ""
+    return Entry(f"{record['k']} of {record['n']} {interval}".strip(), record["k"] / record["n"])

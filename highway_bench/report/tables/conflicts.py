@@ -1,0 +1,55 @@
+"""Conflicting verdicts: a block trains from one start, or with one kind of branch, and not with another.
+
+Such a verdict depends on the start or the branch as much as on the block, and a report says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from highway_bench.report.descriptions import Descriptions
+from highway_bench.report.format import listed
+from highway_bench.report.rows import groups
+from highway_bench.report.tables.trainability import Contests
+from highway_bench.success import STALLS, TRAINS
+
+
+@dataclass(frozen=True)
+class ConflictingVerdict:
+    """``block`` trains in ``trains`` and not in ``stalls``, families with their options, at all of ``depths``.
+
+    ``machine`` is empty where there is one only.
+    """
+
+    block: str
+    trains: str
+    stalls: str
+    depths: tuple[int, ...]
+    machine: str = ""
+
+    def __str__(self) -> str:
+        at = f"depth{'s' if len(self.depths) > 1 else ''} {listed([str(depth) for depth in self.depths])}"
+        where = f" on {self.machine}" if self.machine else ""
+        return f"{self.block} trains in {self.trains}, not in {self.stalls}, at {at}{where}"
+
+
+def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[ConflictingVerdict]:
+    """Every conflict among runs of one data set and machine that differ in options or branch."""
+    if not contests:
+        return []
+    rungs = pd.concat([part for _, part in contests])
+    rungs = rungs.assign(branch=[about.branch(str(label).partition(" ")[0]) for label in rungs["family_label"]])
+    found: dict[tuple[str, str, str, str], list[int]] = {}
+    alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
+    for setting, part in groups(rungs, alike):
+        for trains in sorted(set(part.loc[part["verdict"] == TRAINS, "family_label"])):
+            for stalls in sorted(set(part.loc[part["verdict"] == STALLS, "family_label"])):
+                if trains != stalls:
+                    key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
+                    found.setdefault(key, []).append(int(str(setting["depth"])))
+    return [
+        ConflictingVerdict(block, trains, stalls, tuple(sorted(depths)), machine)
+        for (block, trains, stalls, machine), depths in found.items()
+    ]
