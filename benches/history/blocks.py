@@ -51,8 +51,9 @@ def literals(folder: str, *decorators: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((PACKAGE / folder).glob("[!_]*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in decorators and node.args:
-                found[ast.literal_eval(node.args[0])] = {
+            called = isinstance(node, ast.Call) and getattr(node.func, "id", "") in decorators
+            if called and node.args and isinstance(node.args[0], ast.Constant):  # not a decorator that calls another
+                found[node.args[0].value] = {
                     word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)
                 }
     return dict(sorted(found.items()))

@@ -13,7 +13,7 @@ from highway_bench.cell import PHASES, Cell
 from highway_bench.errors import BadInput
 from highway_bench.families import families, make_family
 from highway_bench.families import family as hb_family
-from highway_bench.tasks import Skip, _network, _step
+from highway_bench.tasks import Skip, _step, from_cell
 from highway_bench.tasks._step import StackStep
 
 MakeCell = Callable[..., Cell]
@@ -165,7 +165,7 @@ class NoParameters(nn.Module):
 
 def test_a_layer_without_parameters_has_a_forward_pass(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
     made = hb_family(NoParameters, kind="vector")
-    monkeypatch.setattr(_network, "make_family", lambda name, **options: made)
+    monkeypatch.setattr(from_cell, "make_family", lambda name, **options: made)
     monkeypatch.setattr(_step, "cell_family", lambda cell: made)
     work = StackStep(cell("throughput", "plain", phase="forward"))
     work.step()
