@@ -158,9 +158,13 @@ def step(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, and the body of every bench once; arguments go to pytest."""
+    """Run the tests, in as many processes as there are cores, and every bench's body once; arguments go to pytest.
+
+    With arguments there is one process, unless they say -n auto --dist loadgroup as well.
+    """
     install(session, "-e", ".", groups=("tests",))
-    session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or ("tests", "benches")))
+    everything = ("-n", "auto", "--dist", "loadgroup", "tests", "benches")
+    session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
 
 
 @nox.session
