@@ -17,8 +17,7 @@ from hypothesis import settings
 
 SEED = 1505_00387
 WORKER_BYTES = 2 * 2**30  # of a pytest-xdist worker, with the processes that its tests start
-MOST_WORKERS = 8  # with more, the run lasts as long as its longest group
-SHARED = ("planted", "smoke")  # fixtures that take long to make: the tests that want one run in one worker
+MOST_WORKERS = 8  # with more, the run lasts as long as its longest file
 
 # Before anything imports torch, and for worker processes too: two cores shared by many tests are quickest so.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
@@ -64,14 +63,3 @@ def pytest_xdist_auto_num_workers() -> int:
     """Workers of ``-n auto``: one a core, as far as memory goes; none on one core."""
     fit = min(len(os.sched_getaffinity(0)), psutil.virtual_memory().available // WORKER_BYTES, MOST_WORKERS)
     return int(fit) if fit > 1 else 0
-
-
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under ``--dist loadgroup``, keep the tests of a fixture that takes long to make in one worker."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        wanted = [name for name in SHARED if name in getattr(item, "fixturenames", ())]
-        for name in wanted[:1]:
-            item.add_marker(pytest.mark.xdist_group(name))
