@@ -65,7 +65,7 @@ def read(code: str, *, override: str, times: int = 1) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, times * "False False highest\n"), done.stderr
