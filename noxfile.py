@@ -157,9 +157,14 @@ def step(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, and the body of every bench once; arguments go to pytest."""
+    """Run the tests, a file at a time on every core, and every bench's body once; arguments go to pytest.
+
+    With arguments there is one process, unless -n is among them.
+    """
     install(session, "-e", ".", groups=("tests",))
-    session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or ("tests", "benches")))
+    # By file, for a file's tests share what is dear to make; in their order, for files of few tests may be long.
+    everything = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
+    session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
 
 
 @nox.session

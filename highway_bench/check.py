@@ -27,6 +27,7 @@ DEPTH = 3
 BATCH = 4
 WIDTH = 8
 SIGNAL_DEPTH = 50
+COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
 HEALTHY = 1e4  # a start that changes sizes by more, either way, is called so; training from it may still be possible
 SIGNAL_WIDTH = 32
 
@@ -194,7 +195,7 @@ def compiles(subject: Subject) -> str | None:
     """The compiled stack agrees with the eager one, forward and backward, in one graph."""
     if not subject.spec.compile:
         return "declared as not compiling"
-    stack, x = subject.stack(), subject.example()
+    stack, x = subject.stack(depth=COMPILED_DEPTH), subject.example()
     torch.compiler.reset()
     compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.one_graph)
     outcomes = []

@@ -11,10 +11,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import settings
 
 SEED = 1505_00387
+WORKER_BYTES = 2 * 2**30  # of a pytest-xdist worker, with the processes that its tests start
+MOST_WORKERS = 8  # with more, the run lasts as long as its longest file
 
 # Before anything imports torch, and for worker processes too: two cores shared by many tests are quickest so.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
@@ -53,3 +56,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("needs a CUDA device")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Workers of ``-n auto``: one a core, as far as memory goes; none on one core."""
+    fit = min(len(os.sched_getaffinity(0)), psutil.virtual_memory().available // WORKER_BYTES, MOST_WORKERS)
+    return int(fit) if fit > 1 else 0

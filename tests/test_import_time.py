@@ -14,7 +14,7 @@ HEAVY = TORCH | {"numpy", "pandas", "scipy", "matplotlib", "seaborn", "sklearn"}
 def loaded_by(code: str) -> set[str]:
     """Top-level modules that a fresh interpreter has loaded after running ``code``."""
     script = f"{code}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split())
 

@@ -48,7 +48,7 @@ def shell(here: Path) -> Shell:
             [sys.executable, "-m", "highway_bench", *map(str, words)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
             env=os.environ | {"PYTHONPATH": package_path()},
         )

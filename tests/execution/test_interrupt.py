@@ -72,7 +72,7 @@ def interrupted(
         env=os.environ | {"PYTHONPATH": os.pathsep.join([FOLDER, *sys.path])},
         preexec_fn=heed_interrupts,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(log.read_text().splitlines()) < QUICK + HELD or stored(tmp_path) < QUICK:
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
@@ -93,7 +93,7 @@ def stored(tmp_path: Path) -> int:
 
 def wait_until_gone(log: Path) -> None:
     workers = {int(line.split()[-1]) for line in log.read_text().splitlines()}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in workers):
         assert time.monotonic() < deadline, "a worker outlives its runner"
         time.sleep(0.05)
@@ -112,7 +112,7 @@ def finish(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str)
 
 def test_kill_of_the_runner(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
     process = interrupted(tmp_path, log, cells, lambda process: process.kill())
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     wait_until_gone(log)
     process.communicate()
     finish(tmp_path, log, hold, cells, fakes)
@@ -120,7 +120,7 @@ def test_kill_of_the_runner(tmp_path: Path, log: Path, hold: Path, cells: list[C
 
 def test_ctrl_c(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
     process = interrupted(tmp_path, log, cells, lambda process: os.killpg(process.pid, signal.SIGINT))
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     assert process.communicate()[1] == ""  # no traceback, of the runner or a worker
     wait_until_gone(log)
     finish(tmp_path, log, hold, cells, fakes)
@@ -153,7 +153,7 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
         [sys.executable, str(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
     )

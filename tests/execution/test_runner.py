@@ -46,7 +46,7 @@ def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> No
         "twice": ("failed", "two values of one metric"),
         "nothing": ("failed", "measured nothing"),
     }
-    cells = [cell(do, depth=depth, timeout=1.0 if do == "hang" else 20.0) for depth, do in enumerate(expected, start=1)]
+    cells = [cell(do, depth=depth, timeout=1.0 if do == "hang" else 60.0) for depth, do in enumerate(expected, start=1)]
     summary = run_cells(cells, store, workers=2, plugins=[fakes])
     rows = by_depth(store)
     for depth, (status, message) in enumerate(expected.values(), start=1):

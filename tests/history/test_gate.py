@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+from typer.testing import Result as Invoked
 
 import highway_bench.history.gate as gating
 import highway_bench.history.remeasure as confirming
+from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
@@ -107,31 +108,26 @@ def test_nothing_measured_at_head_does_not_pass(throwaway) -> None:
         gate(throwaway.paths)
 
 
-def command(paths, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "highway_bench", "history", "gate", "--no-confirm", "--root", str(paths.root), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def command(paths, *words: str) -> Invoked:
+    return CliRunner().invoke(app, ["history", "gate", "--no-confirm", "--root", str(paths.root), *words])
 
 
 def test_statuses_of_the_command(planted, throwaway) -> None:
     """1 a regression, 2 bad input, 3 nothing measured, 0 clean: each is another thing to do."""
     found = command(planted.paths, "--json")
-    assert found.returncode == 1
+    assert found.exit_code == 1
     assert {one["commit"] for one in json.loads(found.stdout)["regressions"]} == {
         planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)
     }
     assert "series regressed" in found.stderr
-    assert command(planted.paths, "--window", "0").returncode == 2
+    assert command(planted.paths, "--window", "0").exit_code == 2
     throwaway.commit("start")
-    assert command(throwaway.paths).returncode == 3
+    assert command(throwaway.paths).exit_code == 3
     throwaway.measure(series=[TIMED])
-    assert command(throwaway.paths).returncode == 3  # nothing to compare it with
+    assert command(throwaway.paths).exit_code == 3  # nothing to compare it with
     throwaway.commit("same")
     throwaway.measure(series=[TIMED])
-    assert command(throwaway.paths).returncode == 0
+    assert command(throwaway.paths).exit_code == 0
 
 
 def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> None:
@@ -197,7 +193,7 @@ def test_uncommitted_changes_are_not_judged(throwaway) -> None:
     throwaway.measure(series=[TIMED])
     with pytest.raises(BadInput, match="uncommitted changes"):
         gate(throwaway.paths)
-    assert command(throwaway.paths, "--measure").returncode == 2
+    assert command(throwaway.paths, "--measure").exit_code == 2
 
 
 def points(*values: float) -> list[tuple[str, Point]]:

@@ -189,7 +189,7 @@ def test_one_command_works_in_the_folder_at_a_time(paths: Paths, monkeypatch: py
     @exclusive
     def first(paths: Paths) -> None:
         other.start()
-        assert waits.wait(20)
+        assert waits.wait(60)
         note(paths, "first")  # what it calls need not wait
 
     first(paths)

@@ -142,7 +142,7 @@ def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "HOME": str(tmp_path)},
     )
@@ -271,7 +271,7 @@ def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.Monk
 
     def browse(where: str) -> None:
         try:
-            found.append(urllib.request.urlopen(where, timeout=10).read())
+            found.append(urllib.request.urlopen(where, timeout=60).read())
         finally:
             threading.Thread(target=made[0].shutdown).start()  # as Ctrl-C does; it would wait for itself here
 

@@ -47,19 +47,19 @@ def test_a_compiled_cell_after_a_memory_cell_of_the_same_process() -> None:
 
 @pytest.mark.slow
 def test_memory_then_inductor_through_the_runner(tmp_path: Path) -> None:
-    """Inductor on two combinations, after their memory cells; a worker serves one task and one mode."""
+    """Inductor on two stacks, after their memory cells; a worker serves one task and one mode."""
     cells = [
         Cell(
             task="memory",
-            block="highway",
-            family=family,
+            block=block,
+            family="dense",
             depth=1,
             width=8,
             nominal_width=8,
             batch_size=4,
             phase="train-step",
         )
-        for family in ("dense", "attention")
+        for block in ("highway", "plain")
     ]
     cells += [
         cell.but(task="throughput", phase="forward-backward", mode="compile", recipe={"seconds": 0.0, "samples": 3})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,13 +139,19 @@ def test_a_ladder_of_listed_seeds_at_one_rate() -> None:
 
 @pytest.mark.slow
 def test_in_a_run_nothing_deeper_than_the_first_failing_rung_is_trained(tmp_path: Path) -> None:
-    def statuses(rate: float) -> Callable[[int], set[Status]]:
-        cells = [rung(depth, seed, rates=(rate,)) for depth in (1, 2, 4) for seed in range(2)]
-        with Store(tmp_path / f"{rate}.sqlite") as store:
-            found = run_cells(cells, store, workers=1)
-            ended = store.digests()
-        return lambda depth: {ended[found.digests[cell]] for cell in cells if cell.depth == depth}
+    rates = hopeless, good = 1e-7, 0.01
+    cells = {
+        (rate, depth, seed): rung(depth, seed, rates=(rate,))
+        for rate in rates
+        for depth in (1, 2, 4)
+        for seed in range(2)
+    }
+    with Store(tmp_path / "store.sqlite") as store:
+        found = run_cells(list(cells.values()), store, workers=1)
+        ended = store.digests()
 
-    hopeless, good = statuses(1e-7), statuses(0.01)
-    assert [hopeless(depth) for depth in (1, 2, 4)] == [{Status.STALLED}, {Status.SKIPPED}, {Status.SKIPPED}]
-    assert [good(depth) for depth in (1, 2, 4)] == [{Status.OK}] * 3
+    def statuses(rate: float) -> list[set[Status]]:
+        return [{ended[found.digests[cells[rate, depth, seed]]] for seed in range(2)} for depth in (1, 2, 4)]
+
+    assert statuses(hopeless) == [{Status.STALLED}, {Status.SKIPPED}, {Status.SKIPPED}]
+    assert statuses(good) == [{Status.OK}] * 3

@@ -363,7 +363,7 @@ def test_a_stopped_population_goes_on(
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     killed = subprocess.run(
         [sys.executable, str(script), str(tmp_path / "store.sqlite"), *(json.dumps(asdict(cell)) for cell in cells)],
-        timeout=180,
+        timeout=600,
         check=False,
         env=os.environ
         | {
