@@ -21,7 +21,7 @@ from highway_bench.report.rows import prepared
 from highway_bench.reproduce import Asked, Outcome, Reproduction, reproductions
 from highway_bench.reproduce.base import with_needs
 from highway_bench.reproduce.findings_page import folder_for, write_findings
-from highway_bench.reproduce.studies import open_studies, tell
+from highway_bench.reproduce.studies import check_studies, save_studies
 from highway_bench.running import AnyPath, opened
 from highway_bench.tasks.from_cell import check_device, default_device
 
@@ -93,8 +93,8 @@ def reproduce(
 ) -> Reproduced:
     """Measure what the store lacks of a reproduction, and write findings, tables and figures into a folder of ``out``.
 
-    A search's trials are kept as optuna's studies beside the store. Raises ``BadInput`` for data that are missing, and
-    for a store whose searches were made with other priors, before anything is measured.
+    The trials of its searches are saved as optuna's studies next to the store. Raises ``BadInput`` for data that are
+    missing, and for a store whose searches were made with other priors, before anything is measured.
     """
     reproduction = reproductions.get(name)
     folder = None if out is None else folder_for(reproduction, asked, Path(out))
@@ -102,9 +102,9 @@ def reproduce(
     check_data(cells)
     check_memory(name, asked, max(map(cell_bytes, with_needs(cells))))
     with opened(store) as kept:
-        studies = open_studies(cells, Path(store) if store is not None else None)  # once the store is ours to write
+        check_studies(cells, kept.path)  # once this process has the store's lock, which covers the studies
         summary = run_cells(cells, kept, workers=workers, resume=resume, on_event=on_event, command=command)
-        tell(studies, kept, summary)
+        save_studies(cells, kept, summary.digests)
         rows = kept.frame(digest=sorted(set(summary.digests.values())))
         runs = kept.runs()
     outcome = reproduction.conclude(prepared(rows, runs), asked)

@@ -15,6 +15,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from optuna.trial import TrialState
+
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
@@ -33,13 +35,14 @@ from highway_bench.tasks.from_cell import (
 )
 from highway_bench.tasks.populations import at_once, most_together, shape, stacks
 from highway_bench.tasks.recipe_words import ON_DATA, RATES, recipe_from, value_of
-from highway_bench.tasks.search_trials import SEARCH_SEED, trial_cell, trials_of, with_trial
+from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, Kept
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import POSITIVE, TRAINING, Recipe, Word, either, one_of, whole
 from highway_bench.training.stacked import NotStackable
+from highway_bench.tuning import winner
 
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 PRODUCT_RATE = 5e10  # FLOP/s of large products on one CPU core
@@ -130,21 +133,7 @@ class Trainability(Task[TrainingWork]):
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of a search, and the rung below on a ladder."""
-        return (*rung_below(cell), *self.trials(cell))
-
-    def trials(self, cell: Cell) -> tuple[Cell, ...]:
-        """The search's trials: those drawn, or one a rate, with one seed, where the rate is to be tuned."""
-        if "search" in cell.recipe:
-            return tuple(trial_cell(cell, trial) for trial in trials_of(cell))
-        if cell.recipe.get("rate") != "tuned":
-            return ()
-        rates = cell.recipe.get("rates")
-        if not rates:
-            raise BadInput("a recipe with rate 'tuned' needs a list of rates to try")
-        fixed = {name: value for name, value in cell.recipe.items() if name != "rates"}
-        return tuple(
-            cell.but(recipe={**fixed, "rate": rate}, trial=trial, seed=SEARCH_SEED) for trial, rate in enumerate(rates)
-        )
+        return (*rung_below(cell), *(trial_cell(cell, trial) for trial in trials_of(cell)))
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         """The cell with the hyper-parameters of the lowest final loss; of the smallest rate where every trial diverged.
@@ -153,21 +142,13 @@ class Trainability(Task[TrainingWork]):
         ``Skip`` on a ladder whose rung below trained at no seed, ``BadInput`` where that is not known.
         """
         check_rung(cell, found)
-        trials = self.trials(cell)
-        if not trials:
+        if not trials_of(cell):
             return cell
-        scored = []
-        for place, trial in enumerate(trials):
-            ended = found.get(trial, {})
-            if ended.get("success") is None:  # a run that diverged has no final loss, but it has failed to succeed
-                cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
-                raise BadInput(f"the search's trial at rate {trial.recipe['rate']} did not finish")
-            scored.append((ended.get("final_loss"), trial.recipe["rate"], place))
-        finite = [(loss, rate, place) for loss, rate, place in scored if loss is not None]
-        _, rate, place = min(finite) if finite else min((math.inf, rate, place) for _, rate, place in scored)
-        if "search" in cell.recipe:
-            return with_trial(cell, trials_of(cell)[place])
-        return cell.but(recipe={**cell.recipe, "rate": rate})
+        study = study_of(cell, found)
+        for trial in study.get_trials(states=[TrialState.RUNNING]):
+            cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
+            raise BadInput(f"the search's trial at rate {trial.params['rate']} did not finish")
+        return with_trial(cell, winner(study))
 
     def timeout(self, cell: Cell) -> float:
         return 60.0 + 20.0 * self.estimate(cell)
