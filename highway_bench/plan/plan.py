@@ -26,6 +26,7 @@ from highway_bench.plan.grids import expand
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plugins import load_plugins, modules_outside
+from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, RANK, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
@@ -111,7 +112,7 @@ class Plan:
         """What ``run`` would measure, and roughly the time and memory that it would take. Writes nothing."""
         there = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
         with opened(there, read_only=there is not None) as given:
-            return estimate(self.needs, given, workers=workers or len(os.sched_getaffinity(0)), resume=resume)
+            return estimate(self.needs, given, workers=workers or cores(), resume=resume)
 
     def run(
         self,

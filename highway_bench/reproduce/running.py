@@ -20,7 +20,7 @@ from highway_bench.report.rows import prepared
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.studies import open_studies, tell
+from highway_bench.reproduce.studies import check_studies, save_studies
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import check_device, default_device
 
@@ -97,17 +97,17 @@ def reproduce(
 ) -> Reproduced:
     """Measure what the store lacks of a reproduction, and write findings, tables and figures into a folder of ``out``.
 
-    A search's trials are kept as optuna's studies beside the store. Raises ``BadInput`` for data that are missing, and
-    for a store whose searches were made with other priors, before anything is measured.
+    The trials of its searches are saved as optuna's studies next to the store. Raises ``BadInput`` for data that are
+    missing, and for a store whose searches were made with other priors, before anything is measured.
     """
     reproduction = reproductions.get(name)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     plan = plan_of(name, request)
     check_memory(name, request, max(tasks.get(cell.task).cost(cell).bytes for cell in plan.needs))
     with opened(store) as given:
-        studies = open_studies(plan.cells, Path(store) if store is not None else None)  # once the store is locked
+        check_studies(plan.cells, given.path)  # once this process has the store's lock, which covers the studies
         ran = plan.run(given, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)
-        tell(studies, given, ran.summary)
+        save_studies(plan.cells, given, ran.summary.digests)
         runs = given.runs()
     conclusion = reproduction.conclude(prepared(ran.rows, runs), request)
     files = []

@@ -1,64 +1,118 @@
-"""The search that a cell's recipe asks for: its trials as cells, and a trial's hyper-parameters put into a cell.
+"""The trials that a cell's recipe asks for, as cells, and the study that their losses make.
 
-``"search": {"space": "figure-1", "trials": 20, "seed": 0}`` draws that many trials from the space. Every block gets the
-same ones: trial i has the same rate, momentum, decay and activation, and the same seed, in each arm; a gated block's
-bias comes from a stream of its own and gets no trial more.
+``"search": {"space": "figure-1", "trials": 20, "seed": 0}`` draws that many trials from the space, and ``"rate":
+"tuned"`` with ``"rates"`` tries each of those. Every block gets the same trials: trial i has the same rate, momentum,
+decay and activation, and the same seed, in each arm; a gated block's bias comes from a stream of its own and gets no
+further trial.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from highway_bench.cell import Cell
 from highway_bench.data.base import check_count
 from highway_bench.errors import BadInput
 from highway_bench.families import families, make_family
 from highway_bench.tasks.from_cell import cell_spec
+from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.recipe import Recipe
-from highway_bench.tuning.space import get_space
-from highway_bench.tuning.trials import Search, Trial
+from highway_bench.tuning import draw_trials, get_space, grid_trials, new_study
 
 SEARCH_SEED = 1_000  # trials train on seeds of their own, so that a winner meets fresh ones
 WORDS = ("space", "trials", "seed")
 
 
-def trials_of(cell: Cell) -> tuple[Trial, ...]:
-    """The trials that ``cell``'s recipe asks for. Raises ``BadInput`` for a search that cannot be."""
-    search = cell.recipe["search"]
-    if not isinstance(search, dict) or set(search) - set(WORDS) or "space" not in search or "trials" not in search:
-        raise BadInput(f"a recipe's search has a space, a number of trials and a seed, not {search!r}")
-    if cell.recipe.get("rate") == "tuned":
-        raise BadInput("a recipe has a search or a rate to be tuned, not both")
-    check_count("a search's trials", search["trials"], least=1)
-    check_count("a search's seed", search.get("seed", 0), least=0)
-    return _drawn(search["space"], search["trials"], search.get("seed", 0))
+def trials_of(cell: Cell) -> tuple[FrozenTrial, ...]:
+    """The trials that ``cell``'s recipe asks for: those drawn, or one a rate; none where nothing is to be tuned.
 
-
-def trial_cell(cell: Cell, trial: Trial) -> Cell:
-    """The cell of one trial of ``cell``'s search."""
-    return with_trial(cell, trial).but(trial=trial.number, seed=SEARCH_SEED + trial.number)
-
-
-def with_trial(cell: Cell, trial: Trial) -> Cell:
-    """``cell`` with a trial's hyper-parameters in the place of its search.
-
-    An activation goes to a family that can choose it, a gate's bias to a block that has gates.
+    Raises ``BadInput`` for a search that cannot be.
     """
-    values = dict(trial.values)
+    if "search" in cell.recipe:
+        search = cell.recipe["search"]
+        if not isinstance(search, dict) or set(search) - set(WORDS) or "space" not in search or "trials" not in search:
+            raise BadInput(f"a recipe's search has a space, a number of trials and a seed, not {search!r}")
+        if cell.recipe.get("rate") == "tuned":
+            raise BadInput("a recipe has a search or a rate to be tuned, not both")
+        check_count("a search's trials", search["trials"], least=1)
+        check_count("a search's seed", search.get("seed", 0), least=0)
+        get_space(search["space"])
+        return _drawn(search["space"], search["trials"], search.get("seed", 0), searched_by(cell))
+    if cell.recipe.get("rate") != "tuned":
+        return ()
+    if not cell.recipe.get("rates"):
+        raise BadInput("a recipe with rate 'tuned' needs a list of rates to try")
+    return _grid(*value_of(cell, "rates", ()))
+
+
+def trial_cell(cell: Cell, trial: FrozenTrial) -> Cell:
+    """The cell of one trial of ``cell``. The trials of a grid share one seed, and those of a random search do not."""
+    one = with_trial(cell, trial).but(trial=trial.number, seed=SEARCH_SEED)
+    if "search" in cell.recipe:
+        return one.but(seed=SEARCH_SEED + trial.number)
+    return one.but(recipe={name: value for name, value in one.recipe.items() if name != "rates"})
+
+
+def with_trial(cell: Cell, trial: FrozenTrial) -> Cell:
+    """``cell`` with a trial's hyper-parameters instead of its search."""
+    values = dict(trial.params)
     recipe = {name: value for name, value in cell.recipe.items() if name != "search"}
-    recipe |= {name: values.pop(name) for name in trial.values if name in Recipe.__dataclass_fields__}
     family_options, block_options = dict(cell.family_options), dict(cell.block_options)
-    activation, bias = values.pop("activation", None), values.pop("gate_bias", None)
-    if activation is not None and cell.family in families and "activation" in families.get(cell.family).options:
+    if "activation" in values:
+        activation = values.pop("activation")
         family_options = make_family(cell.family, **{**family_options, "activation": activation}).options
-    spec = cell_spec(cell)
-    if bias is not None and spec.gates and "gate_bias" in spec.option_names:
-        block_options["gate_bias"] = bias
-    if values:
-        raise BadInput(f"nothing takes the {', '.join(values)} that the search draws")
-    return cell.but(recipe=recipe, family_options=family_options, block_options=block_options)
+    if "gate_bias" in values:
+        block_options["gate_bias"] = values.pop("gate_bias")
+    return cell.but(recipe={**recipe, **values}, family_options=family_options, block_options=block_options)
+
+
+def searched_by(cell: Cell) -> frozenset[str]:
+    """The hyper-parameters that ``cell`` can take from a space: its recipe's, an activation that its family can choose,
+    and the bias of its block's gates."""
+    spec, names = cell_spec(cell), set(Recipe.__dataclass_fields__)
+    if cell.family in families and "activation" in families.get(cell.family).options:
+        names.add("activation")
+    if spec.gates and "gate_bias" in spec.option_names:
+        names.add("gate_bias")
+    return frozenset(names)
+
+
+def study_of(
+    cell: Cell,
+    results: Mapping[Cell, Mapping[str, float | None]],
+    losses: Mapping[Cell, Mapping[int, float]] | None = None,
+) -> Study:
+    """The study of ``cell``'s trials, in memory: each with the final loss in its cell's ``results``, and with its
+    ``losses`` by step as intermediate values.
+
+    A trial that diverged has failed. One without results, or without a verdict, is still running.
+    """
+    study = new_study()
+    for trial in trials_of(cell):
+        one = trial_cell(cell, trial)
+        loss, success = (results.get(one, {}).get(metric) for metric in ("final_loss", "success"))
+        ended = TrialState.FAIL if loss is None else TrialState.COMPLETE
+        study.add_trial(
+            create_trial(
+                state=TrialState.RUNNING if success is None else ended,
+                value=loss,
+                params=trial.params,
+                distributions=trial.distributions,
+                intermediate_values=dict((losses or {}).get(one, {})),
+            )
+        )
+    return study
 
 
 @cache
-def _drawn(space: str, trials: int, seed: int) -> tuple[Trial, ...]:
-    return tuple(Search(*get_space(space), seed=seed).ask(trials))
+def _drawn(space: str, trials: int, seed: int, names: frozenset[str]) -> tuple[FrozenTrial, ...]:
+    return tuple(draw_trials(get_space(space), trials, seed, names))
+
+
+@lru_cache(typed=True)  # a rate of 1 and one of 1.0 are stored as different cells
+def _grid(*rates: float) -> tuple[FrozenTrial, ...]:
+    return tuple(grid_trials("rate", rates))

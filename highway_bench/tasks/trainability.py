@@ -2,7 +2,7 @@
 
 A run succeeds by the rule of ``highway_bench.success``. The learning rate is tuned for each depth: every block gets the
 same trials over the same rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only
-those runs count. A recipe with a ``search`` draws more than the rate at random; see ``_search``.
+those runs count. A recipe with a ``search`` draws more than the rate at random; see ``tasks.search_trials``.
 
 With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster. Each
 still has rows of its own, ``together`` says how many there were, and its seconds are its equal share of the time.
@@ -14,6 +14,8 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+
+from optuna.trial import TrialState
 
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
@@ -36,7 +38,7 @@ from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.populations import at_once, most_together, shape, stacks
 from highway_bench.tasks.recipe_words import recipe_from, value_of
-from highway_bench.tasks.search_trials import SEARCH_SEED, trial_cell, trials_of, with_trial
+from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, Kept
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training
@@ -53,6 +55,7 @@ from highway_bench.training.recipe import (
     whole,
 )
 from highway_bench.training.stacked import NotStackable
+from highway_bench.tuning import winner
 
 EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
 
@@ -130,21 +133,7 @@ class Trainability(Task):
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of a search, and the rung below on a ladder."""
-        return (*rung_below(cell), *self.trials(cell))
-
-    def trials(self, cell: Cell) -> tuple[Cell, ...]:
-        """The search's trials: those drawn, or one a rate, with one seed, where the rate is to be tuned."""
-        if "search" in cell.recipe:
-            return tuple(trial_cell(cell, trial) for trial in trials_of(cell))
-        if cell.recipe.get("rate") != "tuned":
-            return ()
-        rates = cell.recipe.get("rates")
-        if not rates:
-            raise BadInput("a recipe with rate 'tuned' needs a list of rates to try")
-        fixed = {name: value for name, value in cell.recipe.items() if name != "rates"}
-        return tuple(
-            cell.but(recipe={**fixed, "rate": rate}, trial=trial, seed=SEARCH_SEED) for trial, rate in enumerate(rates)
-        )
+        return (*rung_below(cell), *(trial_cell(cell, trial) for trial in trials_of(cell)))
 
     def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         """The cell with the hyper-parameters of the lowest final loss; of the smallest rate where every trial diverged.
@@ -153,25 +142,17 @@ class Trainability(Task):
         ``Skip`` on a ladder whose rung below trained at no seed, ``BadInput`` where that is not known.
         """
         check_rung(cell, found)
-        trials = self.trials(cell)
-        if not trials:
+        if not trials_of(cell):
             return cell
-        scored = []
-        for place, trial in enumerate(trials):
-            ended = found.get(trial, {})
-            if ended.get("success") is None:  # a run that diverged has no final loss, but it has failed to succeed
-                cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
-                raise BadInput(f"the search's trial at rate {trial.recipe['rate']} did not finish")
-            scored.append((ended.get("final_loss"), trial.recipe["rate"], place))
-        finite = [(loss, rate, place) for loss, rate, place in scored if loss is not None]
-        _, rate, place = min(finite) if finite else min((math.inf, rate, place) for _, rate, place in scored)
-        if "search" in cell.recipe:
-            return with_trial(cell, trials_of(cell)[place])
-        return cell.but(recipe={**cell.recipe, "rate": rate})
+        study = study_of(cell, found)
+        for trial in study.get_trials(states=[TrialState.RUNNING]):
+            cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
+            raise BadInput(f"the search's trial at rate {trial.params['rate']} did not finish")
+        return with_trial(cell, winner(study))
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
-        if not self.trials(cell):  # a tuned cell runs with a trial's hyper-parameters
+        if not trials_of(cell):  # a tuned cell runs with a trial's hyper-parameters
             recipe_from(cell)
 
     def timeout(self, cell: Cell) -> float:

@@ -54,7 +54,7 @@ class Training:
         self.device, self.dtype = place_of(self.network)
         self.optimiser = self.recipe.optimiser_for(self.network)
         self.rate = self.recipe.rate
-        self.drawing: tuple[Tensor, Tensor | None] | None = None  # random states to go on from
+        self.rng_state: tuple[Tensor, Tensor | None] | None = None  # random states to go on from
         self.steps_per_epoch = self.recipe.steps_per_epoch(len(self.train.inputs), self.batch_size)
         self.batches = self._batches()
         self.network.train()
@@ -89,7 +89,7 @@ class Training:
         What layers draw (dropout) comes from ``seed``; the global random state stays as it was.
         """
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            self._start_drawing()
+            self._set_rng_state()
             start = time.perf_counter() - (self.times[-1] if self.times else 0.0)
             while not self.ended and not told_to_stop():
                 self.step()
@@ -163,8 +163,8 @@ class Training:
             "times": torch.tensor(self.times, dtype=torch.float64),
             "epochs": [tuple(answers) for answers in self.epochs],
             "together": self.together,
-            "drawing": torch.get_rng_state(),
-            "drawing_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+            "rng_state": torch.get_rng_state(),
+            "rng_state_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -179,17 +179,17 @@ class Training:
         self.losses, self.times = (array("d", state[name].tolist()) for name in ("losses", "times"))
         self.epochs = [Answers(*answers) for answers in state["epochs"]]
         self.together = state["together"]
-        self.drawing = state["drawing"], state["drawing_cuda"]
+        self.rng_state = state["rng_state"], state["rng_state_cuda"]
         self.batches = self._batches()
         for _ in self.losses:
             next(self.batches)
 
-    def _start_drawing(self) -> None:
+    def _set_rng_state(self) -> None:
         """Set the random state that layers draw from: by the seed, or as it was when the state was taken."""
-        if self.drawing is None:
+        if self.rng_state is None:
             torch.manual_seed(self.seed)
             return
-        host, device = self.drawing
+        host, device = self.rng_state
         torch.set_rng_state(host)
         if device is not None:
             torch.cuda.set_rng_state(device, self.device)

@@ -19,7 +19,7 @@ from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks.gates import NetworkRecord, gate_biases, gates_of, joins_of, lesions
-from highway_bench.tasks.trainability import SEARCH_SEED
+from highway_bench.tasks.search_trials import SEARCH_SEED
 from highway_bench.training.checkpoint import Kept
 from highway_bench.training.evaluation import evaluate
 

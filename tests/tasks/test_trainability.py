@@ -20,7 +20,8 @@ from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
 from highway_bench.tasks._curve import curve
-from highway_bench.tasks.trainability import SEARCH_SEED, Trainability, TrainingWork
+from highway_bench.tasks.search_trials import SEARCH_SEED
+from highway_bench.tasks.trainability import Trainability, TrainingWork
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("trainability")

@@ -8,7 +8,6 @@ one worker and nothing beside it.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
@@ -31,6 +30,7 @@ from highway_bench.execution import worker
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import Status
 
 POLL = 0.1  # seconds between looks at the files of jobs that are still running
@@ -116,7 +116,7 @@ class LocalEngine:
     """Runs jobs in ``workers`` processes at a time (by default, one a core this process may use)."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or cores()
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
         self._pool: ProcessPool | None = None
         self._workers = Workers()

@@ -1,1 +1,0 @@
-"""Tuning: random trials from priors, the same for every block."""
