@@ -47,7 +47,8 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "undecided, not paired, too few samples",
         f"A ratio is quoted with its interval only. Where a bound of it is more than {PERCENT} from the value, "
         "taken as a factor, the ratio is called undecided and the interval alone is given: its size is open, even "
-        "where the interval shows that it is not 1. Where the steps were not sampled in turn in one run, or too few of them, there is no interval, and so no ratio.",
+        "where the interval shows that it is not 1. Where the steps were not sampled in turn in one run, or too few "
+        "of them, there is no interval, and so no ratio.",
     ),
     ("step time [p10, p90]", "Median and percentiles of all samples after warm-up; none is dropped."),
     (
