@@ -46,7 +46,7 @@ def _said(registry: Registry[Any], names: Iterable[str]) -> dict[str, Mapping[st
 def _given(entry: object, words: Iterable[str]) -> dict[str, Any]:
     """The attributes ``words`` of ``entry`` that it has and that are not empty."""
     values = {word: getattr(entry, word, None) for word in words}
-    return {word: value for word, value in values.items() if value not in (None, False, "")}
+    return {word: value for word, value in values.items() if value is not None and value is not False and value != ""}
 
 
 def _task(name: str) -> dict[str, Any]:

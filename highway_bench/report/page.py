@@ -18,7 +18,7 @@ from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
 from highway_bench.report.provenance import blocks_of, provenance_of
 from highway_bench.report.results import Results
-from highway_bench.report.sections import Section, every_section
+from highway_bench.report.sections import ReportSection, every_section
 from highway_bench.report.sections.throughput import rate_table
 from highway_bench.report.summary_tables import failure_table, summary_tables
 from highway_bench.report.tables.answer import Answer
@@ -37,7 +37,7 @@ class Drawn(NamedTuple):
 class Folded(NamedTuple):
     """A section that is folded away under its own heading, as the template prints it."""
 
-    section: Section
+    section: ReportSection
     tables: list[Shown]
     pictures: list[dict[str, str]]
     further: list[Shown]
@@ -87,7 +87,7 @@ def write_html(results: Results, pictures: list[Drawn], undrawn: list[str], fold
     return path
 
 
-def _tasks(results: Results, section: Section) -> list[str]:
+def _tasks(results: Results, section: ReportSection) -> list[str]:
     """The tasks in the rows that ``section`` shows."""
     tasks = results.rows["task"].dropna().drop_duplicates()
     return [task for task in tasks if results.about.section(task) == section.name]

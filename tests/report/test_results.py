@@ -15,7 +15,7 @@ from highway_bench.execution.descriptions import descriptions
 from highway_bench.report import Results
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.figures import NothingToShow, every_figure
-from highway_bench.report.sections import Section, every_section, register_section, section_of, sections
+from highway_bench.report.sections import ReportSection, every_section, register_section, section_of, sections
 from highway_bench.report.summary_tables import summary_tables
 from highway_bench.report.tables import step_times
 from highway_bench.results.store import Store
@@ -146,7 +146,7 @@ def test_the_runs_descriptions_decide_order_labels_and_branches(make: Make) -> N
 
 
 def test_a_new_section_is_registered_by_name_and_listed(results: Results) -> None:
-    class Heat(Section):
+    class Heat(ReportSection):
         name = "heat"
         title = "Heat"
         order = 15

@@ -14,7 +14,7 @@ MOST: Final = 1_000
 """Rows of a table on the page at most; a store may have tens of thousands."""
 
 
-class Section(ABC):
+class ReportSection(ABC):
     """Tables of a task's results. A new task's section is one file here; without one its values are listed by name.
 
     ``name`` is what the task declares as its ``section``. ``title`` heads its tables. ``absent`` says what is missing
@@ -43,9 +43,9 @@ class Section(ABC):
         return []
 
 
-sections: Registry[Section] = Registry("section", package="highway_bench.report.sections")
+sections: Registry[ReportSection] = Registry("section", package="highway_bench.report.sections")
 
-S = TypeVar("S", bound=type[Section])
+S = TypeVar("S", bound=type[ReportSection])
 
 
 def register_section(cls: S) -> S:
@@ -54,12 +54,12 @@ def register_section(cls: S) -> S:
     return cls
 
 
-def every_section() -> list[Section]:
+def every_section() -> list[ReportSection]:
     """All sections in the order of the page."""
     return sorted((sections.get(name) for name in sections), key=lambda section: section.order)
 
 
-def section_of(results: Results, task: str) -> Section | None:
+def section_of(results: Results, task: str) -> ReportSection | None:
     """The section that shows ``task``, if there is one."""
     name = results.about.section(task)
     return sections.get(name) if name in sections else None

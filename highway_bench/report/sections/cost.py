@@ -5,12 +5,12 @@ from __future__ import annotations
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Shown
 from highway_bench.report.results import Results
-from highway_bench.report.sections.base import MOST, Section, register_section, status_columns
+from highway_bench.report.sections.base import MOST, ReportSection, register_section, status_columns
 from highway_bench.report.tables.counts import METRICS
 
 
 @register_section
-class CostSection(Section):
+class CostSection(ReportSection):
     """A row a network that was counted."""
 
     name = "cost"

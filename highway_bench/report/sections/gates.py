@@ -10,7 +10,7 @@ from highway_bench.report.format import NONE, quantity
 from highway_bench.report.labels import contest_name, contest_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups
-from highway_bench.report.sections.base import Section, metric_column, register_section
+from highway_bench.report.sections.base import ReportSection, metric_column, register_section
 
 BRIEF = (
     "intact_loss",
@@ -32,7 +32,7 @@ BRIEF = (
 
 
 @register_section
-class GatesSection(Section):
+class GatesSection(ReportSection):
     """A table a contest, with a row a block and depth."""
 
     name = "gates"

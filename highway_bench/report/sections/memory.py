@@ -7,7 +7,7 @@ from highway_bench.report.columns import Shown
 from highway_bench.report.results import Results
 from highway_bench.report.sections.base import (
     MOST,
-    Section,
+    ReportSection,
     network_columns,
     register_section,
     shape_columns,
@@ -17,7 +17,7 @@ from highway_bench.report.tables.memory import METRICS
 
 
 @register_section
-class MemorySection(Section):
+class MemorySection(ReportSection):
     """A row a cell whose memory was counted."""
 
     name = "memory"

@@ -13,7 +13,7 @@ from highway_bench.report.format import NONE, between, counted, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, rows_of
-from highway_bench.report.sections.base import MOST, Section, register_section
+from highway_bench.report.sections.base import MOST, ReportSection, register_section
 from highway_bench.report.tables.propagation import (
     EXPLODES,
     HEALTHY,
@@ -34,7 +34,7 @@ RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
 
 
 @register_section
-class PropagationSection(Section):
+class PropagationSection(ReportSection):
     """A row a block, family, depth and gain; in the summary a table a family, at the init's own weights."""
 
     name = "propagation"

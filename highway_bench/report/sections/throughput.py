@@ -7,7 +7,7 @@ from highway_bench.report.columns import Shown
 from highway_bench.report.results import Results
 from highway_bench.report.sections.base import (
     MOST,
-    Section,
+    ReportSection,
     network_columns,
     register_section,
     shape_columns,
@@ -17,7 +17,7 @@ from highway_bench.report.tables.step_times import METRICS, RATES
 
 
 @register_section
-class StepTimeSection(Section):
+class StepTimeSection(ReportSection):
     """A row a timed cell."""
 
     name = "throughput"

@@ -7,12 +7,12 @@ from highway_bench.report.columns import Entry, Record, Shown
 from highway_bench.report.format import NONE, between
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
-from highway_bench.report.sections.base import MOST, Section, network_columns, register_section, status_columns
+from highway_bench.report.sections.base import MOST, ReportSection, network_columns, register_section, status_columns
 from highway_bench.report.tables.trainability import METRICS, gives_verdicts
 
 
 @register_section
-class TrainabilitySection(Section):
+class TrainabilitySection(ReportSection):
     """Verdicts by depth, and every run."""
 
     name = "trainability"
