@@ -51,6 +51,7 @@ def run(
     machine: MachineName = None,
     commit: Annotated[str | None, typer.Option(help="Which commit this checkout is, where there is no git.")] = None,
     out: Annotated[Path | None, typer.Option(help="A folder for the results, to be imported elsewhere.")] = None,
+    json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
     """Measure this checkout's point, or those of a range of commits.
@@ -68,46 +69,67 @@ def run(
     if out and has_git(paths.root) and is_dirty(paths.root):
         raise BadInput("uncommitted changes: what --out writes would pass for HEAD's point elsewhere")
     if not (span or commit or has_git(paths.root)):
-        typer.echo("no git and no --commit: history import will have to be told which commit this is")
+        typer.echo("no git and no --commit: history import will have to be told which commit this is", err=json)
     here = this_machine(device, machine)
     if span:
         measured = measure_range(paths, here, span, quick=quick, again=again)
     else:
         measured = measure_here(paths, here, quick=quick, commit=commit, out=out)
-    tell(measured)
-
-
-def tell(measured: Measured) -> None:
-    """Say what a run gave; raises where benchmarks failed."""
-    for line in [*measured.lines, *measured.without]:
-        typer.echo(line)
-    points = sum(len(result.points) for result in measured.results.values())
-    commits = "1 commit" if len(measured.results) == 1 else f"{len(measured.results)} commits"
-    typer.echo(f"{measured.machine}: {commits}, {points:,} values, in {measured.folder}")
-    if measured.dirty:
-        typer.echo("uncommitted changes: this point is shown on the pages, and not recorded")
+    print_measured(measured, as_json=json)
     if measured.failed:
         raise SomeFailed(f"failed: {', '.join(measured.failed)}")
+
+
+def print_measured(measured: Measured, *, as_json: bool) -> None:
+    """What a run gave."""
+    values = {commit: len(result.points) for commit, result in measured.results.items()}
+    if as_json:
+        print_json(
+            {
+                "machine": measured.machine,
+                "folder": measured.folder,
+                "values": values,
+                "without": measured.without,
+                "failed": measured.failed,
+                "dirty": measured.dirty,
+                "lines": measured.lines,
+            }
+        )
+        return
+    for line in [*measured.lines, *measured.without]:
+        typer.echo(line)
+    commits = "1 commit" if len(values) == 1 else f"{len(values)} commits"
+    typer.echo(f"{measured.machine}: {commits}, {sum(values.values()):,} values, in {measured.folder}")
+    if measured.dirty:
+        typer.echo("uncommitted changes: this point is shown on the pages, and not recorded")
 
 
 def record(
     device: Device = None,
     machine: MachineName = None,
     replace: Annotated[bool, typer.Option(help="Put newer points in the place of recorded ones.")] = False,
+    json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
     """Copy this machine's points into reports/asv/results, to be committed."""
+    from dataclasses import asdict
+
     from highway_bench.history import Paths
     from highway_bench.history.measure import this_machine
     from highway_bench.history.record import record as keep
 
     name = machine or this_machine(device, None).name
-    typer.echo(str(keep(Paths.of(root), name, replace=replace)))
+    recorded = keep(Paths.of(root), name, replace=replace)
+    if json:
+        print_json(asdict(recorded))
+    else:
+        typer.echo(str(recorded))
 
 
 def import_folder(
     folder: Annotated[Path, typer.Argument(help="Results measured elsewhere: a machine's folder, or one of several.")],
     commit: Annotated[str | None, typer.Option(help="The commit measured, where the files do not know.")] = None,
+    json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
     """Bring results that were measured elsewhere into reports/asv/results."""
@@ -117,19 +139,31 @@ def import_folder(
 
     paths = Paths.of(root)
     imported = import_results(paths, folder, commit)
-    for path in imported.written:
-        typer.echo(str(path.relative_to(paths.root)))
-    for line in imported.lines:
-        typer.echo(line)
     discover(paths)  # the list of benchmarks, which decides what is shown
+    written = [path.relative_to(paths.root) for path in imported.written]
+    if json:
+        print_json({"written": written, "lines": imported.lines})
+        return
+    for line in [*written, *imported.lines]:
+        typer.echo(str(line))
 
 
-def publish(root: Root = Path(".")) -> None:
+def publish(json: AsJson = False, root: Root = Path(".")) -> None:
     """Write asv's pages into reports/asv/html."""
     from highway_bench.history import Paths
     from highway_bench.history.publish import publish as write
 
     done = write(Paths.of(root))
+    if json:
+        print_json(
+            {
+                "index": done.html / "index.html",
+                "machines": done.machines,
+                "points": done.points,
+                "lines": done.lines,
+            }
+        )
+        return
     for line in done.lines:
         typer.echo(line)
     typer.echo(f"{done.points} points of {', '.join(done.machines)}: {done.html / 'index.html'}")
@@ -241,6 +275,7 @@ def noise(
     quick: Quick = True,
     device: Device = None,
     machine: MachineName = None,
+    json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
     """Measure how far each series moves when nothing changes, A against A, for the gate.
@@ -251,7 +286,11 @@ def noise(
     from highway_bench.history.measure import this_machine
     from highway_bench.history.noise import measure_noise
 
-    found = measure_noise(Paths.of(root), this_machine(device, machine), runs, quick=quick)
+    here = this_machine(device, machine)
+    found = measure_noise(Paths.of(root), here, runs, quick=quick)
+    if json:
+        print_json({"machine": here.name, "spreads": {series: spread._asdict() for series, spread in found.items()}})
+        return
     typer.echo(f"noise of {len(found)} series recorded in reports/asv/noise")
 
 
@@ -296,21 +335,20 @@ def compare(
         say=lambda line: typer.echo(line, err=True),
     )
     if json:
-        print_json(
-            [
-                {
-                    "cell": row.name,
-                    "first": median(row.first),
-                    "second": median(row.second),
-                    "ratio": row.ratio.value,
-                    "low": row.ratio.low,
-                    "high": row.ratio.high,
-                    "ratios": row.ratios,
-                    "verdict": row.verdict,
-                }
-                for row in rows
-            ]
-        )
+        compared = [
+            {
+                **dict(zip(("block", "family", "depth"), row.cell, strict=True)),
+                "first": median(row.first),
+                "second": median(row.second),
+                "ratio": row.ratio.value,
+                "low": row.ratio.low,
+                "high": row.ratio.high,
+                "ratios": row.ratios,
+                "verdict": row.verdict,
+            }
+            for row in rows
+        ]
+        print_json({"steps": compared})
         return
     print_table(
         f"A step at {second}, relative to {first}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
+    from highway_bench.reproduce.base import Reproduction
     from highway_bench.reproduce.running import Reproduced
 
 STORE = Path("reports/reproduce.sqlite")
@@ -47,26 +49,18 @@ def reproduce(
     """
     from highway_bench.reproduce import running as reproducing
 
+    choices = reproducing.choices()
     if names:
-        typer.echo("\n".join(reproducing.choices()))
+        if json:
+            print_json({"names": list(choices)})
+        else:
+            typer.echo("\n".join(choices))
         return
     if name is None:
-        if given := [f"--{word.replace('_', '-')}" for word in sorted(context.params) if is_given(context, word)]:
+        words_given = [word for word in sorted(context.params) if word != "json" and is_given(context, word)]
+        if given := [f"--{word.replace('_', '-')}" for word in words_given]:
             raise BadInput(f"{', '.join(given)}: of which reproduction? highway-bench reproduce lists them")
-        print_table(
-            "Reproductions",
-            ["name", "what", "source", "takes", "scales"],
-            [
-                [
-                    one.name,
-                    one.title,
-                    one.source,
-                    " ".join(f"--{'depth' if word == 'depths' else word}" for word in sorted(one.takes)),
-                    ", ".join(one.scales),
-                ]
-                for one in reproducing.choices().values()
-            ],
-        )
+        print_choices(choices.values(), as_json=json)
         return
     asked = reproducing.asked_for(
         name,
@@ -95,6 +89,38 @@ def reproduce(
         raise Interrupted.keeping(store, fresh=fresh) from None
     print_done(done, as_json=json)
     raise typer.Exit(done.summary.exit_status)
+
+
+def print_choices(choices: Iterable[Reproduction], *, as_json: bool) -> None:
+    """All reproductions, with the options that mean something to each."""
+    options = {one.name: ["depth" if word == "depths" else word for word in sorted(one.takes)] for one in choices}
+    if as_json:
+        entries = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "source": one.source,
+                "options": options[one.name],
+                "scales": one.scales,
+            }
+            for one in choices
+        ]
+        print_json({"reproductions": entries})
+        return
+    print_table(
+        "Reproductions",
+        ["name", "what", "source", "takes", "scales"],
+        [
+            [
+                one.name,
+                one.title,
+                one.source,
+                " ".join(f"--{word}" for word in options[one.name]),
+                ", ".join(one.scales),
+            ]
+            for one in choices
+        ],
+    )
 
 
 def is_given(context: typer.Context, word: str) -> bool:

@@ -63,7 +63,7 @@ def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytes
     assert "undecided [1.20, 1.80]" in told.output
     assert "more than 10 % from it" in " ".join(told.output.split())
     data = json.loads(CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--json"]).output)
-    assert [(row["low"], row["ratio"], row["high"]) for row in data] == [(1.49, 1.5, 1.52), (1.2, 1.5, 1.8)]
+    assert [(row["low"], row["ratio"], row["high"]) for row in data["steps"]] == [(1.49, 1.5, 1.52), (1.2, 1.5, 1.8)]
 
 
 def test_nothing_in_common(planted) -> None:
