@@ -6,7 +6,6 @@ A key that goes, and a value that changes its kind or its meaning, raise ``JSON_
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,10 @@ from typer.main import get_command
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA, print_json
 from highway_bench.execution.runner import Summary
-from highway_bench.history.compare import Compared
-from highway_bench.history.gate import Lost
-from highway_bench.history.gate import Verdict as GateVerdict
-from highway_bench.history.importing import Imported
-from highway_bench.history.measure import Machine, Measured
-from highway_bench.history.noise import Spread
-from highway_bench.history.publish import Published
-from highway_bench.history.record import Recorded
-from highway_bench.history.regressions import Limits, Regression
-from highway_bench.measure.statistics import Estimate
 from highway_bench.reproduce import Finding, Outcome, Verdict, reproductions
 from highway_bench.reproduce.running import Reproduced
 from highway_bench.results import COLUMNS, Status
 from highway_bench.results.export import JSON_COLUMNS
-from highway_bench.running import measure
 
 Invoke = Callable[..., Any]
 
@@ -291,29 +279,6 @@ def departures(value: Any, contract: Any, where: str = "") -> list[str]:
     return [f"{where}: {kind_of(value)}, not {contract}"]
 
 
-def leaves(group: Any, path: tuple[str, ...] = ()) -> list[str]:
-    """Every command of ``group`` that is no group itself."""
-    inner = getattr(group, "commands", None)
-    if inner is None:
-        return [" ".join(path)]
-    return [leaf for name, command in inner.items() for leaf in leaves(command, (*path, name))]
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of one cell."""
-    path = tmp_path_factory.mktemp("json") / "store.sqlite"
-    measure("memory", profile="smoke", family="dense", block="plain", workers=1, store=path)
-    return path
-
-
-@pytest.fixture
-def store(here: Path, measured: Path) -> None:
-    """That store where commands look for one by default."""
-    (here / "reports").mkdir()
-    shutil.copyfile(measured, here / "reports/results.sqlite")
-
-
 @pytest.fixture
 def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reproduction that was measured already."""
@@ -321,40 +286,6 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = Summary("run", {Status.OK: 1}, 1, 0, 1.0, {})
     done = Reproduced(reproductions.get("flops"), Outcome(findings=[finding]), summary, [here / "findings.md"])
     monkeypatch.setattr("highway_bench.reproduce.running.reproduce", lambda *_, **__: done)
-
-
-@pytest.fixture
-def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history whose functions return results of every kind at once: what they do is tested elsewhere."""
-    ratio = Estimate(1.5, 1.4, 1.6, 8)
-    regression = Regression("Steps.time(plain)", "m", 1.0, 1.5, 0.1, "abc1234", "abc1233", "s", 1.4, ratio, "remark")
-    verdict = GateVerdict(
-        [regression],
-        [Lost("s", "m", "failed")],
-        [regression],
-        [Limits("m", "b", 2, 0.1, 0.2, 0.3)],
-        2,
-        ["m"],
-        ["a line"],
-    )
-    compared = Compared(("plain", "dense", 10), [1.0], [1.5], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5])
-    given = {
-        "measure.this_machine": Machine("cpu", {"machine": "m"}),
-        "measure.measure_here": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
-        "git.has_git": False,
-        "record.record": Recorded("m", ["abc1234"], [], ["abc1233"], ["a line"]),
-        "importing.import_results": Imported([here / "m.json"], ["a line"]),
-        "publish.discover": None,
-        "publish.publish": Published(here, ["m"], 3, ["a line"]),
-        "gate.check": None,
-        "gate.gate": verdict,
-        "machine.busy": None,
-        "noise.measure_noise": {"Steps.time(plain)": Spread(0.1, 2)},
-        "compare.compare": [compared],
-    }
-    (here / "asv.conf.json").touch()  # a checkout has one
-    for name, result in given.items():
-        monkeypatch.setattr(f"highway_bench.history.{name}", lambda *_, result=result, **__: result)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -370,8 +301,16 @@ def test_keys_and_kinds(command: str, invoke: Invoke, request: pytest.FixtureReq
     assert printed["schema"] == JSON_SCHEMA == 1
 
 
+def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:
+    """Every command of ``group`` that is no group itself."""
+    inner = getattr(group, "commands", None)
+    if inner is None:
+        return {" ".join(path)}
+    return {leaf for name, command in inner.items() for leaf in leaves(command, (*path, name))}
+
+
 def test_every_command_prints_json() -> None:
-    every = set(leaves(get_command(app)))
+    every = leaves(get_command(app))
     assert {command for command in every if any(case.startswith(command) for case in COMMANDS)} == every - WITHOUT_JSON
 
 
