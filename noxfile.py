@@ -7,6 +7,8 @@ session as it is and installs nothing: ``pip install -e . --group tests`` first.
 from __future__ import annotations
 
 import argparse
+import shutil
+import tempfile
 from pathlib import Path
 
 import nox
@@ -16,10 +18,23 @@ nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
+nox.options.error_on_missing_interpreters = False  # a Python that is not here is skipped, CI or not
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 STORE = Path("reports/results.sqlite")
 PAGE = Path("reports/page/index.html")
+DOCS = Path("reports/docs")
+PYTHONS = ("3.11", "3.12", "3.13")
+TORCH_FREE = (
+    "tests/report",
+    "tests/results",
+    "tests/test_import_time.py",
+    "tests/test_registry.py",
+    "tests/test_success.py",
+    "tests/test_terminal.py",
+    "--ignore=tests/report/test_every_metric.py",  # what tasks measure, against what the report shows
+)
+NOT_BUILT = shutil.ignore_patterns(".git", ".nox", ".venv", ".*_cache", "__pycache__", "build", "dist", "reports")
 MACHINE = """
 from highway_bench.history.machine import this_machine
 print(this_machine().name)
@@ -125,9 +140,16 @@ def compare(session: nox.Session) -> None:
 @nox.session
 def report(session: nox.Session) -> None:
     """Make the page again from the store, without measuring; arguments go to highway-bench report."""
-    install(session, *(need for need in PYPROJECT["project"]["dependencies"] if not need.startswith("torch")))
-    install(session, "--no-deps", "-e", ".")  # several GB less: a report takes no torch
+    install_without_torch(session)
     make_page(session, STORE, PAGE, *session.posargs)
+
+
+def install_without_torch(session: nox.Session, *, groups: tuple[str, ...] = ()) -> None:
+    """The package with what it needs but torch: several GB less."""
+    install(
+        session, *(need for need in PYPROJECT["project"]["dependencies"] if not need.startswith("torch")), groups=groups
+    )
+    install(session, "--no-deps", "-e", ".")
 
 
 def make_page(session: nox.Session, store: Path, page: Path, *arguments: str) -> None:
@@ -165,6 +187,53 @@ def tests(session: nox.Session) -> None:
     # By file, for a file's tests share what is dear to make; in their order, for files of few tests may be long.
     everything = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
+
+
+@nox.session(name="torch-free", python=PYTHONS)
+def torch_free(session: nox.Session) -> None:
+    """Test what reads results without torch, on each Python that is here; arguments go to pytest."""
+    install_without_torch(session, groups=("tests",))
+    session.run("python", "-m", "pytest", *(session.posargs or TORCH_FREE))
+
+
+@nox.session(reuse_venv=False)
+@nox.parametrize("kind", ["wheel", "sdist"])
+def package(session: nox.Session, kind: str) -> None:
+    """Build the wheel or the sdist without git, install it, measure the smoke profile with it and write the page.
+
+    Everything happens in a folder that is no checkout. Several minutes: torch is installed for each.
+    """
+    if session.venv_backend == "none":
+        session.error("what is built is installed into an environment of its own: leave --no-venv away")
+    constraints = Path("constraints.txt").resolve()
+    with tempfile.TemporaryDirectory() as name:
+        tree, built, work = (Path(name) / part for part in ("tree", "built", "work"))
+        shutil.copytree(".", tree, ignore=NOT_BUILT)
+        session.install("-c", str(constraints), "build")
+        session.run("python", "-m", "build", f"--{kind}", "--outdir", str(built), str(tree))
+        shutil.rmtree(tree)  # what runs below is what was built
+        (archive,) = built.iterdir()
+        session.install("-c", str(constraints), str(archive))
+        work.mkdir()
+        with session.chdir(work):
+            session.run("highway-bench", "run", "--profile", "smoke", "--strict")
+            session.run("highway-bench", "report")
+            if not PAGE.is_file():
+                session.error(f"no page was written: {PAGE}")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the pages and the API reference, check their links, run every example of the help; arguments go to Sphinx.
+
+    A link that leads nowhere in this checkout fails; addresses on the network are not fetched.
+    """
+    install(session, "-e", ".", groups=("docs", "tests"))
+    session.run(
+        "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "-c", "docs", *session.posargs, ".", str(DOCS)
+    )
+    session.log(f"pages: {(DOCS / 'docs/index.html').resolve()}")
+    session.run("python", "-m", "pytest", "tests/cli/test_help.py")
 
 
 @nox.session

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.results import Store as Store
     from highway_bench.running import run as run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Block": "highway_bench.blocks",

@@ -197,6 +197,7 @@ def test_an_entry_point_s_duplicate_is_told_as_such(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_groups_are_those_that_the_documentation_names() -> None:
+    pytest.importorskip("torch")
     from highway_bench.blocks import blocks
     from highway_bench.data import datasets
     from highway_bench.families import families

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,6 +15,7 @@ from highway_bench import terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
+JSON_SCHEMA = 1  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
 
 
@@ -45,6 +46,11 @@ def print_table(
     )
 
 
-def print_json(data: Any) -> None:
-    """``data`` as JSON on stdout."""
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+def print_json(data: Mapping[str, Any]) -> None:
+    """``data`` as one JSON object on stdout, behind the number of its schema; paths are printed as text.
+
+    Raises ``TypeError`` for any other value that JSON lacks: a number that JSON does not know must not become text.
+    """
+    typer.echo(
+        json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, ensure_ascii=False, allow_nan=False, default=os.fspath)
+    )

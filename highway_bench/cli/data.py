@@ -41,6 +41,7 @@ def list_sets(json: AsJson = False) -> None:
 def fetch(
     name: Annotated[str, typer.Argument(help="The data set, as in 'highway-bench data list'.")],
     option: Options = None,
+    json: AsJson = False,
 ) -> None:
     """Fetch what a data set needs.
 
@@ -49,10 +50,13 @@ def fetch(
     from highway_bench.data import make_dataset
 
     dataset = make_dataset(name, **assignments("--option", option))
-    if dataset.missing() is None:
+    folder = None if dataset.missing() is None else dataset.fetch()
+    if json:
+        print_json({"name": name, "fetched": folder})
+    elif folder is None:
         typer.echo(f"nothing is missing: {name} is here already")
     else:
-        typer.echo(f"{name}: {dataset.fetch()}")
+        typer.echo(f"{name}: {folder}")
 
 
 def check(
@@ -92,7 +96,7 @@ def check(
             }
         )
     if json:
-        print_json(found)
+        print_json({"datasets": found})
         return
     print_table(
         "Data sets",

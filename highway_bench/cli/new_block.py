@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from highway_bench.cli._options import AsJson
+from highway_bench.cli._output import print_json
+
 
 def new_block(
     name: Annotated[str, typer.Argument(help="Lower-case words joined by '-', such as my-gate.")],
@@ -17,6 +20,7 @@ def new_block(
             "source checkout, and in this folder elsewhere."
         ),
     ] = None,
+    json: AsJson = False,
 ) -> None:
     """Write the file of a new block.
 
@@ -25,6 +29,9 @@ def new_block(
     from highway_bench import scaffold
 
     written = scaffold.new_block(name, folder)
+    if json:
+        print_json({"name": written.name, "file": written.path, "in_tree": written.in_tree})
+        return
     path = written.path.resolve()
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     plugin = "" if written.in_tree else f" --plugin {shown}"

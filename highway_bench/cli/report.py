@@ -26,6 +26,6 @@ def report(
     written = write_report(store, out)
     link_report(out.parent / HTML)
     if json:
-        print_json({"page": str(written.page), "figures": [str(path) for path in written.figures]})
+        print_json({"page": written.page, "figures": written.figures})
     else:
         typer.echo(str(written.page))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from highway_bench.reproduce.request import Request
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
+    from highway_bench.reproduce.base import Reproduction
     from highway_bench.reproduce.running import Reproduced
 
 STORE = Path("reports/reproduce.sqlite")
@@ -46,26 +47,18 @@ def reproduce(
     from highway_bench.reproduce import running
     from highway_bench.reproduce.base import reproductions
 
+    choices = {name: reproductions.get(name) for name in reproductions}
     if names:
-        typer.echo("\n".join(reproductions))
+        if json:
+            print_json({"names": list(choices)})
+        else:
+            typer.echo("\n".join(choices))
         return
     if name is None:
-        if given := [f"--{word.replace('_', '-')}" for word in sorted(context.params) if is_given(context, word)]:
+        words_given = [word for word in sorted(context.params) if word != "json" and is_given(context, word)]
+        if given := [f"--{word.replace('_', '-')}" for word in words_given]:
             raise BadInput(f"{', '.join(given)}: of which reproduction? highway-bench reproduce lists them")
-        print_table(
-            "Reproductions",
-            ["name", "what", "source", "takes", "scales"],
-            [
-                [
-                    one.name,
-                    one.title,
-                    one.source,
-                    " ".join(f"--{word}" for word in sorted(one.takes)),
-                    ", ".join(one.scales),
-                ]
-                for one in map(reproductions.get, reproductions)
-            ],
-        )
+        print_choices(choices.values(), as_json=json)
         return
     request = running.request_for(name, options)
     estimate = running.cost(name, request, store=store, workers=workers, resume=not fresh)
@@ -92,6 +85,37 @@ def reproduce(
         raise Interrupted.keeping(store, fresh=fresh) from None
     print_reproduced(reproduced, as_json=json)
     raise typer.Exit(reproduced.summary.exit_status)
+
+
+def print_choices(choices: Iterable[Reproduction], *, as_json: bool) -> None:
+    """All reproductions, with the options that mean something to each."""
+    if as_json:
+        entries = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "source": one.source,
+                "options": sorted(one.takes),
+                "scales": one.scales,
+            }
+            for one in choices
+        ]
+        print_json({"reproductions": entries})
+        return
+    print_table(
+        "Reproductions",
+        ["name", "what", "source", "takes", "scales"],
+        [
+            [
+                one.name,
+                one.title,
+                one.source,
+                " ".join(f"--{word}" for word in sorted(one.takes)),
+                ", ".join(one.scales),
+            ]
+            for one in choices
+        ],
+    )
 
 
 def is_given(context: typer.Context, word: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ def show(
     With --json, its rows.
     """
     from highway_bench.report import print_summary
-    from highway_bench.results import Store
+    from highway_bench.results import Store, parsed
 
     words: dict[str, Filter] = {"task": task, "block": block, "family": family, "metric": metric, "status": status}
     filters = {name: value for name, value in words.items() if value}
@@ -40,7 +39,7 @@ def show(
     if frame.empty:
         raise NothingMeasured(f"{store} has no such rows")
     if json:
-        print_json(rows)
+        print_json({"rows": [parsed(row) for row in rows]})
         return
     print_table(
         "Runs",
@@ -68,6 +67,7 @@ def run_line(name: str, run: dict[str, Any]) -> list[object]:
 def export(
     out: Annotated[Path, typer.Argument(help="The file to write: .csv, or .jsonl for JSON lines.")],
     store: StorePath = STORE,
+    json: AsJson = False,
 ) -> None:
     """Write all rows of a store as CSV or JSON lines."""
     from highway_bench.results import Store
@@ -77,7 +77,10 @@ def export(
         rows = write(kept, out)
     if not rows:
         raise NothingMeasured(f"{store} has no rows")
-    typer.echo(f"{rows:,} rows: {out}")
+    if json:
+        print_json({"file": out, "rows": rows})
+    else:
+        typer.echo(f"{rows:,} rows: {out}")
 
 
 def merge(
@@ -92,4 +95,7 @@ def merge(
     from highway_bench.results import merge as bring
 
     taken = bring(into, *others)
-    typer.echo(json_text.dumps({"store": str(into), "cells": taken}) if json else f"{taken:,} cells taken: {into}")
+    if json:
+        print_json({"store": into, "cells": taken})
+    else:
+        typer.echo(f"{taken:,} cells taken: {into}")

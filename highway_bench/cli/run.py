@@ -17,6 +17,7 @@ from highway_bench.cli._options import STORE, AsJson, EngineName, Fresh, Plugins
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
+from highway_bench.results import parsed
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
@@ -89,11 +90,11 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "store": str(store),
+                "store": store,
                 "stored": estimate.stored,
                 "seconds": estimate.seconds,
                 "bytes": estimate.bytes,
-                "cells": [cell.columns() for cell in estimate.cells],
+                "cells": [parsed(cell.columns()) for cell in estimate.cells],
             }
         )
         return
@@ -120,7 +121,7 @@ def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
         print_json(
             {
                 "run_id": summary.run_id,
-                "store": str(store),
+                "store": store,
                 "cells": len(summary.digests),
                 "counts": counts,
                 "measured": summary.measured,
@@ -162,4 +163,4 @@ def name_cells(what: str, endings: list[Ending]) -> None:
 
 def plain(endings: Iterable[Ending]) -> list[dict[str, Any]]:
     """Endings as plain data."""
-    return [{"cell": one.cell.columns(), "status": str(one.status), "message": one.message} for one in endings]
+    return [{"cell": parsed(one.cell.columns()), "status": str(one.status), "message": one.message} for one in endings]

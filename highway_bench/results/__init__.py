@@ -1,6 +1,6 @@
 """Results: the row, the store it is kept in, export and merge. Imports neither torch nor, but for frames, pandas."""
 
-from highway_bench.results.export import export, merge
+from highway_bench.results.export import export, merge, parsed
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, SCHEMA, Row, Status, row
 from highway_bench.results.store import Store
 
@@ -15,5 +15,6 @@ __all__ = [
     "Store",
     "export",
     "merge",
+    "parsed",
     "row",
 ]

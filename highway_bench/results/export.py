@@ -26,8 +26,12 @@ def write_csv(rows: Iterable[Row], out: TextIO) -> None:
 def write_jsonl(rows: Iterable[Row], out: TextIO) -> None:
     """``rows`` as JSON lines; options, recipe and samples become objects and lists."""
     for row in rows:
-        parsed = {name: json.loads(row[name]) for name in JSON_COLUMNS if row[name] is not None}
-        out.write(json.dumps(row | parsed, ensure_ascii=False, allow_nan=False) + "\n")
+        out.write(json.dumps(parsed(row), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def parsed(row: Row) -> Row:
+    """``row``, or a part of its columns, with options, recipe and samples as objects and lists."""
+    return row | {name: json.loads(row[name]) for name in JSON_COLUMNS if row.get(name) is not None}
 
 
 WRITERS = {".csv": write_csv, ".jsonl": write_jsonl}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import highway_bench
 from highway_bench.cli import app
+from highway_bench.history.compare import Compared
+from highway_bench.history.gate import Lost
+from highway_bench.history.gate import Verdict as GateVerdict
+from highway_bench.history.importing import Imported
+from highway_bench.history.measure import Machine, Measured
+from highway_bench.history.noise import Spread
+from highway_bench.history.publish import Published
+from highway_bench.history.record import Recorded
+from highway_bench.history.regressions import Limits, Regression
+from highway_bench.measure.statistics import Estimate
+from highway_bench.running import run
 
 Invoke = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -59,3 +72,54 @@ def shell(here: Path) -> Shell:
 def package_path() -> str:
     """The path of a process that finds this package, wherever its tests were started."""
     return os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of two cells."""
+    path = tmp_path_factory.mktemp("measured") / "store.sqlite"
+    run("memory", profile="smoke", family="dense", block=["plain", "highway"], workers=1, store=path)
+    return path
+
+
+@pytest.fixture
+def store(here: Path, measured: Path) -> None:
+    """That store where commands look for one by default."""
+    (here / "reports").mkdir()
+    shutil.copyfile(measured, here / "reports/results.sqlite")
+
+
+@pytest.fixture
+def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history whose functions return results of every kind at once: what they do is tested elsewhere."""
+    ratio = Estimate(1.5, 1.4, 1.6, 8)
+    regression = Regression("Steps.time(plain)", "m", 1.0, 1.5, 0.1, "abc1234", "abc1233", "s", 1.4, ratio, "remark")
+    verdict = GateVerdict(
+        [regression],
+        [Lost("s", "m", "failed")],
+        [regression],
+        [Limits("m", "b", 2, 0.1, 0.2, 0.3)],
+        2,
+        ["m"],
+        ["a line"],
+    )
+    compared = Compared(("plain", "dense", 10), [1.0], [1.5], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5])
+    given = {
+        "measure.this_machine": Machine("cpu", {"machine": "m"}),
+        "measure.measure_here": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
+        "measure.measure_range": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
+        "git.has_git": False,
+        "record.record": Recorded("m", ["abc1234"], [], ["abc1233"], ["a line"]),
+        "importing.import_results": Imported([here / "m.json"], ["a line"]),
+        "publish.discover": None,
+        "publish.publish": Published(here, ["m"], 3, ["a line"]),
+        "gate.check": None,
+        "gate.gate": verdict,
+        "machine.busy": None,
+        "noise.measure_noise": {"Steps.time(plain)": Spread(0.1, 2)},
+        "compare.compare": [compared],
+    }
+    (here / "asv.conf.json").touch()  # as in a checkout
+    (here / "highway_bench").symlink_to(Path(highway_bench.__file__).parent)
+    for name, result in given.items():
+        monkeypatch.setattr(f"highway_bench.history.{name}", lambda *_, result=result, **__: result)

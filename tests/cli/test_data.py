@@ -28,7 +28,7 @@ def test_fetch(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_check(invoke: Any) -> None:
-    [digits] = json.loads(invoke("data", "check", "digits", "--json").stdout)
+    [digits] = json.loads(invoke("data", "check", "digits", "--json").stdout)["datasets"]
     assert (digits["train"], digits["outputs"], digits["target"]) == ([1437, 1, 8, 8], 10, "class")
     assert "1,437 × 1 × 8 × 8" in invoke("data", "check", "dig*").stdout
 
@@ -36,5 +36,5 @@ def test_check(invoke: Any) -> None:
 def test_check_of_real_files(data_folder: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(data_folder))
     done = invoke("data", "check", "sentiment", "--option", "corpus=tweets", "--json")
-    [tweets] = json.loads(done.stdout)
+    [tweets] = json.loads(done.stdout)["datasets"]
     assert tweets["chance_accuracy"] == pytest.approx(0.69, abs=0.01)

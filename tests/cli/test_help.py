@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +28,15 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return found
 
 
+def examples(command: Any) -> list[str]:
+    """What the help of ``command`` and of those in it shows behind 'Example: highway-bench'."""
+    inner = getattr(command, "commands", {}).values()
+    own = (command.epilog or "").partition("Example: highway-bench ")[2]
+    return list(dict.fromkeys([own, *(example for one in inner for example in examples(one))]))
+
+
 COMMANDS = commands(get_command(app))
+TINY = {"run": ["--dry-run"], "reproduce": ["--dry-run"], "check": ["--family", "dense"], "serve": ["--no-browser"]}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -34,6 +44,24 @@ def test_help_has_an_example(command: tuple[str, ...], invoke: Any) -> None:
     shown = invoke(*command, "--help")
     assert shown.exit_code == 0
     assert f"Example: highway-bench {' '.join(command[:1])}" in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("example", examples(get_command(app)))
+def test_examples_run(example: str, invoke: Any, here: Path, store: None, history: None, monkeypatch: Any) -> None:
+    """As they are shown, but for an option that leaves the work away; the history and the network are stand-ins."""
+    monkeypatch.setattr("highway_bench.data.sentiment.Sentiment.fetch", lambda _: here)
+    monkeypatch.setattr("highway_bench.data.mnist.Mnist.fetch", lambda _: here)
+    monkeypatch.setattr("socketserver.BaseServer.serve_forever", lambda _: None)
+    for name in ("laptop", "gpu"):
+        shutil.copyfile("reports/results.sqlite", f"{name}.sqlite")
+    words = shlex.split(example)
+    if words[0] == "check":
+        assert invoke("new-block", "my-gate").exit_code == 0
+    if words[0] == "serve":
+        assert invoke("report").exit_code == 0
+    done = invoke(*words, *TINY.get(words[0], []))
+    regressed = words[:2] == ["history", "gate"]  # as the stand-in says
+    assert done.exit_code == regressed, done.output
 
 
 def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

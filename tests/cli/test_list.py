@@ -33,7 +33,7 @@ def test_blocks_have_equation_and_source(invoke: Any) -> None:
 
 def test_everything(invoke: Any) -> None:
     listed = json.loads(invoke("list", "--json").stdout)
-    assert set(listed) == {*REGISTRIES, "words", "profiles"}
+    assert set(listed) == {"schema", *REGISTRIES, "words", "profiles"}
     assert [profile["name"] for profile in listed["profiles"]] == ["smoke", "standard", "full", "frontier"]
     missing = {entry["name"]: entry["missing"] for entry in listed["datasets"]}
     assert missing["digits"] is None

@@ -72,8 +72,8 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     shown = invoke("results", "show", "--store", "results/store.sqlite", "--block", "highway")
     assert shown.exit_code == 0
     assert "highway-bench" in shown.stdout
-    rows = json.loads(invoke("results", "show", "--store", "results/store.sqlite", "--metric", "peak", "--json").stdout)
-    assert {row["block"] for row in rows} == {"plain", "highway"}
+    told = json.loads(invoke("results", "show", "--store", "results/store.sqlite", "--metric", "peak", "--json").stdout)
+    assert {row["block"] for row in told["rows"]} == {"plain", "highway"}
     assert invoke("results", "show", "--store", "results/store.sqlite", "--task", "nothing").exit_code == 3
 
     exported = invoke("results", "export", "rows.csv", "--store", "results/store.sqlite")

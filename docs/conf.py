@@ -1,0 +1,18 @@
+"""Sphinx's settings. Its source is the whole checkout, so that links between README and the pages are checked too."""
+
+from highway_bench import __version__
+
+project = "highway_bench"
+author = "The highway_bench developers"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/*.md", "docs/*.rst"]
+myst_heading_anchors = 6  # as code hosts make them, so that #links are checked
+
+autodoc_member_order = "alphabetical"
+autodoc_typehints_format = "short"
+
+html_theme = "alabaster"
+html_title = f"highway_bench {release}"

@@ -1,0 +1,338 @@
+"""``--json``: the keys of every command and the kinds of their values are frozen, numbers are numbers.
+
+A key that goes, and a value that changes its kind or its meaning, raise ``JSON_SCHEMA``. A new key is only added here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from highway_bench.cli import app
+from highway_bench.cli._output import JSON_SCHEMA, print_json
+from highway_bench.execution.runner import Summary
+from highway_bench.reproduce import Finding, Outcome, Verdict, reproductions
+from highway_bench.reproduce.running import Reproduced
+from highway_bench.results import COLUMNS, Status
+from highway_bench.results.export import JSON_COLUMNS
+
+Invoke = Callable[..., Any]
+
+STRING, NUMBER, FLAG, OBJECT = "string", "number", "flag", "object"
+NO_STRING, NO_NUMBER = "string or null", "number or null"
+ANY = "any"  # a user's option: a number, a text, a list
+
+ENTRY = {"name": STRING, "summary": STRING, "source": STRING, "options": OBJECT, "module": STRING}
+BLOCK = ENTRY | {"equation": STRING, "gates": NUMBER, "norms": NUMBER}
+FAMILY = ENTRY | {"transform": STRING, "kind": STRING}
+TASK = {
+    "name": STRING,
+    "summary": STRING,
+    "version": STRING,
+    "metrics": [{"name": STRING, "unit": STRING, "better": STRING}],
+    "module": STRING,
+}
+DATASET = ENTRY | {"missing": NO_STRING}
+PROFILE = {"name": STRING, "summary": STRING, "tasks": [STRING], "cells": NUMBER}
+
+CELL = {
+    "task": STRING,
+    "block": STRING,
+    "family": STRING,
+    "depth": NUMBER,
+    "width": NUMBER,
+    "nominal_width": NUMBER,
+    "match": STRING,
+    "block_options": OBJECT,
+    "family_options": OBJECT,
+    "batch_size": NUMBER,
+    "seq_len": NO_NUMBER,
+    "phase": NO_STRING,
+    "dtype": STRING,
+    "device": STRING,
+    "mode": STRING,
+    "dataset": NO_STRING,
+    "recipe": OBJECT,
+    "trial": NO_NUMBER,
+    "seed": NUMBER,
+    "threads": NUMBER,
+}
+ENDING = {"cell": CELL, "status": STRING, "message": NO_STRING}
+ROW = {
+    name: ANY if name in JSON_COLUMNS else NO_STRING if kind == "TEXT" else NO_NUMBER
+    for name, (kind, _) in COLUMNS.items()
+}
+
+NETWORK = {
+    "block": STRING,
+    "equation": STRING,
+    "family": STRING,
+    "transform": STRING,
+    "dataset": NO_STRING,
+    "depth": NUMBER,
+    "width": NUMBER,
+    "nominal_width": NUMBER,
+    "match": STRING,
+    "mismatch": NUMBER,
+    "input": [NUMBER],
+    "params": NUMBER,
+    "flops": NUMBER,
+    "layer_params": NUMBER,
+    "layer_flops": NUMBER,
+    "layers": [
+        {
+            "name": STRING,
+            "module": STRING,
+            "level": NUMBER,
+            "output": [NUMBER],
+            "params": NUMBER,
+            "flops": NUMBER,
+            "repeats": NUMBER,
+        }
+    ],
+}
+FINDING = {
+    "published": STRING,
+    "source": STRING,
+    "measured": STRING,
+    "evidence": STRING,
+    "rule": STRING,
+    "verdict": STRING,
+}
+REGRESSION = {
+    "series": STRING,
+    "machine": STRING,
+    "before": NUMBER,
+    "after": NUMBER,
+    "tolerated": NUMBER,
+    "commit": STRING,
+    "good": STRING,
+    "unit": STRING,
+    "again": NO_NUMBER,
+    "beside": {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": NUMBER},
+    "remark": STRING,
+}
+
+SMALL = ("memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--workers", "1")
+COST = {"cells": NUMBER, "stored": NUMBER, "seconds": NUMBER, "bytes": NUMBER}
+COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "list": (
+        (),
+        {"blocks": [BLOCK], "families": [FAMILY], "tasks": [TASK], "datasets": [DATASET], "profiles": [PROFILE]},
+    ),
+    "show": (("highway", "--dataset", "digits", "--depth", "2"), NETWORK | {"equal": NETWORK | {"equal": "null"}}),
+    "run": (
+        (*SMALL, "--mode", "cudagraph"),  # skipped, which no profile expects
+        {
+            "run_id": STRING,
+            "store": STRING,
+            "cells": NUMBER,
+            "counts": OBJECT,
+            "measured": NUMBER,
+            "stored": NUMBER,
+            "seconds": NUMBER,
+            "exit_status": NUMBER,
+            "failures": [ENDING],
+            "unexpected": [ENDING],
+        },
+    ),
+    "run --dry-run": (SMALL, COST | {"store": STRING, "cells": [CELL]}),
+    "report": ((), {"page": STRING, "figures": [STRING]}),
+    "reproduce": (
+        (),
+        {
+            "reproductions": [
+                {"name": STRING, "title": STRING, "source": STRING, "options": [STRING], "scales": [STRING]}
+            ]
+        },
+    ),
+    "reproduce --names": ((), {"names": [STRING]}),
+    "reproduce flops --dry-run": ((), COST),
+    "reproduce flops": ((), {"name": STRING, "findings": [FINDING], "files": [STRING], "counts": OBJECT}),
+    "new-block": (("my-gate",), {"name": STRING, "file": STRING, "in_tree": FLAG}),
+    "check": (
+        ("highway", "--family", "dense"),
+        {
+            "block": STRING,
+            "passed": FLAG,
+            "seconds": NUMBER,
+            "findings": [{"check": STRING, "family": STRING, "problem": NO_STRING, "note": NO_STRING}],
+        },
+    ),
+    "results show": ((), {"rows": [ROW]}),
+    "results export": (("rows.csv",), {"file": STRING, "rows": NUMBER}),
+    "results merge": (("all.sqlite", "reports/results.sqlite"), {"store": STRING, "cells": NUMBER}),
+    "data list": ((), {"data_folder": NO_STRING, "cache_folder": STRING, "datasets": [DATASET]}),
+    "data fetch": (("digits",), {"name": STRING, "fetched": NO_STRING}),
+    "data check": (
+        ("digits",),
+        {
+            "datasets": [
+                {
+                    "name": STRING,
+                    "train": [NUMBER],
+                    "test": [NUMBER],
+                    "input": STRING,
+                    "target": STRING,
+                    "outputs": NUMBER,
+                    "chance_loss": NUMBER,
+                    "chance_accuracy": NO_NUMBER,
+                }
+            ]
+        },
+    ),
+    "history run": (
+        (),
+        {
+            "machine": STRING,
+            "folder": NO_STRING,
+            "values": OBJECT,
+            "without": [STRING],
+            "failed": [STRING],
+            "dirty": FLAG,
+            "lines": [STRING],
+        },
+    ),
+    "history record": (
+        (),
+        {
+            "machine": STRING,
+            "added": [STRING],
+            "replaced": [STRING],
+            "kept": [STRING],
+            "left": [STRING],
+            "lines": [STRING],
+        },
+    ),
+    "history import": (("folder",), {"written": [STRING], "lines": [STRING]}),
+    "history publish": ((), {"index": STRING, "machines": [STRING], "points": NUMBER, "lines": [STRING]}),
+    "history gate": (
+        (),
+        {
+            "regressions": [REGRESSION],
+            "lost": [{"series": STRING, "machine": STRING, "reason": STRING}],
+            "dismissed": [REGRESSION],
+            "limits": [
+                {
+                    "machine": STRING,
+                    "benchmark": STRING,
+                    "series": NUMBER,
+                    "least": NUMBER,
+                    "median": NUMBER,
+                    "most": NUMBER,
+                }
+            ],
+            "series": NUMBER,
+            "machines": [STRING],
+            "lines": [STRING],
+        },
+    ),
+    "history noise": ((), {"machine": STRING, "spreads": OBJECT}),
+    "history compare": (
+        ("HEAD", "HEAD"),
+        {
+            "steps": [
+                {
+                    "block": STRING,
+                    "family": STRING,
+                    "depth": NUMBER,
+                    "first": NUMBER,
+                    "second": NUMBER,
+                    "ratio": NUMBER,
+                    "low": NUMBER,
+                    "high": NUMBER,
+                    "ratios": [NUMBER],
+                    "verdict": STRING,
+                }
+            ]
+        },
+    ),
+}
+WITHOUT_JSON = {"serve"}  # runs until it is interrupted
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls a value; a flag is no number."""
+    kinds = {bool: FLAG, int: NUMBER, float: NUMBER, str: STRING, dict: OBJECT, list: "list", type(None): "null"}
+    return kinds[type(value)]
+
+
+def departures(value: Any, contract: Any, where: str = "") -> list[str]:
+    """Where ``value`` is not as ``contract`` says; in a list, each element is."""
+    if isinstance(contract, list):
+        if not isinstance(value, list):
+            return [f"{where}: {kind_of(value)}, not a list"]
+        return [one for index, item in enumerate(value) for one in departures(item, contract[0], f"{where}[{index}]")]
+    if isinstance(contract, dict):
+        if not isinstance(value, dict):
+            return [f"{where}: {kind_of(value)}, not an object"]
+        wrong = [f"{where}.{name}: only in one of them" for name in sorted(value.keys() ^ contract.keys())]
+        both = [name for name in contract if name in value]
+        return wrong + [one for name in both for one in departures(value[name], contract[name], f"{where}.{name}")]
+    if contract == ANY or kind_of(value) in contract.split(" or "):
+        return []
+    return [f"{where}: {kind_of(value)}, not {contract}"]
+
+
+@pytest.fixture
+def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reproduction that was measured already."""
+    finding = Finding(published="x", source="eq. 1", measured="y", verdict=Verdict.REPRODUCED)
+    summary = Summary("run", {Status.OK: 1}, 1, 0, 1.0, {})
+    done = Reproduced(reproductions.get("flops"), Outcome(findings=[finding]), summary, [here / "findings.md"])
+    monkeypatch.setattr("highway_bench.reproduce.running.reproduce", lambda *_, **__: done)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_keys_and_kinds(command: str, invoke: Invoke, request: pytest.FixtureRequest) -> None:
+    words, contract = COMMANDS[command]
+    needs = {"history": "history", "results": "store", "report": "store", "reproduce": "reproduced"}
+    if command.split()[0] in needs:
+        request.getfixturevalue(needs[command.split()[0]])
+    done = invoke(*command.split(), *words, "--json")
+    printed = json.loads(done.stdout)
+    assert next(iter(printed)) == "schema"
+    assert departures(printed, {"schema": NUMBER} | contract) == [], done.stderr
+    assert printed["schema"] == JSON_SCHEMA == 1
+
+
+def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:
+    """Every command of ``group`` that is no group itself."""
+    inner = getattr(group, "commands", None)
+    if inner is None:
+        return {" ".join(path)}
+    return {leaf for name, command in inner.items() for leaf in leaves(command, (*path, name))}
+
+
+def test_every_command_prints_json() -> None:
+    every = leaves(get_command(app))
+    assert {command for command in every if any(case.startswith(command) for case in COMMANDS)} == every - WITHOUT_JSON
+
+
+def test_what_json_lacks_is_no_text() -> None:
+    with pytest.raises(TypeError):
+        print_json({"value": 1j})
+    with pytest.raises(ValueError, match="nan"):
+        print_json({"value": float("nan")})
+
+
+def test_departures_are_seen() -> None:
+    """The comparison itself: a number as text, a flag as a number, keys too many and too few."""
+    contract = {"a": NUMBER, "b": [STRING], "c": FLAG}
+    assert departures({"a": 1, "b": ["x"], "c": True}, contract) == []
+    assert departures({"a": "1", "b": [2], "c": 0}, contract) == [
+        ".a: string, not number",
+        ".b[0]: number, not string",
+        ".c: number, not flag",
+    ]
+    assert departures({"a": True, "b": "x", "d": 1}, contract) == [
+        ".c: only in one of them",
+        ".d: only in one of them",
+        ".a: flag, not number",
+        ".b: string, not a list",
+    ]
