@@ -15,15 +15,15 @@ from typer.testing import CliRunner, Result
 import highway_bench
 from highway_bench.cli import app
 from highway_bench.history.compare import Compared
-from highway_bench.history.gate import Lost
-from highway_bench.history.gate import Verdict as GateVerdict
+from highway_bench.history.gate import GateReport, Lost
 from highway_bench.history.importing import Imported
-from highway_bench.history.measure import Machine, Measured
+from highway_bench.history.machine import Machine
+from highway_bench.history.measure import Measured
 from highway_bench.history.noise import Spread
 from highway_bench.history.publish import Published
-from highway_bench.history.record import Recorded
+from highway_bench.history.record import RecordSummary
 from highway_bench.history.regressions import Limits, Regression
-from highway_bench.measure.statistics import Estimate
+from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.running import run
 
 Invoke = Callable[..., Result]
@@ -92,9 +92,9 @@ def store(here: Path, measured: Path) -> None:
 @pytest.fixture
 def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history whose functions return results of every kind at once: what they do is tested elsewhere."""
-    ratio = Estimate(1.5, 1.4, 1.6, 8)
+    ratio = IntervalEstimate(1.5, 1.4, 1.6, 8)
     regression = Regression("Steps.time(plain)", "m", 1.0, 1.5, 0.1, "abc1234", "abc1233", "s", 1.4, ratio, "remark")
-    verdict = GateVerdict(
+    verdict = GateReport(
         [regression],
         [Lost("s", "m", "failed")],
         [regression],
@@ -105,11 +105,11 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     compared = Compared(("plain", "dense", 10), [1.0], [1.5], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5])
     given = {
-        "measure.this_machine": Machine("cpu", {"machine": "m"}),
+        "machine.this_machine": Machine("cpu", {"machine": "m"}),
         "measure.measure_here": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
         "measure.measure_range": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
         "git.has_git": False,
-        "record.record": Recorded("m", ["abc1234"], [], ["abc1233"], ["a line"]),
+        "record.record": RecordSummary("m", ["abc1234"], [], ["abc1233"], ["a line"]),
         "importing.import_results": Imported([here / "m.json"], ["a line"]),
         "publish.discover": None,
         "publish.publish": Published(here, ["m"], 3, ["a line"]),

@@ -16,7 +16,7 @@ from typer.main import get_command
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA, print_json
 from highway_bench.execution.runner import Summary
-from highway_bench.reproduce import Finding, Outcome, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, Finding, Verdict, reproductions
 from highway_bench.reproduce.running import Reproduced
 from highway_bench.results import COLUMNS, Status
 from highway_bench.results.export import JSON_COLUMNS
@@ -34,9 +34,12 @@ TASK = {
     "name": STRING,
     "summary": STRING,
     "version": STRING,
-    "metrics": [{"name": STRING, "unit": STRING, "better": STRING}],
+    "metrics": [{"name": STRING, "unit": STRING, "better": STRING, "label": STRING}],
+    "words": [STRING],
+    "section": STRING,
     "module": STRING,
 }
+WORD = {"name": STRING, "tasks": [STRING], "type": STRING, "values": STRING, "summary": STRING}
 DATASET = ENTRY | {"missing": NO_STRING}
 PROFILE = {"name": STRING, "summary": STRING, "tasks": [STRING], "cells": NUMBER}
 
@@ -113,8 +116,8 @@ REGRESSION = {
     "commit": STRING,
     "good": STRING,
     "unit": STRING,
-    "again": NO_NUMBER,
-    "beside": {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": NUMBER},
+    "remeasured": NO_NUMBER,
+    "ratio_to_good": {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": NUMBER},
     "remark": STRING,
 }
 
@@ -123,7 +126,14 @@ COST = {"cells": NUMBER, "stored": NUMBER, "seconds": NUMBER, "bytes": NUMBER}
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "list": (
         (),
-        {"blocks": [BLOCK], "families": [FAMILY], "tasks": [TASK], "datasets": [DATASET], "profiles": [PROFILE]},
+        {
+            "blocks": [BLOCK],
+            "families": [FAMILY],
+            "tasks": [TASK],
+            "words": [WORD],
+            "datasets": [DATASET],
+            "profiles": [PROFILE],
+        },
     ),
     "show": (("highway", "--dataset", "digits", "--depth", "2"), NETWORK | {"equal": NETWORK | {"equal": "null"}}),
     "run": (
@@ -161,7 +171,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "block": STRING,
             "passed": FLAG,
             "seconds": NUMBER,
-            "findings": [{"check": STRING, "family": STRING, "problem": NO_STRING, "note": NO_STRING}],
+            "results": [{"check": STRING, "family": STRING, "problem": NO_STRING, "note": NO_STRING}],
         },
     ),
     "results show": ((), {"rows": [ROW]}),
@@ -204,8 +214,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "machine": STRING,
             "added": [STRING],
             "replaced": [STRING],
-            "kept": [STRING],
-            "left": [STRING],
+            "unchanged": [STRING],
+            "left_out": [STRING],
             "lines": [STRING],
         },
     ),
@@ -284,7 +294,7 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reproduction that was measured already."""
     finding = Finding(published="x", source="eq. 1", measured="y", verdict=Verdict.REPRODUCED)
     summary = Summary("run", {Status.OK: 1}, 1, 0, 1.0, {})
-    done = Reproduced(reproductions.get("flops"), Outcome(findings=[finding]), summary, [here / "findings.md"])
+    done = Reproduced(reproductions.get("flops"), Conclusion(findings=[finding]), summary, [here / "findings.md"])
     monkeypatch.setattr("highway_bench.reproduce.running.reproduce", lambda *_, **__: done)
 
 
