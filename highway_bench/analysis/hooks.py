@@ -1,4 +1,4 @@
-"""Watching a forward pass: being told of what goes into some modules and what comes out, without changing them."""
+"""Hooks: observe the inputs and outputs of modules in a forward pass without changing them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ See = Callable[[int, Any, Any], None]
 
 @contextmanager
 def watching(modules: Mapping[int, nn.Module], see: See) -> Iterator[None]:
-    """While it lasts, ``see`` is called after every forward of one of ``modules``. Nothing stays behind."""
+    """While the context is open, call ``see`` after every forward of one of ``modules``. Hooks are removed on exit."""
     with ExitStack() as hooks:
         for key, module in modules.items():
-            hooks.callback(module.register_forward_hook(partial(_tell, key, see)).remove)
+            hooks.callback(module.register_forward_hook(partial(_call, key, see)).remove)
         yield
 
 
-def _tell(key: int, see: See, _module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+def _call(key: int, see: See, _module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
     see(key, inputs[0], output)
