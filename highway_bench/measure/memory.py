@@ -5,8 +5,8 @@ alive). The peak comes from one of three meters:
 
 - ``tracker`` (a CPU, eager): torch's tracker of live tensors. Deterministic; it does not see the scratch buffers that
   kernels allocate and free inside one operator.
-- ``profiler`` (a CPU, compiled): the allocator's events. It sees scratch buffers too (for a convolution the peak was 50 % higher), so compare a
-  compiled peak with an eager one only if both are from this meter.
+- ``profiler`` (a CPU, compiled): the allocator's events. It sees scratch buffers too (for a convolution the
+  peak was 50 % higher), so compare a compiled peak with an eager one only if both are from this meter.
 - ``allocator`` (CUDA): the bytes requested from the caching allocator. Its blocks may be larger; by how much depends on
   what ran before.
 

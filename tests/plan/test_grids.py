@@ -362,7 +362,9 @@ def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
 
 def test_a_family_object_that_cannot_travel() -> None:
     made = family(lambda width: nn.Linear(width, width))
-    with pytest.raises(BadInput, match="cannot reach a worker process: make its factory a module's function"):
+    with pytest.raises(
+        BadInput, match="cannot be rebuilt in a worker process: make its factory a function of a module"
+    ):
         cells(family=[made])
 
 
