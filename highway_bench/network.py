@@ -149,9 +149,8 @@ def _assemble(
     dataset: DataSet | None,
     options: Mapping[str, Any],
 ) -> nn.Module:
-    stem = (
-        build_stem(dataset, family, stages[0].width) if dataset else None
-    )  # first: its seed must not depend on the block
+    # The stem is first, so that a seed gives the same stem with every block.
+    stem = build_stem(dataset, family, stages[0].width) if dataset else None
     body = build_body(spec, family, stages, change, options)
     if dataset is None or stem is None:
         return body

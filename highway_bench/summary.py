@@ -85,9 +85,9 @@ def describe(
     data = None if dataset is None else make_dataset(dataset, **({"length": seq_len} if seq_len is not None else {}))
     nominal = TRAINED.widths[chosen_family.kind] if width is None else width
     spec, plain = blocks.get(block), yardstick()
-    keywords = (chosen_family, nominal, depth, match, data, dataset, seq_len)
-    equal = None if spec is plain else _summary(plain, *keywords, {}, None)
-    return _summary(spec, *keywords, block_options or {}, equal)
+    arguments = (chosen_family, nominal, depth, match, data, dataset, seq_len)
+    equal = None if spec is plain else _summary(plain, *arguments, {}, None)
+    return _summary(spec, *arguments, block_options or {}, equal)
 
 
 def _summary(

@@ -22,7 +22,7 @@ ALL = {check.__name__.replace("_", " ") for check in CHECKS}
 
 
 class Sound(Block):
-    """y = x + H(x): keeps the contract; the others differ from it in one respect."""
+    """y = x + H(x): meets the contract; the others differ from it in one respect."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()

@@ -185,7 +185,7 @@ class LocalEngine:
                 if deaths == STARTS:
                     raise WorkersUnusable(
                         "worker processes die before they can take a job; in a script, call highway_bench under "
-                        '`if __name__ == "__main__":`, since every worker imports the script; no plug-in may exit Python'
+                        '`if __name__ == "__main__":`, as every worker imports the script; no plug-in may exit Python'
                     ) from None
                 self._stop()
                 for running in self._running.values():
