@@ -95,7 +95,7 @@ def keeps_shape(subject: Subject) -> None:
     if not isinstance(y, Tensor):
         raise ContractBroken(f"the stack returns a {type(y).__name__}; build_leave must return the stream")
     if y.shape != x.shape:
-        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must keep the shape")
+        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must preserve the shape")
     if not torch.isfinite(y).all():
         raise ContractBroken("the output has numbers that are not finite at a standard-normal input")
 

@@ -178,18 +178,18 @@ def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
 def _inside(parent: nn.Module, calls: Mapping[nn.Module, Call], path: str, level: int, repeats: int) -> Iterator[Layer]:
     """Entries of all modules inside ``parent``, which itself occurs ``repeats`` times."""
     children = list(parent.named_children())
-    alike = 1
+    times = 1
     if isinstance(parent, nn.ModuleList) and children:
         signatures = [_signature(child, calls) for _, child in children]
         period = _period(signatures)
-        children, alike = children[:period], len(children) // period
+        children, times = children[:period], len(children) // period
     for name, child in children:
         inner = f"{path}.{name}" if path else name
         if isinstance(child, nn.ModuleList):
             yield from _inside(child, calls, inner, level, repeats)
         elif child in calls and not isinstance(child, nn.Identity):
-            yield _layer(child, calls[child], inner, level, repeats * alike)
-            yield from _inside(child, calls, inner, level + 1, repeats * alike)
+            yield _layer(child, calls[child], inner, level, repeats * times)
+            yield from _inside(child, calls, inner, level + 1, repeats * times)
 
 
 def _layer(module: nn.Module, call: Call, name: str, level: int, repeats: int) -> Layer:

@@ -9,18 +9,19 @@ from typing import Any
 
 from torch import nn
 
-See = Callable[[int, Any, Any], None]
+Observer = Callable[[int, Any, Any], None]
 """Called with a module's key, its first input and its output."""
 
 
 @contextmanager
-def watching(modules: Mapping[int, nn.Module], see: See) -> Iterator[None]:
-    """While the context is open, call ``see`` after every forward of one of ``modules``. Hooks are removed on exit."""
+def forward_hooks(modules: Mapping[int, nn.Module], observe: Observer) -> Iterator[None]:
+    """While the context is open, call ``observe`` after every forward of one of ``modules``. Hooks are removed on
+    exit."""
     with ExitStack() as hooks:
         for key, module in modules.items():
-            hooks.callback(module.register_forward_hook(partial(_call, key, see)).remove)
+            hooks.callback(module.register_forward_hook(partial(_call, key, observe)).remove)
         yield
 
 
-def _call(key: int, see: See, _module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-    see(key, inputs[0], output)
+def _call(key: int, observe: Observer, _module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+    observe(key, inputs[0], output)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from highway_bench.analysis.hooks import watching
+from highway_bench.analysis.hooks import forward_hooks
 
 Layer = Sequence[nn.Module]
 State = Sequence[Tensor]
@@ -62,7 +62,10 @@ def profile(layers: Sequence[Layer], loss: Callable[[], Tensor], items: int, rea
         return leaves_with_grad
 
     last_modules = {index: layer[-1] for index, layer in enumerate(layers)}
-    with layers[0][0].register_forward_pre_hook(note_input), watching(last_modules, lambda _, __, output: note(output)):
+    with (
+        layers[0][0].register_forward_pre_hook(note_input),
+        forward_hooks(last_modules, lambda _, __, output: note(output)),
+    ):
         value = loss()
     matrices = [weights(layer) for layer in layers]
     wanted = [leaf for part in (*traced, *matrices) for leaf in part]

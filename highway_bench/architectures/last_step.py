@@ -59,5 +59,5 @@ class AnswerAtLastStep(Architecture):
         steps, features = inputs
         stem = with_order(linear(features, width), family, steps, width)
         body = build_body(spec, family, [Stage(depth, width)], "plain", options)
-        answer = [ScalarAnswer()] if outputs == 1 else []
-        return nn.Sequential(stem, body, LastStep(), linear(width, outputs), *answer)
+        squeeze = [ScalarAnswer()] if outputs == 1 else []
+        return nn.Sequential(stem, body, LastStep(), linear(width, outputs), *squeeze)

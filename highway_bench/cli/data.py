@@ -72,11 +72,11 @@ def check(
         else [entry["name"] for entry in catalogue("datasets") if entry["missing"] is None]
     )
     options = assignments("--option", option)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name in chosen:
         dataset = make_dataset(name, **options)
         train, test = dataset.load()
-        found.append(
+        results.append(
             {
                 "name": name,
                 "train": list(train.inputs.shape),
@@ -89,7 +89,7 @@ def check(
             }
         )
     if json:
-        print_json(found)
+        print_json(results)
         return
     print_table(
         "Data sets",
@@ -103,7 +103,7 @@ def check(
                 f"{one['chance_loss']:.3g}",
                 none_or(one["chance_accuracy"]),
             )
-            for one in found
+            for one in results
         ],
         right=["chance loss", "chance accuracy"],
         note="Chance: the best score without the input; the loss is on training data, the accuracy on test data.",

@@ -14,8 +14,8 @@ VARIABLE = "HIGHWAY_BENCH_DATA"
 def data_folder() -> Path | None:
     """The folder that ``HIGHWAY_BENCH_DATA`` names, as an absolute path; ``None`` where it is unset or empty.
 
-    Raises ``BadInput`` where it names something that is not a folder. A run that ignored the user's data would measure
-    something else than the user wants.
+    Raises ``BadInput`` where it names something that is not a folder. A run without the user's data would measure
+    something else.
     """
     value = os.environ.get(VARIABLE, "")
     if not value:

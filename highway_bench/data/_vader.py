@@ -95,7 +95,7 @@ def check(contents: bytes, corpus: Corpus, source: str) -> None:
         rows = len(contents.splitlines())
         fault = "truncated" if len(contents) < corpus.size else "too long"
         raise BadInput(
-            f"{source}: {fault}, {len(contents):,} bytes and {rows:,} rows in place of {corpus.size:,} and "
+            f"{source}: {fault}, {len(contents):,} bytes and {rows:,} rows instead of {corpus.size:,} and "
             f"{corpus.rows:,}"
         )
     raise BadInput(f"{source}: wrong or damaged file, its SHA-256 is {actual} and not {corpus.sha256}")

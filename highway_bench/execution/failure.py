@@ -79,7 +79,7 @@ def stored(measurement: Measurement, task: Task[Any]) -> Value:
 
 
 def worst(values: Sequence[Value]) -> Value:
-    """The value whose status stands for its cell."""
+    """The value with the worst status, which is its cell's status."""
     return min(values, key=lambda value: RANK.index(Status(value.status)))
 
 

@@ -14,9 +14,9 @@ from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import DTYPES, positions_of
 
-KEPT_A_JOIN = 2  # maps of a join kept for the backward pass besides those of its transform and gates: input, product
-KEPT_A_GATE = 2  # the gate before and after its sigmoid
-TAPS = 9  # of a 3 × 3 kernel: each output feature of a convolution has so many weights an input feature
+SAVED_PER_CONNECTION = 2  # maps saved for the backward pass apart from those of transform and gates: input, product
+SAVED_PER_GATE = 2  # the gate before and after its sigmoid
+TAPS = 9  # of a 3 × 3 kernel: weights of a convolution per output and input feature
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,28 @@ def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: i
 
 
 def cell_bytes(cell: Cell) -> int:
-    """Bytes that ``cell`` needs for its network and one step of it, roughly; the process and its libraries aside.
+    """Approximate bytes of ``cell``'s network and one step of it, without the process and its libraries.
 
-    Weights, and with a backward pass gradients and an optimiser's state; then, at every position and for every item of
-    the batch, the maps that are kept until the backward pass. A forward pass keeps one layer's at a time. Networks that
-    train as one count as many times as a stack has of them.
+    Counted are weights, with a backward pass also gradients and an optimiser's state, and the maps saved for the
+    backward pass, at every position of every item of the batch. A forward pass alone holds one layer's maps at a time.
+    Networks that train as one count once each.
     """
     family, spec = make_family(cell.family, **cell.family_options), blocks.get(cell.block)
     item = DTYPES[cell.dtype].itemsize
     weights = spec.stack_parameters(family, cell.width, cell.depth)
-    joins = [
-        kept_features(part, cell.width) + (KEPT_A_JOIN + KEPT_A_GATE * spec.gates + spec.norms) * cell.width
+    saved = [
+        saved_features(part, cell.width)
+        + (SAVED_PER_CONNECTION + SAVED_PER_GATE * spec.gates + spec.norms) * cell.width
         for part in family.sublayers
     ]
     backward = cell.phase != "forward"
     layers = cell.depth if backward else 1
-    copies = 4 if backward else 1  # weights, gradients, momentum, and the start that timing goes back to
-    numbers = copies * weights + layers * sum(joins) * cell.batch_size * positions_of(family, cell)
+    copies = 4 if backward else 1  # weights, gradients, momentum, and the initial state that timing restores
+    numbers = copies * weights + layers * sum(saved) * cell.batch_size * positions_of(family, cell)
     return round(item * numbers) * tasks.get(cell.task).at_once(cell)
 
 
-def kept_features(part: Transform, width: int) -> float:
-    """Features that one transform makes at each position: a weight matrix of the width makes as many as it has rows."""
+def saved_features(part: Transform, width: int) -> float:
+    """Features that one transform computes at each position: a weight matrix gives one per row."""
     taps = TAPS if part.kind == "image" else 1
     return part.transform_parameters(width) / (width * taps)

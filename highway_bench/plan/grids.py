@@ -13,7 +13,7 @@ from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan.profiles import Grid, climbing
+from highway_bench.plan.profiles import Grid, with_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, positions_of
@@ -99,7 +99,7 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
         "recipe": {**grid.recipe, **recipe} if recipe else None,
     }
     changed = replace(grid, **{name: value for name, value in changes.items() if value is not None})
-    return climbing(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
+    return with_ladder(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
 
 
 def grid_dataset(grid: Grid, selection: Selection) -> str | None:

@@ -116,15 +116,15 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
     )
 
 
-def climb(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
+def skipping_ladder(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
     """A ladder that skips a depth if the next shallower depth trained at no seed, so it can go deep. The seeds of a
     depth train together where that is faster."""
     rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, depths=depths, **grid)
     together = replace(rungs, recipe={**rungs.recipe, "together": seeds}, statuses=OUTCOMES | {Status.SKIPPED})
-    return climbing(together)
+    return with_ladder(together)
 
 
-def climbing(grid: Grid) -> Grid:
+def with_ladder(grid: Grid) -> Grid:
     """``grid`` with a ladder in its recipe, made of the grid's own depths, seeds and tuned rates."""
     seeds, rate = list(grid.seeds), grid.recipe.get("rate")
     rungs = {"depths": list(grid.depths), "seeds": len(seeds) if seeds == list(range(len(seeds))) else seeds}
@@ -154,7 +154,7 @@ def short_curve(*, steps: int, **grid: Any) -> Grid:
     )
 
 
-def look(*, steps: int, **grid: Any) -> Grid:
+def trained_gates(*, steps: int, **grid: Any) -> Grid:
     """Gates and lesions of briefly trained networks, at one rate for all."""
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1}
     return Grid(
@@ -202,7 +202,7 @@ SMOKE = Profile(
         short_curve(steps=5, families=OTHER_FAMILIES, depths=(2,)),
         short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
         Grid(task="cost", depths=(2,), on_cpu=SMALL),
-        look(steps=5, families=("dense",), depths=(2,)),
+        trained_gates(steps=5, families=("dense",), depths=(2,)),
         start(depths=(2,), on_cpu=SMALL),
         first_steps(steps=2, families=("dense",), depths=(2,), on_cpu=SMALL),
     ),
@@ -232,7 +232,7 @@ STANDARD = Profile(
         ),
         short_curve(steps=60, families=OTHER_FAMILIES, depths=(4,)),
         counting(),
-        look(steps=100, families=("dense",), depths=(10,)),
+        trained_gates(steps=100, families=("dense",), depths=(10,)),
         start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
         start(families=("dense-pair", *OTHER_FAMILIES), depths=(10,), seeds=range(3), seq_lens=(16,)),
         *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
@@ -289,7 +289,7 @@ FULL = Profile(
             seeds=range(3),
         ),
         counting(depths=(4, 16)),
-        look(steps=100, families=("dense",), depths=(10,)),
+        trained_gates(steps=100, families=("dense",), depths=(10,)),
         start(families=("dense", "dense-pair", "mlp"), depths=(10, 50, 100, 200), seeds=range(10)),
         start(families=("conv", "conv-pair", "bilstm", "attention", "transformer"), depths=(10, 50), seeds=range(5)),
         *sweep(depths=(10, 50), seeds=range(10)),
@@ -309,17 +309,19 @@ FRONTIER = Profile(
     "frontier",
     "the greatest trainable depth of each block: ladders to 1,000 layers, ten seeds; for a night",
     (
-        climb(families=("dense",), depths=THOUSAND),
-        climb(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
-        climb(
+        skipping_ladder(families=("dense",), depths=THOUSAND),
+        skipping_ladder(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
+        skipping_ladder(
             families=("dense",),
             depths=TWO_HUNDRED,
             family_options={"init": "scaled-branch"},
             blocks=("residual", "pre-norm", "post-norm"),
         ),
-        climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)),
-        climb(families=("dense-pair",), depths=TWO_HUNDRED),
-        climb(
+        skipping_ladder(
+            families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)
+        ),
+        skipping_ladder(families=("dense-pair",), depths=TWO_HUNDRED),
+        skipping_ladder(
             families=("dense-pair",),
             depths=TWO_HUNDRED,
             family_options={"init": "scaled-branch"},

@@ -1,7 +1,7 @@
 """Selection: narrows or changes a profile. Each option is declared here, once.
 
-The command line, its help, the Python API and the checks of single values are made from these declarations. Importing
-this module does not import torch.
+The command line, its help, the Python API and the checks of single values are derived from these declarations.
+Importing this module does not import torch.
 """
 
 from __future__ import annotations

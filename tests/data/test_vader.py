@@ -135,7 +135,7 @@ def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
-        (lambda text: text[:-5], "truncated, 27 bytes and 2 rows in place of 32 and 2"),
+        (lambda text: text[:-5], "truncated, 27 bytes and 2 rows instead of 32 and 2"),
         (lambda text: text + b"\r\n", "too long, 34 bytes"),
         (lambda text: text.replace(b"\r\n", b"\n"), "its line endings were changed, CRLF is expected"),
         (lambda text: text.replace(b"B", b"G"), "wrong or damaged file, its SHA-256 is"),
