@@ -34,7 +34,7 @@ def block_entries() -> list[Entry]:
             "gates": spec.gates,
             "norms": spec.norms,
             "options": dict(spec.options),
-            "module": blocks.place(spec.name),
+            "module": blocks.module_of(spec.name),
         }
         for spec in specs
     ]
@@ -51,7 +51,7 @@ def family_entries() -> list[Entry]:
             "kind": spec.kind,
             "source": spec.source,
             "options": spec.options,
-            "module": families.place(spec.name),
+            "module": families.module_of(spec.name),
         }
         for spec in specs
     ]
@@ -66,7 +66,7 @@ def task_entries() -> list[Entry]:
             "summary": described(type(task)),
             "version": task.version,
             "metrics": [{"name": one.name, "unit": one.unit, "better": one.better} for one in task.metrics],
-            "module": tasks.place(task.name),
+            "module": tasks.module_of(task.name),
         }
         for task in registered
     ]
@@ -88,7 +88,7 @@ def dataset_entry(spec: DataSetSpec) -> Entry:
         "source": spec.source,
         "options": options,
         "missing": missing,
-        "module": datasets.place(spec.name),
+        "module": datasets.module_of(spec.name),
     }
 
 

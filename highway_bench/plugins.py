@@ -68,7 +68,7 @@ def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
         ):
             if name is None or ":" in name:  # module:factory is imported by its own name
                 continue
-            module = registry.place(name)
+            module = registry.module_of(name)
             if module == "__main__":
                 raise BadInput(
                     f"{registry.kind} {name!r} is defined in __main__, which worker processes cannot import: "

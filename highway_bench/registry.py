@@ -37,23 +37,23 @@ class Registry(Generic[T]):
         self.package = package
         self.group = group
         self._entries: dict[str, T] = {}
-        self._places: dict[str, str] = {}
+        self._modules: dict[str, str] = {}
         self._loaded = False
         self._broken: BadInput | None = None
 
-    def register(self, name: str, entry: T, *, place: str) -> None:
-        """Add ``entry``; ``place`` says where it is defined. Raises ``BadInput`` on a bad or a duplicate name."""
+    def register(self, name: str, entry: T, *, module: str) -> None:
+        """Add ``entry``, which is defined in ``module``. Raises ``BadInput`` for a malformed or a duplicate name."""
         if not NAME.match(name):
-            raise BadInput(f"{self.kind} name {name!r} in {place}: use lower-case words joined by '-'")
+            raise BadInput(f"{self.kind} name {name!r} in {module}: use lower-case words joined by '-'")
         if name in self._entries:
-            raise DuplicateName(self.kind, name, self._places[name], place)
+            raise DuplicateName(self.kind, name, self._modules[name], module)
         self._entries[name] = entry
-        self._places[name] = place
+        self._modules[name] = module
 
     def unregister(self, name: str) -> None:
         """Remove ``name``, for tests and notebooks that define an entry more than once."""
         self._entries.pop(name, None)
-        self._places.pop(name, None)
+        self._modules.pop(name, None)
 
     def get(self, name: str) -> T:
         """The entry called ``name``; raises ``UnknownName`` with similar names."""
@@ -63,10 +63,10 @@ class Registry(Generic[T]):
         except KeyError:
             raise UnknownName(self.kind, name, self.names()) from None
 
-    def place(self, name: str) -> str:
-        """Where the entry called ``name`` is defined: a module name."""
+    def module_of(self, name: str) -> str:
+        """The name of the module that defines the entry ``name``."""
         self.get(name)
-        return self._places[name]
+        return self._modules[name]
 
     def names(self) -> list[str]:
         """All names in natural order (``layer-2`` before ``layer-10``)."""

@@ -91,7 +91,7 @@ def register_architecture(name: str, *, summary: str, source: str) -> Callable[[
 
     def register(cls: L) -> L:
         cls.name, cls.summary, cls.source = name, summary, source
-        architectures.register(name, cls(), place=cls.__module__)
+        architectures.register(name, cls(), module=cls.__module__)
         return cls
 
     return register

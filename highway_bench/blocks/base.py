@@ -120,7 +120,7 @@ def register_block(name: str, **about: Any) -> Callable[[B], B]:
 
     def register(cls: B) -> B:
         cls.spec = BlockSpec(name=name, cls=cls, **about)
-        blocks.register(name, cls.spec, place=cls.__module__)
+        blocks.register(name, cls.spec, module=cls.__module__)
         return cls
 
     return register
@@ -142,4 +142,4 @@ def register_variant(name: str, cls: type[Block], *, summary: str, **options: An
     about = {item: getattr(base, item) for item in BlockSpec.__dataclass_fields__}
     about |= {"name": name, "summary": summary, "options": {**base.options, **options}}
     about |= {"yardstick": False, "core": False}
-    blocks.register(name, BlockSpec(**about), place=cls.__module__)
+    blocks.register(name, BlockSpec(**about), module=cls.__module__)

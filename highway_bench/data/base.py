@@ -122,7 +122,7 @@ def register_dataset(name: str, *, summary: str, source: str) -> Callable[[Cls],
     """Class decorator: register a frozen dataclass as the data set ``name``. Its fields are the options."""
 
     def register(cls: Cls) -> Cls:
-        datasets.register(name, DataSetSpec(name, summary, source, cls), place=cls.__module__)
+        datasets.register(name, DataSetSpec(name, summary, source, cls), module=cls.__module__)
         return cls
 
     return register

@@ -68,12 +68,12 @@ def modules_of(cell: Cell) -> tuple[list[str], str]:
     from highway_bench.families import families
     from highway_bench.tasks.base import tasks
 
-    modules = [tasks.place(cell.task), blocks.place(cell.block)]
-    modules.append(cell.family.partition(":")[0] if ":" in cell.family else families.place(cell.family))
+    modules = [tasks.module_of(cell.task), blocks.module_of(cell.block)]
+    modules.append(cell.family.partition(":")[0] if ":" in cell.family else families.module_of(cell.family))
     if cell.dataset is not None:
-        modules.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.place(cell.dataset))
+        modules.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.module_of(cell.dataset))
     if cell.recipe.get("layout") is not None:
-        modules.append(architectures.place(cell.recipe["layout"]))
+        modules.append(architectures.module_of(cell.recipe["layout"]))
     return modules, canonical(blocks.get(cell.block).options)
 
 

@@ -172,5 +172,5 @@ tasks: Registry[Task[Any]] = Registry("task", package="highway_bench.tasks")
 
 def register_task(cls: type[Task[W]]) -> type[Task[W]]:
     """Class decorator: put one instance of a task into the registry, under its ``name``."""
-    tasks.register(cls.name, cls(), place=cls.__module__)
+    tasks.register(cls.name, cls(), module=cls.__module__)
     return cls

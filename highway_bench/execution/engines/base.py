@@ -48,7 +48,7 @@ def register_engine(name: str) -> Callable[[F], F]:
     number to the engine."""
 
     def register(factory: F) -> F:
-        engines.register(name, factory, place=factory.__module__)
+        engines.register(name, factory, module=factory.__module__)
         return factory
 
     return register
