@@ -1,4 +1,4 @@
-"""Catalogue: what there is to choose from, as plain data."""
+"""Catalogue: all registered blocks, families, tasks, data sets and profiles as plain data."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Entry = dict[str, Any]
 
 
 def catalogue(section: str) -> list[Entry]:
-    """The entries of ``section``, one of ``SECTIONS``, each with its name and what is known of it."""
+    """The entries of ``section``, a key of ``SECTIONS``, each with its name and description."""
     return SECTIONS[section]()
 
 
 def block_entries() -> list[Entry]:
-    """Blocks: equation, source, and the parts that one join has."""
+    """Blocks: equation, source, and the gates and norms of one connection."""
     specs = [blocks.get(name) for name in blocks]
     return [
         {
@@ -35,14 +35,14 @@ def block_entries() -> list[Entry]:
             "gates": spec.gates,
             "norms": spec.norms,
             "options": dict(spec.options),
-            "module": blocks.place(spec.name),
+            "module": blocks.module_of(spec.name),
         }
         for spec in specs
     ]
 
 
 def family_entries() -> list[Entry]:
-    """Families: the transform H, what it takes, and its options with their defaults."""
+    """Families: the transform H, the kind of its inputs, and its options with their defaults."""
     specs = [families.get(name) for name in families]
     return [
         {
@@ -52,7 +52,7 @@ def family_entries() -> list[Entry]:
             "kind": spec.kind,
             "source": spec.source,
             "options": spec.options,
-            "module": families.place(spec.name),
+            "module": families.module_of(spec.name),
         }
         for spec in specs
     ]
@@ -60,7 +60,7 @@ def family_entries() -> list[Entry]:
 
 def task_entries() -> list[Entry]:
     """Tasks: what they measure, in which unit, and which direction is better."""
-    found = [tasks.get(name) for name in tasks]
+    registered = [tasks.get(name) for name in tasks]
     return [
         {
             "name": task.name,
@@ -71,9 +71,9 @@ def task_entries() -> list[Entry]:
             ],
             "words": list(task.recipe_words),
             "section": task.section,
-            "module": tasks.place(task.name),
+            "module": tasks.module_of(task.name),
         }
-        for task in found
+        for task in registered
     ]
 
 
@@ -90,12 +90,12 @@ def word_entries() -> list[Entry]:
 
 
 def dataset_entries() -> list[Entry]:
-    """Data sets: where they come from, and what has to be had before they can be loaded (``missing``)."""
+    """Data sets: their source, and what must be downloaded or installed before they load (``missing``)."""
     return [dataset_entry(datasets.get(name)) for name in datasets]
 
 
 def dataset_entry(spec: DataSetSpec) -> Entry:
-    """One data set. What must be given before it is known to be there counts as missing."""
+    """One data set. A required option without a default counts as missing."""
     needed = [name for name, default in spec.options.items() if default is MISSING]
     missing = f"needs the option {', '.join(needed)}" if needed else make_dataset(spec.name).missing()
     options = {name: None if default is MISSING else default for name, default in spec.options.items()}
@@ -105,12 +105,12 @@ def dataset_entry(spec: DataSetSpec) -> Entry:
         "source": spec.source,
         "options": options,
         "missing": missing,
-        "module": datasets.place(spec.name),
+        "module": datasets.module_of(spec.name),
     }
 
 
 def profile_entries() -> list[Entry]:
-    """Profiles: what they are for, their tasks, and how many cells they have here, trials of searches included."""
+    """Profiles: purpose, tasks, and number of cells on this machine, including the trials of searches."""
     return [
         {
             "name": profile.name,

@@ -1,4 +1,5 @@
-"""Cell: one measurement to make, as plain data. It travels to workers, keys the store and fills a row's columns."""
+"""Cell: one measurement to make, as plain data. Workers receive it, the store's keys and a row's columns come from
+it."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cell:
-    """Where in the grid a measurement stands. Two cells are equal if their canonical JSON is.
+    """The coordinates of one measurement. Two cells are equal if their canonical JSON is.
 
-    ``nominal_width`` is plain's width, ``width`` the one this block gets under ``match``. ``depth`` counts the
-    layers that the block joins (the papers count the stem too: their 10 layers are depth 9). Fields that a task has
-    no use for are ``None``. ``recipe`` holds how a network is trained; ``trial`` numbers the trials of a search, and
-    is ``None`` for a run that counts.
+    ``nominal_width`` is plain's width, ``width`` the one this block gets under ``match``. ``depth`` counts the layers
+    with the block (the papers count the stem too: their 10 layers are depth 9). Fields that a task does not use are
+    ``None``. ``recipe`` has the training settings. ``trial`` numbers the trials of a search, and is ``None`` for cells
+    outside a search.
     """
 
     task: str
@@ -77,7 +78,13 @@ class Cell:
         return hash(self.key)
 
     def __str__(self) -> str:
-        parts = [self.task, self.block, *_told(self.block_options), self.family, *_told(self.family_options)]
+        parts = [
+            self.task,
+            self.block,
+            *_assignments(self.block_options),
+            self.family,
+            *_assignments(self.family_options),
+        ]
         parts += [f"depth {self.depth}", f"width {self.width}"]
         parts += [str(part) for part in (self.phase, self.dataset) if part]
         parts += [f"length {self.seq_len}"] if self.seq_len else []
@@ -92,5 +99,5 @@ _FIELDS = tuple(one.name for one in fields(Cell))
 _MAPPINGS = tuple(one.name for one in fields(Cell) if one.default_factory is dict)
 
 
-def _told(options: Mapping[str, Any]) -> list[str]:
+def _assignments(options: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in options.items()]

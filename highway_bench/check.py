@@ -1,7 +1,7 @@
-"""The block contract, as checks that a block passes or fails: what ``highway-bench check`` and the tests both run.
+"""The block contract: checks that a block passes or fails. ``highway-bench check`` and the tests both run them.
 
-Each check builds small stacks of the block in one family. Most faults they catch were met in public code: a gate made
-anew in every forward pass (so it never learns), a parameter that no gradient reaches, a state kept between calls.
+Each check builds small stacks of the block in one family. Most of the faults occur in public code: a gate created in
+every forward pass (so it never learns), a parameter without a gradient, state that persists between calls.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ BATCH = 4
 WIDTH = 8
 SIGNAL_DEPTH = 50
 COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
-HEALTHY = 1e4  # a start that changes sizes by more, either way, is called so; training from it may still be possible
+HEALTHY = 1e4  # larger changes of a size, either way, are named; training may still be possible
 SIGNAL_WIDTH = 32
 
 
 class ContractBroken(HighwayBenchError):
-    """A block does what the contract rules out; the message says what, and what to mend."""
+    """A block violates the contract; the message says how, and what to change."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check said of a block in one family: ``problem`` is ``None`` where it passed."""
+    """The result of one check of a block in one family. ``problem`` is ``None`` where it passed."""
 
     check: str
     family: str
@@ -48,13 +48,13 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """A block in a family, and how to build a small stack of it with an input that fits."""
+    """A block in a family. Builds small stacks of it and inputs for them."""
 
     spec: BlockSpec
     family: Family
 
     def width(self, at_least: int = WIDTH) -> int:
-        """The least width of ``at_least`` or more that the family can have."""
+        """The least width of at least ``at_least`` that the family supports."""
         return self.family.width_step * math.ceil(at_least / self.family.width_step)
 
     def stack(self, *, seed: int = 0, width: int = WIDTH, depth: int = DEPTH) -> nn.Module:
@@ -66,21 +66,21 @@ class Subject:
 
 
 def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[CheckResult]:
-    """Hold the block called ``name`` to the contract in each family; raises ``UnknownName`` for an unknown one."""
+    """Check the block ``name`` against the contract in each family. Raises ``UnknownName`` for an unknown name."""
     spec = blocks.get(name)
     subjects = (Subject(spec, make_family(family)) for family in families.select(*in_families))
     return [result for subject in subjects for result in check_results(subject)]
 
 
 def check_results(subject: Subject) -> Iterator[CheckResult]:
-    """Every check on one block in one family. If it cannot be built, that is the only result."""
+    """The results of all checks of one block in one family; only the first if the block cannot be built."""
     for check in CHECKS:
         label = check.__name__.replace("_", " ")
         try:
             note = check(subject)
         except ContractBroken as broken:
             yield CheckResult(label, subject.family.name, str(broken))
-        except USER_ERRORS as error:  # the block's own code failed, which is a finding as well
+        except USER_ERRORS as error:  # an error in the block's own code is a result as well
             yield CheckResult(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
         else:
             yield CheckResult(label, subject.family.name, None, note)
@@ -90,13 +90,13 @@ def check_results(subject: Subject) -> Iterator[CheckResult]:
 
 
 def keeps_shape(subject: Subject) -> None:
-    """The stack gives what it takes, and every number is finite."""
+    """The output has the input's shape, and all its numbers are finite."""
     x = subject.example()
     y = subject.stack()(x)
     if not isinstance(y, Tensor):
-        raise ContractBroken(f"the stack gives a {type(y).__name__}; build_leave must give the stream back")
+        raise ContractBroken(f"the stack returns a {type(y).__name__}; build_leave must return the stream")
     if y.shape != x.shape:
-        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must keep the shape")
+        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must preserve the shape")
     if not torch.isfinite(y).all():
         raise ContractBroken("the output has numbers that are not finite at a standard-normal input")
 
@@ -111,38 +111,41 @@ def keeps_dtype(subject: Subject) -> None:
 
 def counts_parameters(subject: Subject) -> None:
     """Parameters equal the closed form of the block's specification."""
-    held = sum(parameter.numel() for parameter in subject.stack().parameters())
+    actual = sum(parameter.numel() for parameter in subject.stack().parameters())
     width = subject.width()
-    told = subject.spec.stack_parameters(subject.family, width, DEPTH)
-    if held != told:
+    declared = subject.spec.stack_parameters(subject.family, width, DEPTH)
+    if actual != declared:
         raise ContractBroken(
-            f"{DEPTH} layers of width {width} hold {held:,} parameters, but gates, norms, leave_norms "
-            f"and extra_parameters say {told:,}; mend these, or register every part on self"
+            f"{DEPTH} layers of width {width} have {actual:,} parameters, but gates, norms, leave_norms "
+            f"and extra_parameters say {declared:,}; correct these, or register every part on self"
         )
 
 
 def registers_once(subject: Subject) -> None:
-    """No parameter is made in a forward pass: it would be noise, and no optimiser would hold it."""
+    """No parameter is created in a forward pass: it would be random in each step, and no optimiser would train it."""
     stack = subject.stack()
     before = {name: id(parameter) for name, parameter in stack.named_parameters()}
-    made: list[str] = []
+    created: list[str] = []
 
     def note(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        made.append(f"{type(module).__name__}.{name}")
+        created.append(f"{type(module).__name__}.{name}")
 
     handle = register_module_parameter_registration_hook(note)
     try:
         stack(subject.example()).sum().backward()
     finally:
         handle.remove()
-    if made:
-        raise ContractBroken(f"forward creates parameters ({made[0]}), which are never trained; move them to __init__")
+    if created:
+        raise ContractBroken(
+            f"forward creates parameters ({created[0]}), which are never trained; move them to __init__"
+        )
     if before != {name: id(parameter) for name, parameter in stack.named_parameters()}:
-        raise ContractBroken("forward exchanges parameters; the optimiser holds the old ones")
+        raise ContractBroken("forward replaces parameters; the optimiser has the old ones")
 
 
 def trains_everything(subject: Subject) -> None:
-    """After two steps every parameter has moved (two, for a scale that starts at 0 hides its branch for one)."""
+    """After two steps every parameter has changed (two, because a scale of 0 gives its branch no gradient in the
+    first)."""
     stack = subject.stack()
     start = {name: parameter.detach().clone() for name, parameter in stack.named_parameters()}
     optimiser = torch.optim.SGD(stack.parameters(), lr=0.05)
@@ -157,19 +160,21 @@ def trains_everything(subject: Subject) -> None:
 
 
 def keeps_items_apart(subject: Subject) -> None:
-    """In evaluation mode an item's output does not hang on the other items of its batch."""
+    """In evaluation mode an item's output does not depend on the other items of its batch."""
     x, stack = subject.example(), subject.stack().eval()
     changed = x.clone()
     changed[0] = subject.example(seed=1)[0]
     outputs = []
     for batch in (x, changed):
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(0)  # what is drawn in a forward pass, and what is kept between two, is not asked here
+            torch.manual_seed(0)  # random numbers of a forward pass, and state between two, are not checked here
             outputs.append(copy.deepcopy(stack)(batch)[1:])
     y, z = outputs
     if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
         worst = float((y - z).abs().max())
-        raise ContractBroken(f"another first item changes the others' outputs by up to {worst:.3g}; mix no batch axis")
+        raise ContractBroken(
+            f"another first item changes the others' outputs by up to {worst:.3g}; do not mix items of a batch"
+        )
 
 
 def is_deterministic(subject: Subject) -> None:
@@ -180,7 +185,7 @@ def is_deterministic(subject: Subject) -> None:
     if not torch.equal(y, second(x)):
         raise ContractBroken("two networks of one seed differ; draw random numbers from torch's generator only")
     if not torch.equal(y, first(x)):
-        raise ContractBroken("one input gives two outputs in evaluation mode; keep no state between calls")
+        raise ContractBroken("one input gives two outputs in evaluation mode; store no state between calls")
 
 
 def saves_state(subject: Subject) -> None:
@@ -220,25 +225,25 @@ def batches(subject: Subject) -> str | None:
             together = Stacked(stacks, lambda stack, x: stack(x), [x])(x)
     except NotStackable as reason:
         raise ContractBroken(
-            "two networks cannot run as one; mend this, or register the block with vmap=False: "
+            "two networks cannot run as one; correct this, or register the block with vmap=False: "
             + str(reason).partition("\n")[0]
         ) from None
-    for place, stack in enumerate(stacks):
-        _agree(stack(x[place]), together[place], "the stack under vmap")
+    for index, stack in enumerate(stacks):
+        _agree(stack(x[index]), together[index], "the stack under vmap")
     return None
 
 
 def carries_signal(subject: Subject) -> str:
-    """What 50 layers do to the size of signal and gradient at the start: told, not judged."""
+    """The change in size of signal and gradient over 50 untrained layers: a note, without a verdict."""
     stack = subject.stack(width=SIGNAL_WIDTH, depth=SIGNAL_DEPTH)
     x = subject.example(width=SIGNAL_WIDTH).requires_grad_()
     y = stack(x)
     (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)))
-    return f"{SIGNAL_DEPTH} layers: signal {_told(_size(y) / _size(x))}, gradient {_told(_size(gradient))}"
+    return f"{SIGNAL_DEPTH} layers: signal {_ratio_text(_size(y) / _size(x))}, gradient {_ratio_text(_size(gradient))}"
 
 
-def _told(ratio: float) -> str:
-    """A ratio of sizes, with a word where it is far from 1."""
+def _ratio_text(ratio: float) -> str:
+    """A ratio of sizes, preceded by "explodes" or "vanishes" where it is far from 1."""
     word = "explodes, " if ratio > HEALTHY else "vanishes, " if ratio < 1 / HEALTHY else ""
     return f"{word}× {ratio:.3g}"
 
@@ -248,9 +253,9 @@ def _size(x: Tensor) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def _agree(expected: Tensor, found: Tensor, what: str) -> None:
-    if not torch.allclose(expected, found, rtol=1e-3, atol=1e-5):
-        worst = float((expected - found).abs().max())
+def _agree(expected: Tensor, actual: Tensor, what: str) -> None:
+    if not torch.allclose(expected, actual, rtol=1e-3, atol=1e-5):
+        worst = float((expected - actual).abs().max())
         raise ContractBroken(f"{what} is off by up to {worst:.3g} from the eager one; avoid Python values that change")
 
 

@@ -1,7 +1,7 @@
-"""Errors that a user can mend: each is one clear line and carries the exit status it leads to.
+"""Errors that a user can correct. Each has a one-line message and an exit status.
 
-Everything the package raises on bad input derives from ``HighwayBenchError``; the command line prints its
-message without a traceback and leaves with ``exit_status``. Any other exception is a bug and shows itself whole.
+All errors of the package for bad input derive from ``HighwayBenchError``. The command line prints the message without a
+traceback and exits with ``exit_status``. Any other exception is a bug and is shown with its traceback.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 USER_ERRORS: Final = (Exception, SystemExit)
-"""What the code of a user may raise: an exception, or ``SystemExit``, as a script that ends in ``sys.exit`` does.
-
-To be caught wherever a plug-in, a block, a family's factory or a task is imported or called. ``KeyboardInterrupt`` is
-not one of them: it is the user's own, and ends the command."""
+"""The errors that a user's code may raise: an exception, or ``SystemExit`` from a script that calls ``sys.exit``. Code
+that imports or calls a plug-in, a block, a family's factory or a task must catch them. ``KeyboardInterrupt`` is not
+among them: it comes from the user and stops the command."""
 
 
 class HighwayBenchError(Exception):
@@ -24,26 +23,26 @@ class HighwayBenchError(Exception):
 
 
 class BadInput(HighwayBenchError):
-    """What was asked for cannot be: an unknown name, an impossible width, a broken file."""
+    """Invalid input, such as an unknown name, an impossible width or a broken file."""
 
     exit_status = 2
 
 
 class NothingMeasured(HighwayBenchError):
-    """The command would have reported on nothing; it must never pass for a success."""
+    """The command measured or found nothing, which must not count as a success."""
 
     exit_status = 3
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown ``name``: the known names that are near to it, or all where none is."""
+    """The last part of a message about an unknown ``name``: similar known names, or all where none is similar."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=3)
     return f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
 
 
 class UnknownName(BadInput, KeyError):
-    """A name that no registry entry has; the message lists near ones, or all where none is near."""
+    """A name that no registry entry has. The message lists similar names, or all where none is similar."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown {kind} {name!r}; {near_names(name, known)}")
@@ -53,7 +52,7 @@ class UnknownName(BadInput, KeyError):
 
 
 class DuplicateName(BadInput):
-    """Two entries want one name; the message says where both stand."""
+    """Two entries have the same name. The message names the modules of both."""
 
     def __init__(self, kind: str, name: str, first: str, second: str) -> None:
         super().__init__(f"{kind} {name!r} is registered twice: in {first} and in {second}")

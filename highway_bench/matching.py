@@ -1,4 +1,4 @@
-"""Equal budgets: the width that gives a block the parameters, or the FLOP, a layer that plain has at its own width."""
+"""Matching: the width at which a block's layer has as many parameters, or FLOP, as plain's layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from highway_bench.cell import Match
 from highway_bench.errors import BadInput
 from highway_bench.families import Family
 
-TOLERANCE = 0.05  # of the budget: how unequal a comparison may be for the sake of widths that kernels like
+TOLERANCE = 0.05  # relative error of the budget that is accepted for widths at which kernels are fast
 
 
 def yardstick() -> BlockSpec:
@@ -21,11 +21,11 @@ def yardstick() -> BlockSpec:
 def matched_width(
     spec: BlockSpec, family: Family, nominal: int, match: Match, *, snap: int = 1, positions: int | None = None
 ) -> int:
-    """The width of ``spec``'s layers that costs nearest to plain's at ``nominal``; plain itself keeps ``nominal``.
+    """The width of ``spec``'s layers whose cost is nearest to plain's at ``nominal``; for plain itself, ``nominal``.
 
-    ``match`` names the cost: ``params`` a layer, ``flops`` a layer, or ``width`` (the width itself). Widths are
-    multiples of what the family needs and of ``snap``, or of its half, quarter, … where ``snap`` is too coarse for
-    costs that agree within 5 %. Raises ``BadInput`` where plain cannot have the nominal width.
+    ``match`` is the cost: ``params`` or ``flops`` per layer, or ``width`` (the width itself). Widths are multiples of
+    the family's ``width_step`` and of ``snap``. Where no multiple of ``snap`` has a cost within 5 % of plain's,
+    ``snap`` is halved. Raises ``BadInput`` where plain cannot have the nominal width.
 
     >>> matched_width(blocks.get("highway"), make_family("dense"), 71, "params")  # 5,112 and 5,100 parameters
     50
@@ -54,19 +54,19 @@ def _nearest(cost: Callable[[int], int], budget: int, step: int) -> int:
 
 
 def layer_cost(spec: BlockSpec, family: Family, match: Match, positions: int | None = None) -> Callable[[int], int]:
-    """What one layer costs, as a function of its width: parameters, or forward FLOP of one item."""
+    """The cost of one layer as a function of its width: parameters, or forward FLOP of one item."""
     if match == "params":
         return lambda width: spec.layer_parameters(family, width)
     if match == "flops":
-        places = family.positions() if positions is None else positions
-        return lambda width: spec.layer_flops(family, width, places)
+        count = family.positions() if positions is None else positions
+        return lambda width: spec.layer_flops(family, width, count)
     raise BadInput(f"a budget is params or flops, not {match!r}")
 
 
 def mismatch(
     spec: BlockSpec, family: Family, width: int, nominal: int, match: Match, positions: int | None = None
 ) -> float:
-    """How far a layer's cost at ``width`` is from plain's at ``nominal``, relative to plain's; 0 under ``width``."""
+    """A layer's cost at ``width`` relative to plain's at ``nominal``, minus 1; 0 if ``match`` is ``width``."""
     if match == "width":
         return 0.0
     budget = layer_cost(yardstick(), family, match, positions)(nominal)

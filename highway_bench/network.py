@@ -1,8 +1,8 @@
-"""Network: stem → enter → depth × block → leave → head. Of several stages the first enters and the last leaves; each
-does where plain layers stand between them.
+"""Network: stem → enter → depth × block → leave → head.
 
-``build`` makes it: without a data set it gives the stretch alone, a module that keeps the shape of its input and can
-be used anywhere; with one, the whole network.
+With several stages, the first has ``enter`` and the last has ``leave``; where plain layers connect the stages, each
+stage has both. Without a data set, ``build`` returns the layers alone, a module that preserves the shape of its input
+and can be used anywhere. With one, it returns the whole network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from highway_bench.stem_head import build_head, build_stem
 
 
 class Stage(NamedTuple):
-    """A stretch of layers of one width; ``stride`` divides the image's side at its entrance."""
+    """Layers of one width; the first layer divides the image's side by ``stride``."""
 
     depth: int
     width: int
@@ -31,8 +31,10 @@ class Stage(NamedTuple):
 
 
 class Stack(nn.Module):
-    """enter → joins → leave, at one width: a network, or a stage of one. A layer of a family with two sublayers is two
-    joins."""
+    """enter → connections → leave, at one width: a network without stem and head, or one stage of it.
+
+    ``joins`` are the connections, in order. A layer of a family with two sublayers has two.
+    """
 
     def __init__(self, enter: nn.Module, joins: Sequence[nn.Module], leave: nn.Module) -> None:
         super().__init__()
@@ -49,11 +51,11 @@ class Stack(nn.Module):
 
 
 class Network(nn.Module):
-    """stem → body → head. ``pool_steps`` says that the head answers once for a whole sequence: it is given the mean
-    over steps, those of padding (token 0) left out.
+    """stem → body → head.
 
-    ``padded`` inputs are tokens with padding at rows' ends. Transforms that read other steps and ask for the rows'
-    lengths are told them, so that what they say of a text does not hang on how far it was padded.
+    With ``pool_steps`` the head gives one output for a whole sequence, from the mean over steps without padding (token
+    0). ``padded`` inputs are tokens, and their rows may end in padding. Transforms that read other steps get the rows'
+    lengths, so that their output for a text does not depend on its padding.
     """
 
     def __init__(self, stem: nn.Module, body: nn.Module, head: nn.Module, *, pool_steps: bool, padded: bool) -> None:
@@ -73,12 +75,13 @@ class Network(nn.Module):
             features = (features * real).sum(-2) / real.sum(-2).clamp(min=1)
         elif self.pool_steps:
             features = features.mean(-2)
-        answers: Tensor = self.head(features)
-        return answers
+        predictions: Tensor = self.head(features)
+        return predictions
 
 
 def unpadded_steps(network: nn.Module, inputs: Tensor) -> Tensor | None:
-    """Which steps of ``inputs`` are no padding to ``network``, (batch, steps); ``None`` where all count."""
+    """Mask of the steps of ``inputs`` that are not padding, (batch, steps); ``None`` where ``network`` counts all
+    steps."""
     return real_steps(inputs) if isinstance(network, Network) and network.padded else None
 
 
@@ -95,20 +98,19 @@ def build(
     family_options: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> nn.Module:
-    """Build ``depth`` layers of ``family`` joined by ``block``, as an ``nn.Module``.
+    """Build ``depth`` layers of ``family``, each connected by ``block``, as an ``nn.Module``.
 
-    Without ``dataset`` the module keeps the shape of its input: (batch, width), (batch, steps, width) or (batch, width,
-    side, side) by the family's kind. With one, it takes that data set's inputs and gives answers: (batch, classes),
+    Without ``dataset`` the module preserves the shape of its input: (batch, width), (batch, steps, width) or (batch,
+    width, side, side), by the family's kind. With one, it maps that data set's inputs to predictions: (batch, classes),
     (batch,) or (batch, steps, vocabulary).
 
-    Instead of ``width`` and ``depth``, ``stages`` lists (depth, width[, stride]) of each stretch. ``change`` says how
-    the dimension changes between them: ``plain`` puts a layer of the family without a connection there (the highway
-    paper's way), ``pad`` zero-pads the carried path's features, ``subsample`` keeps evenly spaced ones; both drop
-    pixels. ``project``, in families of images, carries by a 1×1 convolution and a norm.
+    Instead of ``width`` and ``depth``, ``stages`` lists (depth, width[, stride]) of each stage. ``change`` is how the
+    dimension changes between stages. ``plain`` inserts a layer of the family without a connection, as the highway paper
+    does. ``pad`` zero-pads the carried path's features, and ``subsample`` takes evenly spaced ones; both drop pixels.
+    ``project``, for families of images, puts a 1×1 convolution and a norm on the carried path.
 
-    ``depth`` counts the layers that the block joins. ``seed``, if given, is set just before anything is built and
-    leaves the global random state as it was. Raises ``BadInput`` on an unknown name or option, or an impossible width
-    or depth.
+    ``depth`` counts the layers with the block. ``seed``, if given, is set before anything is built; the global random
+    state is restored afterwards. Raises ``BadInput`` for an unknown name or option, or an impossible width or depth.
 
     >>> hb.build("highway", "dense", width=50, depth=9, dataset="mnist-5k")
     """
@@ -129,14 +131,14 @@ def build(
         dataset = make_dataset(dataset)
     options = {**spec.options, **(block_options or {})}
     spec.check_options(options)
-    stretches = [Stage(*stage) for stage in stages]
-    for stage in stretches:  # before the seed is set: a user's factory may draw numbers while it is tried
+    all_stages = [Stage(*stage) for stage in stages]
+    for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers
         check_depth(stage.depth)
         family.check_width(stage.width)
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        return _assemble(spec, family, stretches, change, dataset, options)
+        return _assemble(spec, family, all_stages, change, dataset, options)
 
 
 def _assemble(
@@ -147,7 +149,8 @@ def _assemble(
     dataset: DataSet | None,
     options: Mapping[str, Any],
 ) -> nn.Module:
-    stem = build_stem(dataset, family, stages[0].width) if dataset else None  # first, so that seeds mean the same
+    # The stem is first, so that a seed gives the same stem with every block.
+    stem = build_stem(dataset, family, stages[0].width) if dataset else None
     body = build_body(spec, family, stages, change, options)
     if dataset is None or stem is None:
         return body
@@ -165,9 +168,12 @@ def build_body(
     *,
     in_width: int | None = None,
 ) -> nn.Module:
-    """The stages' stacks in a row, with what changes the dimension between them, and before the first of them where
-    ``in_width`` is not its width. Under ``plain`` every stage takes and gives the stream, so that a layer or a pool can
-    stand between; else the blocks' state goes on from the first stage's entrance to the last one's end."""
+    """The stages' stacks in sequence, with the changes of dimension between them, and before the first stage if
+    ``in_width`` is not its width.
+
+    With ``plain`` every stage maps stream to stream, so that a layer or a pool can follow it. Otherwise the blocks'
+    state is passed on from the first stage to the last.
+    """
     total = sum(stage.depth for stage in stages)
     parts: list[nn.Module] = []
     width, first = in_width or stages[0].width, 0
@@ -200,14 +206,14 @@ def _build_stack(
             stage.width,
             layer,
             total,
-            place,
+            sublayer,
             len(parts),
             change=change,
-            in_width=in_width if (layer, place) == (first, 1) else stage.width,
-            stride=stride if (layer, place) == (first, 1) else 1,
+            in_width=in_width if (layer, sublayer) == (first, 1) else stage.width,
+            stride=stride if (layer, sublayer) == (first, 1) else 1,
         )
         for layer in range(first, first + stage.depth)
-        for place, part in enumerate(parts, start=1)
+        for sublayer, part in enumerate(parts, start=1)
     ]
     opens, closes = (change == "plain" or end for end in (first == 0, sites[-1].last))
     enter = spec.cls.build_enter(sites[0], **options) if opens else nn.Identity()
@@ -216,6 +222,6 @@ def _build_stack(
 
 
 def check_depth(depth: int) -> None:
-    """Raise ``BadInput`` for a depth that no network has."""
+    """Raise ``BadInput`` for a depth below 1."""
     if depth < 1:
         raise BadInput(f"depth must be at least 1, not {depth}")

@@ -1,4 +1,4 @@
-"""Options: the fields of a dataclass that say all about a command's option. Commands, help and checks come from them.
+"""Options: dataclass fields that declare a command's options. Commands, help and checks are derived from them.
 
 >>> @dataclass(frozen=True, kw_only=True)
 ... class Size:
@@ -15,37 +15,37 @@ from highway_bench.errors import BadInput, UnknownName
 
 
 def several(about: str, *, minimum: int | None = None, choices: Sequence[str] = ()) -> Any:
-    """An option that takes several values: what it is, its least value, and the names that it may have."""
+    """An option with several values: its help, its least value, and its possible names."""
     return field(default=(), metadata={"about": about, "minimum": minimum, "choices": tuple(choices)})
 
 
 def single(about: str, *, minimum: int | None = None, choices: Sequence[str] = (), default: Any = None) -> Any:
-    """An option that takes one value, or none."""
+    """An option with one value, or none."""
     return field(default=default, metadata={"about": about, "minimum": minimum, "choices": tuple(choices)})
 
 
 def by_name(about: str) -> Any:
-    """An option that takes values by name: ``NAME=VALUE`` on the command line."""
+    """An option with named values: ``NAME=VALUE`` on the command line."""
     return field(default_factory=dict, metadata={"about": about, "minimum": None, "choices": ()})
 
 
 def takes_several(option: Field[Any]) -> bool:
-    """Whether an option takes several values."""
+    """Whether an option has several values."""
     return option.default == ()
 
 
 def takes_names(option: Field[Any]) -> bool:
-    """Whether an option takes values by name."""
+    """Whether an option has named values."""
     return option.default_factory is dict
 
 
 def scalar_of(option: Field[Any]) -> type[int] | type[str]:
-    """The type of one value: a field's annotation names ``int`` or ``str``."""
+    """The type of one value: ``int`` if the field's annotation contains it, else ``str``."""
     return int if "int" in str(option.type) else str
 
 
 def help_of(option: Field[Any]) -> str:
-    """What an option is, with the names that it may have."""
+    """An option's help, with its possible names."""
     about, choices = option.metadata["about"], option.metadata["choices"]
     return f"{about}: {', '.join(choices)}." if choices else str(about)
 

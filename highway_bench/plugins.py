@@ -1,4 +1,4 @@
-"""Plug-ins: modules that register blocks, families, tasks or data sets, by their name or by their file."""
+"""Plug-ins: modules that register blocks, families, tasks or data sets, given by name or by file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PACKAGE = __name__.partition(".")[0]
 
 
 def load_plugins(plugins: Sequence[str]) -> tuple[str, ...]:
-    """Import ``plugins`` and give their module names, by which worker processes import them too.
+    """Import ``plugins`` and return their module names, with which worker processes import them too.
 
-    A plug-in is a module's name, or the path of a ``.py`` file, whose folder is then put on ``sys.path`` (workers get
-    this process's). Raises ``BadInput`` for one that is not there, cannot be imported, or registers a taken name.
+    A plug-in is a module's name, or the path of a ``.py`` file, whose folder is then added to ``sys.path`` (workers
+    inherit it). Raises ``BadInput`` for a plug-in that does not exist, cannot be imported, or registers a taken name.
     """
     return tuple(_loaded(plugin) for plugin in plugins)
 
@@ -34,10 +34,10 @@ def _loaded(plugin: str) -> str:
         return plugin
     path = Path(plugin).expanduser().absolute()
     module = path.stem
-    if not os.path.isfile(path):  # answers no for a name that is too long, where Path.is_file raises
+    if not os.path.isfile(path):  # false for a name that is too long, where Path.is_file raises
         raise BadInput(f"plug-in {plugin!r}: there is no such file")
     if not module.isidentifier():
-        raise BadInput(f"plug-in {plugin!r}: {module!r} is no module name; use letters, digits and '_'")
+        raise BadInput(f"plug-in {plugin!r}: {module!r} is not a module name; use letters, digits and '_'")
     make_importable(path.parent)
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None or not path.samefile(spec.origin):
@@ -47,18 +47,18 @@ def _loaded(plugin: str) -> str:
 
 
 def make_importable(folder: Path) -> None:
-    """Put ``folder`` on ``sys.path``, here and so in the worker processes that are started from here."""
+    """Add ``folder`` to ``sys.path`` of this process, which worker processes inherit."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-    importlib.invalidate_caches()  # a file written a moment ago counts
+    importlib.invalidate_caches()  # finds files that were just written
 
 
 def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Modules outside this package that register what ``cells`` name, so that workers can import them.
+    """Modules outside this package that register the blocks, families, … of ``cells``; workers import them.
 
-    Raises ``BadInput`` for an entry that is defined in ``__main__``: in a notebook, or in the script that was started.
+    Raises ``BadInput`` for an entry defined in ``__main__``, that is in a notebook or in the started script.
     """
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for cell in cells:
         for registry, name in (
             (tasks, cell.task),
@@ -68,12 +68,12 @@ def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
         ):
             if name is None or ":" in name:  # module:factory is imported by its own name
                 continue
-            place = registry.place(name)
-            if place == "__main__":
+            module = registry.module_of(name)
+            if module == "__main__":
                 raise BadInput(
-                    f"{registry.kind} {name!r} is defined in __main__, where no worker process finds it: "
-                    f"put it into a module of its own"
+                    f"{registry.kind} {name!r} is defined in __main__, which worker processes cannot import: "
+                    f"move it to a module"
                 )
-            if place.partition(".")[0] != PACKAGE:
-                found[place] = None
-    return tuple(found)
+            if module.partition(".")[0] != PACKAGE:
+                modules[module] = None
+    return tuple(modules)

@@ -1,7 +1,7 @@
-"""Registry: names to entries, for blocks, families, tasks and data sets. Knows nothing of torch.
+"""Registry: entries by name, for blocks, families, tasks and data sets. Does not import torch.
 
-Names are the API: lower case, words joined by ``-``. A duplicate is an error that names both places, an unknown
-name an error that lists near ones, and a look-up takes shell wildcards.
+Names are public API: lower case, words joined by ``-``. A duplicate name is an error that names both modules. An
+unknown name is an error that lists similar names. ``select`` accepts shell wildcards.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
 
 
 class Registry(Generic[T]):
-    """Entries of one kind by name, in natural order, with those of other packages found through entry points.
+    """Entries of one kind by name, in natural order, including those of other packages' entry points.
 
-    ``kind`` is the word used in messages. ``package`` is the package whose public modules are imported at the first
-    look-up, so that a new file is registered by existing. ``group`` names the entry-point group that other packages
-    register in; an entry point is a module, or anything in one: loading it must run the registration.
+    ``kind`` is the noun in messages. ``package`` is the package whose public modules are imported at the first look-up,
+    so a new file needs no further registration. ``group`` is the entry-point group for other packages. An entry point
+    is a module, or an object in one; loading it must run the registration.
     """
 
     def __init__(self, kind: str, *, package: str | None = None, group: str | None = None) -> None:
@@ -37,46 +37,46 @@ class Registry(Generic[T]):
         self.package = package
         self.group = group
         self._entries: dict[str, T] = {}
-        self._places: dict[str, str] = {}
+        self._modules: dict[str, str] = {}
         self._loaded = False
         self._broken: BadInput | None = None
 
-    def register(self, name: str, entry: T, *, place: str) -> None:
-        """Add ``entry``; ``place`` says where it is defined. Raises ``BadInput`` on a bad or a duplicate name."""
+    def register(self, name: str, entry: T, *, module: str) -> None:
+        """Add ``entry``, which is defined in ``module``. Raises ``BadInput`` for a malformed or a duplicate name."""
         if not NAME.match(name):
-            raise BadInput(f"{self.kind} name {name!r} in {place}: use lower-case words joined by '-'")
+            raise BadInput(f"{self.kind} name {name!r} in {module}: use lower-case words joined by '-'")
         if name in self._entries:
-            raise DuplicateName(self.kind, name, self._places[name], place)
+            raise DuplicateName(self.kind, name, self._modules[name], module)
         self._entries[name] = entry
-        self._places[name] = place
+        self._modules[name] = module
 
     def unregister(self, name: str) -> None:
-        """Forget ``name``: for tests and notebooks that define an entry more than once."""
+        """Remove ``name``, for tests and notebooks that define an entry more than once."""
         self._entries.pop(name, None)
-        self._places.pop(name, None)
+        self._modules.pop(name, None)
 
     def get(self, name: str) -> T:
-        """The entry called ``name``; raises ``UnknownName`` with near names."""
+        """The entry called ``name``; raises ``UnknownName`` with similar names."""
         self._load()
         try:
             return self._entries[name]
         except KeyError:
             raise UnknownName(self.kind, name, self.names()) from None
 
-    def place(self, name: str) -> str:
-        """Where the entry called ``name`` is defined: a module name."""
+    def module_of(self, name: str) -> str:
+        """The name of the module that defines the entry ``name``."""
         self.get(name)
-        return self._places[name]
+        return self._modules[name]
 
     def names(self) -> list[str]:
-        """All names, sorted as people count (``layer-2`` before ``layer-10``)."""
+        """All names in natural order (``layer-2`` before ``layer-10``)."""
         self._load()
         return sorted(self._entries, key=_natural)
 
     def select(self, *patterns: str) -> list[str]:
-        """Names that match any of ``patterns`` (shell wildcards), each once, in the order asked for.
+        """Names that match any of ``patterns`` (shell wildcards), each once, in the order of the patterns.
 
-        Raises ``UnknownName`` for a pattern that matches nothing: a typing error must not measure nothing.
+        Raises ``UnknownName`` for a pattern that matches nothing, such as a misspelt name.
         """
         chosen: dict[str, None] = {}
         for pattern in patterns:
@@ -98,11 +98,11 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def _load(self) -> None:
-        if self._broken is not None:  # a part of the names is no answer, and another import would meet that part
+        if self._broken is not None:  # an incomplete list would mislead, and another import would find its names taken
             raise self._broken
         if self._loaded:
             return
-        self._loaded = True  # before the imports: what they register may look names up
+        self._loaded = True  # before the imports, which may look up names
         try:
             self._import()
         except BadInput as error:
@@ -125,28 +125,28 @@ class Registry(Generic[T]):
 def literal_names(folder: Path, decorator: str) -> list[str]:
     """Names registered in ``folder``'s public modules, read from their source without importing anything.
 
-    Looks for ``@decorator("name", …)`` with a literal first argument. This is how a tool that must not import torch
-    (asv's discovery, the report) learns which entries a working tree has.
+    Finds ``@decorator("name", …)`` with a literal first argument. Tools that must not import torch (asv's discovery,
+    the report) use it to list a working tree's entries.
     """
     return sorted(literal_calls(folder, decorator), key=_natural)
 
 
 def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
     """As ``literal_names``, with each call's literal keyword arguments."""
-    found: dict[str, dict[str, Any]] = {}
+    calls: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("[!_]*.py")):
         with _importing(str(path)):
             tree = ast.parse(path.read_text(encoding="utf-8"), path)
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args):
                 continue
-            if isinstance(first := node.args[0], ast.Constant):  # not a call inside of the decorators' own module
-                found[str(first.value)] = {
+            if isinstance(first := node.args[0], ast.Constant):  # not a call within the decorators' own module
+                calls[str(first.value)] = {
                     word.arg: ast.literal_eval(word.value)
                     for word in node.keywords
                     if word.arg and isinstance(word.value, ast.Constant)
                 }
-    return found
+    return calls
 
 
 def load_plugin(module: str) -> None:
@@ -157,9 +157,9 @@ def load_plugin(module: str) -> None:
 
 @contextmanager
 def _importing(what: str) -> Iterator[None]:
-    """An import runs a file that may be a user's, and half written: its errors as one line that names ``what``.
+    """Turn the errors of an import, which may run a user's unfinished file, into ``BadInput`` that names ``what``.
 
-    A script that ends in ``sys.exit`` is one of these errors.
+    A script that calls ``sys.exit`` is one of these errors.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Running: a profile measured in one call."""
+"""Running: measures a profile in one call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress_bar import showing_progress
 from highway_bench.plan.plan import AnyStore, Plan
 from highway_bench.plan.profiles import Profile
-from highway_bench.plan.selection import OneOrMore, Selection, Words
+from highway_bench.plan.selection import OneOrMore, Selection, SelectionOptions
 
 
 def run(
@@ -25,17 +25,18 @@ def run(
     workers: int | None = None,
     resume: bool = True,
     progress: bool = False,
-    **words: Unpack[Words],
+    **words: Unpack[SelectionOptions],
 ) -> pd.DataFrame:
-    """Measure a profile, narrowed or changed by ``words``; the rows of all its cells, one metric a row.
+    """Measure a profile, narrowed or changed by ``words``, and return the rows of all its cells, one metric per row.
 
     ``words`` are the options of ``Selection``: block, family, depth, width, match, …, each one value or several.
-    ``store`` is the SQLite file to keep the rows in: what it has already is not measured again; without one nothing is
-    kept. ``plugins`` are modules, or ``.py`` files, that register blocks and the like. ``engine`` says where cells run:
-    the name of an engine, or one of your own. A failure is a row, not an exception.
+    ``store`` is the SQLite file for the rows: cells that it has are not measured again; without it nothing is stored.
+    ``plugins`` are modules, or ``.py`` files, that register blocks, families, tasks or data sets. ``engine`` decides
+    where cells run: the name of an engine, or an engine. A failure is a row, not an exception.
 
-    In a script, call it under ``if __name__ == "__main__":``, for worker processes import the script. Raises
-    ``BadInput`` for what cannot be, before anything is measured, and ``NothingMeasured`` where no cell is left.
+    In a script, call it under ``if __name__ == "__main__":``, because worker processes import the script. Raises
+    ``BadInput`` for an impossible selection, before anything is measured, and ``NothingMeasured`` where no cell is
+    left.
 
     >>> rows = hb.run("memory", profile="smoke", block=["plain", "highway"], family="dense")
     """

@@ -1,14 +1,13 @@
-"""The two ends of a network: a stem that turns a data set's inputs into features, and a head that turns them into
-answers.
+"""Stem and head: a stem maps a data set's inputs to features, a head maps features to predictions.
 
 | inputs \\ family | vector                        | image                  | sequence                                |
 |------------------|-------------------------------|------------------------|-----------------------------------------|
 | image            | flatten, one plain layer      | 3×3 convolution, ReLU  | rows as steps, affine map               |
-| tokens           | no sense                      | no sense               | embedding (0 may be padding)            |
-| series           | no sense                      | no sense               | affine map at every step                |
+| tokens           | incompatible                  | incompatible           | embedding (0 may be padding)            |
+| series           | incompatible                  | incompatible           | affine map at every step                |
 
-Heads: ``class`` and ``scalar`` answers are an affine map of the features, averaged over pixels or (unpadded) steps;
-``token`` answers one at every step. The first plain layer and the head are those of arXiv:1505.00387, §3.1.
+Heads: for ``class`` and ``scalar`` targets, an affine map of the features averaged over pixels or (unpadded) steps; for
+``token`` targets, an affine map at every step. The first plain layer and the head are those of arXiv:1505.00387, §3.1.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from highway_bench.families.init import init_map_
 
 
 class Incompatible(BadInput):
-    """A family and a data set that make no network together; a sweep skips the cell and says why."""
+    """A family and a data set that cannot form a network. In a run such a cell is ``skipped``, with this message."""
 
 
 class ImageRows(nn.Module):
@@ -70,8 +69,7 @@ class ScalarAnswer(nn.Module):
 
 
 def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
-    """The module from a data set's inputs to the family's features; raises ``Incompatible`` where that makes no
-    sense."""
+    """The module from a data set's inputs to the family's features. Raises ``Incompatible`` for an impossible pair."""
     shape = dataset.input_shape
     if dataset.input_kind == "image":
         channels, height, across = shape
@@ -91,32 +89,35 @@ def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
 
 
 def build_head(dataset: DataSet, family: Family, width: int) -> nn.Module:
-    """The module from the family's features to answers: (batch, classes), (batch,) or (batch, steps, vocabulary)."""
-    answer = linear(width, dataset.outputs)
+    """The module from the family's features to predictions: (batch, classes), (batch,) or (batch, steps, vocabulary).
+
+    Raises ``Incompatible`` for ``token`` targets in a family without steps.
+    """
+    output = linear(width, dataset.outputs)
     if dataset.target_kind == "token":
         if family.kind != "sequence":
-            raise Incompatible(f"family {family.name!r} has no steps to answer a token at each")
-        return answer
+            raise Incompatible(f"family {family.name!r} has no steps, which token targets need")
+        return output
     pool: list[nn.Module] = [MeanOver(-2, -1)] if family.kind == "image" else []
-    return nn.Sequential(*pool, answer, *([ScalarAnswer()] if dataset.target_kind == "scalar" else []))
+    return nn.Sequential(*pool, output, *([ScalarAnswer()] if dataset.target_kind == "scalar" else []))
 
 
 def with_order(stem: nn.Module, family: Family, steps: int, width: int) -> nn.Module:
-    """``stem``, followed by position codes where the family's transform cannot tell the order of steps."""
+    """``stem``, followed by position codes where the family's transform ignores the order of steps."""
     return nn.Sequential(stem, PositionCodes(steps, width)) if family.order_blind else stem
 
 
 def rectified(module: nn.Linear | nn.Conv2d) -> nn.Module:
-    """``module`` started for the ReLU after it: He weights, no bias."""
-    return _started(module, relu=True)
+    """``module`` initialised for a following ReLU: He weights, zero bias."""
+    return _initialised(module, relu=True)
 
 
 def linear(inputs: int, outputs: int) -> nn.Module:
-    """An affine map with nothing after it: Glorot weights, no bias."""
-    return _started(nn.Linear(inputs, outputs), relu=False)
+    """An affine map without activation: Glorot weights, zero bias."""
+    return _initialised(nn.Linear(inputs, outputs), relu=False)
 
 
-def _started(module: nn.Linear | nn.Conv2d, *, relu: bool) -> nn.Module:
+def _initialised(module: nn.Linear | nn.Conv2d, *, relu: bool) -> nn.Module:
     init_map_(module.weight, "relu" if relu else "identity", "default")
     assert module.bias is not None
     nn.init.zeros_(module.bias)

@@ -1,4 +1,4 @@
-"""Describe: a network's layers, shapes, parameters and FLOP, with plain's at an equal budget beside."""
+"""Summary: a network's layers, shapes, parameters and FLOP, and those of plain at an equal budget."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from highway_bench.plan.profiles import TRAINED
 
 @dataclass(frozen=True)
 class Layer:
-    """A module of a network. ``level`` is how deep it is nested, ``output`` its output's shape for one item
-    (empty where that is no tensor), ``repeats`` how many like it there are; ``params`` and ``flops`` are of each."""
+    """A module of a network. ``level`` is its nesting depth, ``output`` the shape of its output for one item (empty
+    where that is no tensor), ``repeats`` the number of equal modules; ``params`` and ``flops`` are those of one."""
 
     name: str
     module: str
@@ -38,8 +38,8 @@ class Layer:
 class NetworkSummary:
     """A network as it would be built. FLOP are those of a forward pass for one item; a multiply-add is two.
 
-    ``layer_params`` and ``layer_flops`` are one layer's, from closed forms. ``mismatch`` is how far its cost under
-    ``match`` is from plain's at ``nominal_width``, relative to plain's. ``equal`` is plain's own summary there.
+    ``layer_params`` and ``layer_flops`` are one layer's, from closed forms. ``mismatch`` is the relative difference of
+    its cost under ``match`` from plain's at ``nominal_width``. ``equal`` is plain's own summary at that width.
     """
 
     block: str
@@ -73,20 +73,21 @@ def describe(
     block_options: Mapping[str, Any] | None = None,
     family_options: Mapping[str, Any] | None = None,
 ) -> NetworkSummary:
-    """The network of these words, built with random weights and run once; no data are read.
+    """Summary of a network, which is built with random weights and run once; no data are read.
 
-    ``width`` is plain's, by default that of the trainability profiles; the block gets the width that ``match`` gives
-    it. Without ``dataset``, the network is the bare stack on an example input. Raises ``BadInput`` for what cannot be.
+    ``width`` is plain's, by default that of the trainability profiles; ``match`` decides the block's width. Without
+    ``dataset``, the network is the stack alone on an example input. Raises ``BadInput`` for an unknown name or an
+    impossible option.
     """
     if match not in MATCHES:
         raise UnknownName("match", match, MATCHES)
-    made = make_family(family, **(family_options or {})) if isinstance(family, str) else family
+    chosen_family = make_family(family, **(family_options or {})) if isinstance(family, str) else family
     data = None if dataset is None else make_dataset(dataset, **({"length": seq_len} if seq_len is not None else {}))
-    nominal = TRAINED.widths[made.kind] if width is None else width
+    nominal = TRAINED.widths[chosen_family.kind] if width is None else width
     spec, plain = blocks.get(block), yardstick()
-    words = (made, nominal, depth, match, data, dataset, seq_len)
-    equal = None if spec is plain else _summary(plain, *words, {}, None)
-    return _summary(spec, *words, block_options or {}, equal)
+    arguments = (chosen_family, nominal, depth, match, data, dataset, seq_len)
+    equal = None if spec is plain else _summary(plain, *arguments, {}, None)
+    return _summary(spec, *arguments, block_options or {}, equal)
 
 
 def _summary(
@@ -136,12 +137,12 @@ def _summary(
 
 
 def transform_of(family: Family) -> str:
-    """H as an equation; of a custom family, its factory."""
+    """H as an equation; for a custom family, the name of its factory."""
     return families.get(family.name).transform if family.name in families else f"H = {family.name}(width)"
 
 
 def example_of(data: DataSet) -> Tensor:
-    """One input of a data set's shape, made up: nothing is read."""
+    """One random input of a data set's shape; nothing is read."""
     source = torch.Generator().manual_seed(0)
     if data.input_kind == "tokens":
         assert data.vocabulary is not None
@@ -150,20 +151,20 @@ def example_of(data: DataSet) -> Tensor:
 
 
 class Call(NamedTuple):
-    """What a module was called with, and the shape that it gave."""
+    """A module's call: its arguments, and the shape of its output."""
 
     args: tuple[Any, ...]
-    words: dict[str, Any]
+    keywords: dict[str, Any]
     output: tuple[int, ...]
 
 
 def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
-    """The network's modules from the outside in, run on ``x``. Lists of modules and identities are left out; what
-    repeats itself in a list of modules is there once."""
+    """The network's modules from the outside in, run on ``x``. Module lists and identities are left out. A repeating
+    pattern in a module list appears once."""
     calls: dict[nn.Module, Call] = {}
 
-    def note(module: nn.Module, args: tuple[Any, ...], words: dict[str, Any], output: Any) -> None:
-        calls[module] = Call(args, words, tuple(output.shape[1:]) if isinstance(output, Tensor) else ())
+    def note(module: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
+        calls[module] = Call(args, keywords, tuple(output.shape[1:]) if isinstance(output, Tensor) else ())
 
     handles = [module.register_forward_hook(note, with_kwargs=True) for module in network.modules()]
     try:
@@ -175,30 +176,30 @@ def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
 
 
 def _inside(parent: nn.Module, calls: Mapping[nn.Module, Call], path: str, level: int, repeats: int) -> Iterator[Layer]:
-    """Entries of everything inside ``parent``, which itself is there ``repeats`` times."""
+    """Entries of all modules inside ``parent``, which itself occurs ``repeats`` times."""
     children = list(parent.named_children())
-    alike = 1
+    times = 1
     if isinstance(parent, nn.ModuleList) and children:
         signatures = [_signature(child, calls) for _, child in children]
         period = _period(signatures)
-        children, alike = children[:period], len(children) // period
+        children, times = children[:period], len(children) // period
     for name, child in children:
         inner = f"{path}.{name}" if path else name
         if isinstance(child, nn.ModuleList):
             yield from _inside(child, calls, inner, level, repeats)
         elif child in calls and not isinstance(child, nn.Identity):
-            yield _layer(child, calls[child], inner, level, repeats * alike)
-            yield from _inside(child, calls, inner, level + 1, repeats * alike)
+            yield _layer(child, calls[child], inner, level, repeats * times)
+            yield from _inside(child, calls, inner, level + 1, repeats * times)
 
 
 def _layer(module: nn.Module, call: Call, name: str, level: int, repeats: int) -> Layer:
     params = sum(parameter.numel() for parameter in module.parameters())
-    flops = count_flops(lambda: module(*call.args, **call.words))
+    flops = count_flops(lambda: module(*call.args, **call.keywords))
     return Layer(name, type(module).__name__, level, call.output, params, flops, repeats)
 
 
 def _signature(module: nn.Module, calls: Mapping[nn.Module, Call]) -> list[Any]:
-    """Equal for modules that are built alike and gave the same shapes."""
+    """Equal for modules of equal structure and output shapes."""
     return [
         (
             type(one).__name__,
@@ -210,7 +211,7 @@ def _signature(module: nn.Module, calls: Mapping[nn.Module, Call]) -> list[Any]:
 
 
 def _period(signatures: list[Any]) -> int:
-    """After how many entries the list repeats itself, through to its end; its length where it does not."""
+    """The period of a list that consists of repetitions; its length where it does not repeat."""
     length = len(signatures)
     return next(
         period

@@ -1,4 +1,4 @@
-"""A table in a terminal: where it is too wide, text gives way and numbers stay whole."""
+"""Tables in a terminal: where a table is too wide, text is wrapped and numbers stay whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-STUMP = 9  # letters of a word that stay together
+STUMP = 9  # first letters of a word that are never split
 
 
 def print_table(
@@ -19,9 +19,9 @@ def print_table(
     numbers: Sequence[bool],
     note: str = "",
 ) -> None:
-    """Print ``rows`` under ``heads``; ``numbers`` says which columns are such. Text is printed without markup.
+    """Print ``rows`` under ``heads``; ``numbers`` marks the columns of numbers. Text is printed without markup.
 
-    A table that does not fit runs over the terminal's edge: a number that is cut in two, or left out, would be misread.
+    A table that is still too wide exceeds the terminal's width: a split or omitted number would be misread.
     """
     from rich.table import Table
     from rich.text import Text
@@ -46,7 +46,8 @@ def print_table(
 
 
 def least_width(entries: Iterable[str]) -> int:
-    """Cells that a column needs: those of its longest word with a digit in it, and a stump of its other words."""
+    """Terminal cells that a column needs: its longest word with a digit, or the first ``STUMP`` letters of its other
+    words."""
     from rich.cells import cell_len
 
     return max(

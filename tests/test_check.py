@@ -22,7 +22,7 @@ ALL = {check.__name__.replace("_", " ") for check in CHECKS}
 
 
 class Sound(Block):
-    """y = x + H(x): keeps the contract; the others differ from it in one respect."""
+    """y = x + H(x): meets the contract; the others differ from it in one respect."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()
@@ -185,16 +185,16 @@ class Fault:
 FAULTS = [
     Fault(GrowsAxis, {"keeps shape"}, "a block must keep the shape"),
     Fault(DividesByZero, {"keeps shape"}, "not finite"),
-    Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must give the stream back"),
+    Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must return the stream"),
     Fault(ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),
-    Fault(Gated, {"counts parameters"}, "3 layers of width 8 hold 432 parameters, but"),
+    Fault(Gated, {"counts parameters"}, "3 layers of width 8 have 432 parameters, but"),
     Fault(
         GateMadeInForward,
         {"keeps dtype", "registers once", "is deterministic", "saves state", "batches", "compiles"},
         "forward creates parameters (Linear.weight)",
     ),
     Fault(ConstantGateMadeInForward, {"registers once", "batches", "compiles"}, "move them to __init__"),
-    Fault(MixesItems, {"keeps items apart"}, "mix no batch axis"),
+    Fault(MixesItems, {"keeps items apart"}, "do not mix items"),
     Fault(
         NeverUses,
         {"trains everything", "batches"},
@@ -209,7 +209,7 @@ FAULTS = [
         "register the block with vmap=False: parameters are shared",
         {"extra_parameters": lambda width, joins: joins * width},
     ),
-    Fault(CountsCalls, {"is deterministic", "batches", "compiles"}, "keep no state between calls"),
+    Fault(CountsCalls, {"is deterministic", "batches", "compiles"}, "store no state between calls"),
     Fault(ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
     Fault(Branches, {"batches", "compiles"}, "raised"),
     Fault(ShallowOnly, {"carries signal"}, "raised ValueError: too deep for me"),

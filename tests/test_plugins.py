@@ -51,7 +51,9 @@ def test_block_of_a_notebook() -> None:
     InMain.__module__ = "__main__"
     register_block("in-main", equation="y = x", source="", summary="")(InMain)
     try:
-        with pytest.raises(BadInput, match="block 'in-main' is defined in __main__, where no worker process finds it"):
+        with pytest.raises(
+            BadInput, match="block 'in-main' is defined in __main__, which worker processes cannot import"
+        ):
             modules_outside([CELL.but(block="in-main")])
     finally:
         blocks.unregister("in-main")

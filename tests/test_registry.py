@@ -18,7 +18,7 @@ from highway_bench.registry import Registry, described, literal_calls, literal_n
 def things() -> Registry[int]:
     things: Registry[int] = Registry("thing")
     for number, name in enumerate(["layer-10", "layer-2", "highway", "highway-free", "plain"]):
-        things.register(name, number, place=f"module_{number}")
+        things.register(name, number, module=f"module_{number}")
     return things
 
 
@@ -30,7 +30,7 @@ def test_names_are_sorted_as_people_count(things: Registry[int]) -> None:
 
 def test_an_entry_and_its_place(things: Registry[int]) -> None:
     assert things.get("highway") == 2
-    assert things.place("highway") == "module_2"
+    assert things.module_of("highway") == "module_2"
     assert "highway" in things
     assert "high" not in things
 
@@ -57,14 +57,14 @@ def test_an_unknown_name_lists_near_ones(things: Registry[int]) -> None:
 
 def test_a_duplicate_names_both_places_and_changes_nothing(things: Registry[int]) -> None:
     with pytest.raises(DuplicateName, match=r"^thing 'plain' is registered twice: in module_4 and in elsewhere$"):
-        things.register("plain", 9, place="elsewhere")
-    assert (things.get("plain"), things.place("plain")) == (4, "module_4")
+        things.register("plain", 9, module="elsewhere")
+    assert (things.get("plain"), things.module_of("plain")) == (4, "module_4")
 
 
 @pytest.mark.parametrize("name", ["", "Plain", "two words", "under_score", "-x", "x-", "x--y", "1st", "x\n", "../x"])
 def test_names_that_are_no_names(things: Registry[int], name: str) -> None:
     with pytest.raises(BadInput, match="use lower-case words joined by '-'"):
-        things.register(name, 0, place="here")
+        things.register(name, 0, module="here")
 
 
 def test_a_list_handed_out_is_a_copy(things: Registry[int]) -> None:
@@ -76,7 +76,7 @@ def test_unregistering(things: Registry[int]) -> None:
     things.unregister("plain")
     things.unregister("plain")
     assert "plain" not in things
-    things.register("plain", 7, place="again")
+    things.register("plain", 7, module="again")
 
 
 SOURCE = """
@@ -103,7 +103,7 @@ def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
     package = tmp_path / "things_of_a_test"
     package.mkdir()
     (package / "__init__.py").write_text("from highway_bench.registry import Registry\nthings = Registry('thing')\n")
-    (package / "one.py").write_text("from things_of_a_test import things\nthings.register('one', 1, place=__name__)\n")
+    (package / "one.py").write_text("from things_of_a_test import things\nthings.register('one', 1, module=__name__)\n")
     (package / "_two.py").write_text("raise RuntimeError('private')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     lazy: Registry[int] = Registry("thing", package="things_of_a_test")
@@ -159,7 +159,7 @@ def test_entry_points_register_at_the_first_look_up(monkeypatch: pytest.MonkeyPa
 
     def load() -> None:
         loaded.append(things.names())  # a plug-in may look names up while it registers
-        things.register("mine", 1, place="my_package.blocks")
+        things.register("mine", 1, module="my_package.blocks")
 
     with_points(monkeypatch, FakePoint(load))
     assert loaded == []
@@ -190,8 +190,8 @@ def test_an_entry_point_that_ends_python_is_one_clear_line(monkeypatch: pytest.M
 
 def test_an_entry_point_s_duplicate_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     things: Registry[int] = Registry("thing", group="highway_bench.things")
-    things.register("mine", 0, place="here")
-    with_points(monkeypatch, FakePoint(lambda: things.register("mine", 1, place="my_package.blocks")))
+    things.register("mine", 0, module="here")
+    with_points(monkeypatch, FakePoint(lambda: things.register("mine", 1, module="my_package.blocks")))
     with pytest.raises(DuplicateName, match=r"in here and in my_package\.blocks"):
         things.names()
 

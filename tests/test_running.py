@@ -43,7 +43,7 @@ def test_before_anything_is_measured(tmp_path: Path) -> None:
         hb.run(block="higway", store=tmp_path / "store.sqlite")
     with pytest.raises(NothingMeasured):
         hb.run("trainability", profile="smoke", family="dense-pair", store=tmp_path / "store.sqlite")
-    with pytest.raises(BadInput, match="cannot reach a worker process"):
+    with pytest.raises(BadInput, match="cannot be rebuilt in a worker process"):
         hb.run("memory", profile="smoke", family=lambda width: nn.Linear(width, width))
     assert not (tmp_path / "store.sqlite").exists()
 

@@ -1,1 +1,1 @@
-"""Analysis: what is read off a network: signal, conditioning, gates, lesions. Knows nothing of blocks."""
+"""Analysis: signal, conditioning, gates and lesions of a network. Does not depend on blocks."""

@@ -1,7 +1,7 @@
-"""Jacobian: what a function of a batch does to small changes of its input, and how gradients change along a line.
+"""Jacobian: how a function responds to small changes of its input, and how its gradient changes along a line.
 
-A function here takes (items, …) to a tensor of the same shape and keeps items apart: then one backward pass with a
-batch gives one row of as many Jacobians, whatever the function is made of.
+A function here maps (items, …) to a tensor of the same shape, each item independently of the others. So one backward
+pass over n copies of an item gives n rows of its Jacobian.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Function = Callable[[Tensor], Tensor]
 @dataclass(frozen=True)
 class Spectrum:
     """A square matrix's singular values: largest, smallest, the mean of their squares (‖J‖²_F / d), and how many are
-    told from 0 at the matrix's precision (largest × d × machine epsilon)."""
+    above 0 at the matrix's precision (largest × d × machine epsilon)."""
 
     largest: float
     smallest: float
@@ -38,13 +38,13 @@ class Spectrum:
 def jacobian(function: Function, x: Tensor) -> Tensor:
     """d ``function``(x) / dx for one item x of shape (1, …): (n, n), row i the gradient of output i, n numbers an item.
 
-    The item is repeated n times, and one backward pass gives every copy a row.
+    The item is repeated n times; one backward pass then gives one row per copy.
     """
     count = x.numel()
     copies = x.detach().expand(count, *x.shape[1:]).clone().requires_grad_()
     y = function(copies)
-    picks = torch.eye(count, dtype=y.dtype, device=y.device).view_as(y)
-    return torch.autograd.grad(y, copies, picks, materialize_grads=True)[0].flatten(1)
+    units = torch.eye(count, dtype=y.dtype, device=y.device).view_as(y)
+    return torch.autograd.grad(y, copies, units, materialize_grads=True)[0].flatten(1)
 
 
 def spectrum(matrix: Tensor) -> Spectrum | None:
@@ -58,10 +58,10 @@ def spectrum(matrix: Tensor) -> Spectrum | None:
 
 
 def gains(function: Function, x: Tensor, generator: torch.Generator) -> list[float]:
-    """‖Jᵀv‖² / ‖v‖² of every item for a standard-normal v of its own; their mean is ‖J‖²_F / d.
+    """‖Jᵀv‖² / ‖v‖² of every item, each with its own standard-normal v; their mean is ‖J‖²_F / d.
 
-    For square J this has the distribution of ‖Jv‖² / ‖v‖², and needs no forward-mode derivative, which not every module
-    has.
+    For square J this has the distribution of ‖Jv‖² / ‖v‖². It needs no forward-mode derivative, which some modules
+    lack.
     """
     inputs = x.detach().clone().requires_grad_()
     y = function(inputs)
@@ -83,8 +83,8 @@ def line_gradients(function: Function, start: Tensor, end: Tensor, points: int, 
 
 
 def neighbour_correlation(gradients: Tensor) -> float:
-    """Mean cosine of the gradients of neighbouring points, (points, n): 1 for a linear function, 0 where they are as
-    noise (shattered gradients, arXiv:1702.08591). Neighbours of which one has no gradient at all do not count; NaN
-    where none are left."""
-    alike = cosines(gradients[:-1], gradients[1:])
-    return float(alike[torch.isfinite(alike)].mean())
+    """Mean cosine of the gradients of neighbouring points, (points, n): 1 for a linear function, 0 where gradients
+    resemble noise (shattered gradients, arXiv:1702.08591). A pair with a zero gradient does not count; NaN where no
+    pair is left."""
+    similarities = cosines(gradients[:-1], gradients[1:])
+    return float(similarities[torch.isfinite(similarities)].mean())

@@ -1,4 +1,4 @@
-"""Gates: how open they are, and how many hardly move, in one forward pass."""
+"""Gate state: how open gates are in one forward pass, and how many are saturated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SATURATED = 0.45  # |σ(a) − ½| above it: the gate is within 0.05 of shut or 
 
 @dataclass(frozen=True)
 class GateState:
-    """Gates that stand side by side: each one's mean, and the share of all their values that are saturated."""
+    """The gates of one layer: the mean of each, and the share of all their values that are saturated."""
 
     means: tuple[float, ...]
     saturated: float
@@ -21,6 +21,6 @@ class GateState:
 
 @torch.no_grad()
 def gate_state(activations: Sequence[Tensor]) -> GateState:
-    """The state of gates σ(aᵢ) with these pre-activations, of one shape."""
+    """The state of the gates σ(aᵢ); ``activations`` are the pre-activations aᵢ, all of one shape."""
     gates = torch.sigmoid(torch.stack([one.double() for one in activations])).flatten(1)
     return GateState(tuple(gates.mean(1).tolist()), float(((gates - 0.5).abs() > SATURATED).double().mean()))

@@ -1,6 +1,6 @@
-"""Activity: which gates of a network are open, for one example and on average, met batch by batch.
+"""Gate statistics: which gates of a network are open, per example and on average, accumulated over batches.
 
-Thresholds are the project's: a gate counts as shut below 0.05, open above 0.5 and full above 0.95.
+The thresholds are this project's own: a gate counts as shut below 0.05, open above 0.5 and full above 0.95.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ SOME = 0.01  # share of the items for which a unit must be open to count as used
 
 
 def sparsity(values: Tensor) -> Tensor:
-    """Hoyer's sparsity over the last axis: (√n − ‖v‖₁/‖v‖₂) / (√n − 1), 0 where all are equal, 1 where one is not zero.
+    """Hoyer's sparsity over the last axis: (√n − ‖v‖₁/‖v‖₂) / (√n − 1), 0 where all are equal, 1 where only one is not
+    zero.
 
-    It does not change with the values' scale; zero where all are zero. (Hoyer 2004, JMLR 5, §3.1.)
+    It does not depend on the values' scale, and is 0 where all are zero. (Hoyer 2004, JMLR 5, §3.1.)
     """
     return _hoyer(values.abs().sum(-1), values.square().sum(-1), values.shape[-1])
 
@@ -28,12 +29,12 @@ def _hoyer(total: Tensor, squares: Tensor, n: int | Tensor) -> Tensor:
 
 
 def _without(values: Tensor, real: Tensor | None) -> Tensor:
-    """``values`` (items, places, units) with zeros at places that are not ``real`` (items, places)."""
+    """``values`` (items, positions, units) with zeros at positions that are not ``real`` (items, positions)."""
     return values if real is None else values.masked_fill(~real.unsqueeze(-1), 0)
 
 
-def _places(values: Tensor, real: Tensor | None) -> Tensor:
-    """How many places of each item count: (items,)."""
+def _position_counts(values: Tensor, real: Tensor | None) -> Tensor:
+    """How many positions of each item count: (items,)."""
     if real is None:
         return values.new_full((len(values),), values.shape[1])
     return real.sum(1).to(values)
@@ -41,11 +42,12 @@ def _places(values: Tensor, real: Tensor | None) -> Tensor:
 
 @dataclass
 class Activity:
-    """Gate values of one layer. ``add`` takes (items, places, units) in [0, 1], the items in the order of ``classes``.
+    """Gate values of one layer. ``add`` takes (items, positions, units) in [0, 1], the items in the order of
+    ``classes``.
 
-    Where a gate stands at several places of an item (pixels, steps), each place counts as an example of its own; where
-    there is padding, those alone that are ``real`` (items, places).
-    ``classes`` are the classes of all items, or ``None`` where items have none.
+    Where an item has several positions (pixels, steps), each counts as an example of its own. With padding, only
+    positions that are ``real`` (items, positions) count. ``classes`` are the classes of all items, or ``None`` where
+    items have none.
     """
 
     classes: Tensor | None = None
@@ -61,11 +63,11 @@ class Activity:
         for name, seen in (("value", flat), ("open", flat > OPEN), ("full", flat > FULL)):
             self.sums[name] = self.sums.get(name, 0) + seen.sum(0, dtype=torch.float64)
         if self.classes is not None:
-            self._add_classes(_without(values, real).sum(1), _places(values, real))
+            self._add_classes(_without(values, real).sum(1), _position_counts(values, real))
         self.items += len(values)
         self.examples += len(flat)
 
-    def _add_classes(self, totals: Tensor, places: Tensor) -> None:
+    def _add_classes(self, totals: Tensor, positions: Tensor) -> None:
         assert self.classes is not None
         if self.by_class is None or self.class_counts is None:
             count = int(self.classes.max()) + 1
@@ -73,7 +75,7 @@ class Activity:
             self.class_counts = totals.new_zeros(count)
         classes = self.classes[self.items : self.items + len(totals)].to(totals.device)
         self.by_class.index_add_(0, classes, totals)
-        self.class_counts.index_add_(0, classes, places)
+        self.class_counts.index_add_(0, classes, positions)
 
     def mean(self) -> Tensor:
         """Mean over examples of every unit's gate: (units,)."""
@@ -88,7 +90,7 @@ class Activity:
         return float(self.sums["full"].mean() / self.examples)
 
     def open_for_one(self) -> float:
-        """Share of units above ``OPEN`` for one example, the mean over examples."""
+        """Share of units above ``OPEN`` for an example, averaged over examples."""
         return float(self.sums["open"].mean() / self.examples)
 
     def open_on_average(self) -> float:
@@ -100,17 +102,17 @@ class Activity:
         return float((self.sums["open"] >= SOME * self.examples).double().mean())
 
     def class_spread(self) -> float | None:
-        """Standard deviation over classes of a unit's mean in each, the mean over units; ``None`` without classes."""
+        """Standard deviation of a unit's class means, averaged over units; ``None`` without classes."""
         if self.by_class is None or self.class_counts is None:
             return None
-        met = self.class_counts > 0
-        means = self.by_class[met] / self.class_counts[met].unsqueeze(-1)
+        present = self.class_counts > 0
+        means = self.by_class[present] / self.class_counts[present].unsqueeze(-1)
         return float(means.std(0, correction=0).mean())
 
 
 @dataclass
 class ExampleSparsity:
-    """Hoyer's sparsity of each item's gates over all layers together, whose values come layer by layer."""
+    """Hoyer's sparsity of each item's gates over all layers together; values are added layer by layer."""
 
     items: int
     total: Tensor = field(init=False)
@@ -124,11 +126,12 @@ class ExampleSparsity:
         self.n = torch.zeros(self.items, dtype=torch.float64)
 
     def add(self, layer: int, values: Tensor, real: Tensor | None = None) -> None:
-        """Add one layer's values (items, places, units) of the next items, at ``real`` (items, places) alone."""
+        """Add one layer's values (items, positions, units) of the next items; only ``real`` (items, positions) ones
+        count."""
         flat = _without(values.detach().double(), real).flatten(1).cpu()
         first = self.seen.get(layer, 0)
         items = slice(first, first + len(flat))
-        self.n[items] += values.shape[-1] * _places(values, real).double().cpu()
+        self.n[items] += values.shape[-1] * _position_counts(values, real).double().cpu()
         self.total[items] += flat.sum(1)
         self.squares[items] += flat.square().sum(1)
         self.seen[layer] = first + len(flat)

@@ -1,4 +1,4 @@
-"""Watching a forward pass: being told of what goes into some modules and what comes out, without changing them."""
+"""Hooks: observe the inputs and outputs of modules in a forward pass without changing them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 
 from torch import nn
 
-See = Callable[[int, Any, Any], None]
+Observer = Callable[[int, Any, Any], None]
 """Called with a module's key, its first input and its output."""
 
 
 @contextmanager
-def watching(modules: Mapping[int, nn.Module], see: See) -> Iterator[None]:
-    """While it lasts, ``see`` is called after every forward of one of ``modules``. Nothing stays behind."""
+def forward_hooks(modules: Mapping[int, nn.Module], observe: Observer) -> Iterator[None]:
+    """While the context is open, call ``observe`` after every forward of one of ``modules``. Hooks are removed on
+    exit."""
     with ExitStack() as hooks:
         for key, module in modules.items():
-            hooks.callback(module.register_forward_hook(partial(_tell, key, see)).remove)
+            hooks.callback(module.register_forward_hook(partial(_call, key, observe)).remove)
         yield
 
 
-def _tell(key: int, see: See, _module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-    see(key, inputs[0], output)
+def _call(key: int, observe: Observer, _module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+    observe(key, inputs[0], output)

@@ -1,10 +1,9 @@
-"""Lesion: one layer of a trained network cut out, its input copied to its output (arXiv:1507.06228, §4.2).
+"""Lesion: one layer of a trained network is replaced by a copy of its input (arXiv:1507.06228, §4.2).
 
-A join that carries its input has a ``carry`` module; in its place the layer is y = carry(x), and y = x where the shape
-stays. That is a highway layer with T = 0, and a residual or pre-norm layer with a branch F = 0, exactly. Of a
-connection that does more than carry and transform it is more than that: the norm after the sum is left out with the
-branch (post-norm), and the input is copied whole where another gate would have scaled it (a carry gate of its own). A
-layer without a carried path (plain) has no lesion.
+A block that carries its input has a ``carry`` module. A lesioned layer is y = carry(x), which is y = x where the shape
+stays. This equals a highway layer with T = 0, and a residual or pre-norm layer with a branch F = 0. In other blocks a
+lesion removes more than the branch: post-norm also loses the norm after the sum, and a block with its own carry gate no
+longer scales its input. A layer without a carried path (plain) has no lesion.
 """
 
 from __future__ import annotations
@@ -15,21 +14,22 @@ from contextlib import contextmanager
 from torch import nn
 
 
-def carried_path(join: nn.Module) -> nn.Module | None:
-    """The module that carries the input past ``join``'s transform; ``None`` where nothing is carried."""
-    carry = getattr(join, "carry", None)
+def carried_path(layer: nn.Module) -> nn.Module | None:
+    """The module that carries the input past the transform of the block ``layer``; ``None`` where nothing is
+    carried."""
+    carry = getattr(layer, "carry", None)
     return carry if isinstance(carry, nn.Module) else None
 
 
 @contextmanager
-def cut_out(joins: nn.ModuleList, place: int) -> Iterator[None]:
-    """While it lasts, the join at ``place`` only carries. Raises ``ValueError`` where nothing is carried there."""
-    join = joins[place]
-    carry = carried_path(join)
+def cut_out(layers: nn.ModuleList, index: int) -> Iterator[None]:
+    """While the context is open, layer ``index`` only carries. Raises ``ValueError`` where it carries nothing."""
+    layer = layers[index]
+    carry = carried_path(layer)
     if carry is None:
-        raise ValueError(f"{type(join).__name__} carries nothing, so it cannot be cut out")
-    joins[place] = carry
+        raise ValueError(f"{type(layer).__name__} carries nothing, so it cannot be cut out")
+    layers[index] = carry
     try:
         yield
     finally:
-        joins[place] = join
+        layers[index] = layer

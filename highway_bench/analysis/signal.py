@@ -1,8 +1,8 @@
-"""Signal: how large what travels through layers is, forwards and backwards, and how alike two inputs stay.
+"""Signal: sizes of activations and gradients layer by layer, and the correlation of two inputs.
 
-Knows modules and tensors only. A layer is a list of modules that run one after another; what its first module takes and
-its last one gives is the layer's state: a tensor, or any nesting of tensors. Sizes are root mean squares over all
-numbers of a state, so that for one of shape (batch, …, d) their square is E‖x‖²/d at each position.
+Depends on modules and tensors only. A layer is a list of modules that run one after another. Its state is the input of
+its first module or the output of its last one: a tensor, or any nesting of tensors. A size is the root mean square over
+all numbers of a state; for a state of shape (batch, …, d) its square is the mean of ‖x‖²/d over positions.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from highway_bench.analysis.hooks import watching
+from highway_bench.analysis.hooks import forward_hooks
 
 Layer = Sequence[nn.Module]
 State = Sequence[Tensor]
 
-FACTOR = 100.0  # a size that leaves its start by more has vanished or exploded
+FACTOR = 100.0  # a size that differs from the first one by more has vanished or exploded
 
 
 @dataclass(frozen=True)
 class SignalProfile:
-    """Sizes by layer. Place l of ``activation``, ``gradient`` and ``correlation`` is the state after layer l, 0 the
-    first layer's input; place l of ``weight_gradient`` is layer l + 1. NaN where there is no such number."""
+    """Sizes by layer. Entry l of ``activation``, ``gradient`` and ``correlation`` is the state after layer l, entry 0
+    the first layer's input. Entry l of ``weight_gradient`` is layer l + 1. NaN where there is no such number."""
 
     activation: tuple[float, ...]  # RMS of x_l
     gradient: tuple[float, ...]  # RMS of dL/dx_l
@@ -37,7 +37,7 @@ class SignalProfile:
 
 
 class Departure(NamedTuple):
-    """Where a size first leaves its start by more than a factor, and which way; both ``None`` where it never does."""
+    """The index at which a size first vanishes or explodes; both ``None`` where it never does."""
 
     vanishes: int | None = None
     explodes: int | None = None
@@ -48,120 +48,123 @@ def profile(
 ) -> SignalProfile:
     """One forward and one backward pass of ``loss``, a scalar, recorded at every layer; ``items`` are the batch's.
 
-    Where inputs are padded, ``real`` (items, steps) says which steps are not: nothing else of a state counts.
+    Where inputs are padded, ``real`` (items, steps) marks the steps without padding; only these count.
     """
     traced: list[State] = []
-    kept: list[State] = []
+    copies: list[State] = []
 
     def note(state: Any) -> None:
         leaves = [leaf for leaf in tree_leaves(state) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
         traced.append(leaves)
-        kept.append([leaf.detach().clone() for leaf in leaves])  # a module may change its input in place
+        copies.append([leaf.detach().clone() for leaf in leaves])  # a module may change its input in place
 
     def note_input(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        reached = tuple(tree_map(_reached, inputs))
-        note(reached)
-        return reached
+        leaves_with_grad = tuple(tree_map(_requiring_grad, inputs))
+        note(leaves_with_grad)
+        return leaves_with_grad
 
-    ends = {place: layer[-1] for place, layer in enumerate(layers)}
-    with layers[0][0].register_forward_pre_hook(note_input), watching(ends, lambda _, __, output: note(output)):
+    last_modules = {index: layer[-1] for index, layer in enumerate(layers)}
+    with (
+        layers[0][0].register_forward_pre_hook(note_input),
+        forward_hooks(last_modules, lambda _, __, output: note(output)),
+    ):
         value = loss()
     matrices = [weights(layer) for layer in layers]
-    asked = [leaf for part in (*traced, *matrices) for leaf in part]
-    gradients = iter(torch.autograd.grad(value, asked, allow_unused=True, materialize_grads=True))
+    wanted = [leaf for part in (*traced, *matrices) for leaf in part]
+    gradients = iter(torch.autograd.grad(value, wanted, allow_unused=True, materialize_grads=True))
     by_state, by_layer = (
         [list(itertools.islice(gradients, len(part))) for part in parts] for parts in (traced, matrices)
     )
-    counted, pulled = ([[unpadded(part, real) for part in state] for state in states] for states in (kept, by_state))
-    return SignalProfile(sizes(counted), sizes(pulled), sizes(by_layer), likenesses(kept, items, real))
+    counted, pulled = ([[unpadded(part, real) for part in state] for state in states] for states in (copies, by_state))
+    return SignalProfile(sizes(counted), sizes(pulled), sizes(by_layer), correlations(copies, items, real))
 
 
 def weights(layer: Layer) -> list[nn.Parameter]:
     """The layer's weight matrices and kernels: its parameters of two axes or more, each once."""
-    found = {id(one): one for module in layer for one in module.parameters() if one.ndim > 1 and one.requires_grad}
-    return list(found.values())
+    by_id = {id(one): one for module in layer for one in module.parameters() if one.ndim > 1 and one.requires_grad}
+    return list(by_id.values())
 
 
 def sizes(states: Sequence[State]) -> tuple[float, ...]:
-    """Root mean square of all numbers of each state; NaN where there are none. Neither 1e-200 nor 1e200 is lost to the
-    square."""
-    found: list[float] = []
-    for rows in alike([[part.flatten() for part in state] for state in states]):
+    """Root mean square of all numbers of each state; NaN where there are none. Sizes of 1e-200 and 1e200 are exact:
+    squares are taken after scaling."""
+    values: list[float] = []
+    for rows in stacked_runs([[part.flatten() for part in state] for state in states]):
         largest = rows.abs().amax(-1)
         means = (rows / largest.unsqueeze(-1)).square().mean(-1).sqrt()
-        found += torch.where(largest > 0, largest * means, largest).tolist()
-    return tuple(found)
+        values += torch.where(largest > 0, largest * means, largest).tolist()
+    return tuple(values)
 
 
 def unpadded(part: Tensor, real: Tensor | None) -> Tensor:
-    """The numbers of ``part`` at the ``real`` steps, in one row; NaN where its steps are not to be told."""
+    """The numbers of ``part`` at the ``real`` steps, flattened; NaN where no axes of ``part`` are its steps."""
     if real is None:
         return part
-    places = _at_steps(part, real)
-    return part.new_full((1,), math.nan) if places is None else part[places]
+    counted = _at_steps(part, real)
+    return part.new_full((1,), math.nan) if counted is None else part[counted]
 
 
-def likenesses(states: Sequence[State], items: int, real: Tensor | None = None) -> tuple[float, ...]:
+def correlations(states: Sequence[State], items: int, real: Tensor | None = None) -> tuple[float, ...]:
     """Mean cosine ⟨x, x′⟩ / ‖x‖‖x′‖ of each item and the next one of the batch, for each state. Items that are all
-    zeros do not count; of padded items those steps do that are ``real`` (items, steps) in both. NaN for a batch of one,
-    and where the axis of the batch, or of the steps, is not to be told from the others."""
+    zeros do not count. Of padded items, only steps that are ``real`` (items, steps) in both count. NaN for a batch of
+    one, and where the axis of the batch or of the steps is ambiguous."""
     both = None if real is None else real & real.roll(-1, 0)
     pairs = [[_pair(part, items, both) for part in state] for state in states]
     if items < 2 or not all(pairs) or any(pair is None for state in pairs for pair in state):
         return (math.nan,) * len(states)
     ones, others = ([[pair[side] for pair in state if pair is not None] for state in pairs] for side in (0, 1))
-    found: list[float] = []
-    for rows, next_rows in zip(alike(ones), alike(others), strict=True):
-        found += cosines(rows, next_rows).nanmean(-1).tolist()
-    return tuple(found)
+    means: list[float] = []
+    for rows, next_rows in zip(stacked_runs(ones), stacked_runs(others), strict=True):
+        means += cosines(rows, next_rows).nanmean(-1).tolist()
+    return tuple(means)
 
 
 def cosines(a: Tensor, b: Tensor) -> Tensor:
-    """Cosine of each row of ``a`` with that of ``b``, (…, d) each, float64 (…); NaN where a row is all zeros. Rows may
-    be of any size."""
+    """Cosine of each row of ``a`` with that of ``b``, (…, d) each, float64 (…); NaN where a row is all zeros. Rows are
+    scaled first, so no square under- or overflows."""
     return (_unit(a) * _unit(b)).sum(-1)
 
 
 def departure(sizes: Sequence[float], factor: float = FACTOR) -> Departure:
-    """The first place at which a size is less than the first over ``factor``, or more than ``factor`` times it, or no
-    finite number (it then has exploded). A first size of 0 has vanished already."""
+    """The first index at which a size is below the first size / ``factor`` (vanished), or above ``factor`` times it or
+    not finite (exploded). A first size of 0 has vanished already."""
     start = sizes[0]
-    for place, value in enumerate(sizes):
+    for index, value in enumerate(sizes):
         if not math.isfinite(value) or value > factor * start:
-            return Departure(explodes=place)
+            return Departure(explodes=index)
         if value == 0 or value < start / factor:
-            return Departure(vanishes=place)
+            return Departure(vanishes=index)
     return Departure()
 
 
-def alike(states: Sequence[State]) -> Iterator[Tensor]:
-    """The states, each one's parts joined on the last axis, stacked in runs of equal shape, float64: (n, …, d). One
-    operation then does for a whole run."""
-    joined = [_joined(state).detach().double() for state in states]
-    for _, run in itertools.groupby(joined, key=lambda one: (one.shape, one.device)):
+def stacked_runs(states: Sequence[State]) -> Iterator[Tensor]:
+    """The states in float64, stacked in runs of equal shape: (n, …, d). The parts of a state are concatenated on the
+    last axis. One operation then covers a whole run."""
+    concatenated = [_concatenated(state).detach().double() for state in states]
+    for _, run in itertools.groupby(concatenated, key=lambda one: (one.shape, one.device)):
         yield torch.stack(list(run))
 
 
-def _joined(state: State) -> Tensor:
+def _concatenated(state: State) -> Tensor:
     if not state:
         return torch.full((1,), math.nan)
     return state[0] if len(state) == 1 else torch.cat(list(state), dim=-1)
 
 
-def _reached(leaf: Any) -> Any:
-    """A tensor that gradients reach: the first layer's input need not be one."""
+def _requiring_grad(leaf: Any) -> Any:
+    """``leaf``, made to require a gradient: the first layer's input may not."""
     if isinstance(leaf, Tensor) and leaf.is_floating_point() and not leaf.requires_grad:
         return leaf.detach().requires_grad_()
     return leaf
 
 
 def _pair(part: Tensor, items: int, both: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    """Every item's row, and the next item's beside it, with zeros where not ``both`` (items, steps) count."""
+    """Every item's row and the next item's row, with zeros at steps where ``both`` (items, steps) is false."""
     rows = _by_item(part, items)
     if rows is None or both is None:
         return None if rows is None else (rows, rows.roll(-1, 0))
-    places = _at_steps(part, both)
-    counted = None if places is None else _by_item(places, items)
+    mask = _at_steps(part, both)
+    counted = None if mask is None else _by_item(mask, items)
     return None if counted is None else (rows.where(counted, 0), rows.roll(-1, 0).where(counted, 0))
 
 
@@ -174,8 +177,9 @@ def _at_steps(part: Tensor, real: Tensor) -> Tensor | None:
 
 
 def _by_item(part: Tensor, items: int) -> Tensor | None:
-    """(items, …) as rows: the first axis if it has so many places, else the only axis that does."""
-    axes = [axis for axis, places in enumerate(part.shape) if places == items]
+    """``part`` as rows (items, …). The batch axis is the first axis if that has ``items`` entries, else the only axis
+    that has; ``None`` if there is no such axis."""
+    axes = [axis for axis, size in enumerate(part.shape) if size == items]
     if not axes or (axes[0] != 0 and len(axes) > 1):
         return None
     return part.movedim(axes[0], 0).flatten(1)
@@ -183,6 +187,6 @@ def _by_item(part: Tensor, items: int) -> Tensor | None:
 
 def _unit(rows: Tensor) -> Tensor:
     scaled = rows.detach().double()
-    scaled = scaled / scaled.abs().amax(-1, keepdim=True)  # first, for squares of 1e-200 would be 0
+    scaled = scaled / scaled.abs().amax(-1, keepdim=True)  # before squaring, since the square of 1e-200 is 0
     unit: Tensor = scaled / scaled.norm(dim=-1, keepdim=True)
     return unit

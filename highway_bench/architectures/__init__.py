@@ -1,4 +1,4 @@
-"""Architectures: whole published networks that any block and family can fill."""
+"""Architectures: whole published networks, with any block and family in their layers."""
 
 from highway_bench.architectures.base import Architecture, architectures, register_architecture
 

@@ -1,4 +1,4 @@
-"""What the convolutional architectures share: stems, pools between stretches, and the checks of what they can hold."""
+"""Parts that the convolutional architectures share: stems, pools between stages, and checks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from highway_bench.stem_head import rectified
 
 
 def check_images(architecture: str, family: Family, inputs: tuple[int, ...], least: int) -> None:
-    """Raise ``BadInput`` for a family or an input that is not of images, or images of fewer than ``least`` pixels a
-    side."""
+    """Raise ``BadInput`` unless family and inputs are of images with ``least`` pixels a side or more."""
     if family.kind != "image":
         raise BadInput(f"the {architecture} architecture takes families of images, not {family.name!r}")
     if len(inputs) != 3 or min(inputs[1:]) < least:
@@ -24,7 +23,7 @@ def check_images(architecture: str, family: Family, inputs: tuple[int, ...], lea
 
 
 def check_stages(architecture: str, depth: int, known: Sequence[int]) -> None:
-    """Raise ``BadInput`` for a depth that the paper has no network of."""
+    """Raise ``BadInput`` for a depth that is not one of the paper's networks."""
     if depth not in known:
         raise BadInput(f"the {architecture} architecture has {' or '.join(map(str, known))} joined layers, not {depth}")
 
@@ -42,7 +41,7 @@ def rectified_stem(inputs: int, outputs: int, *, kernel: int, padding: int) -> n
 
 
 def pooled(body: nn.Module, pools: Sequence[nn.Module]) -> list[nn.Module]:
-    """The parts of ``body``, and a pool after each of its stacks, as many as there are stacks."""
+    """The parts of ``body``, with one of ``pools`` after each of its stacks."""
     parts = [body] if isinstance(body, Stack) else list(body.children())
-    left = iter(pools)
-    return [module for part in parts for module in ([part, next(left)] if isinstance(part, Stack) else [part])]
+    remaining = iter(pools)
+    return [module for part in parts for module in ([part, next(remaining)] if isinstance(part, Stack) else [part])]

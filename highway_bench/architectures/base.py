@@ -1,8 +1,8 @@
-"""Architecture: where the layers of a published network stand, and what is before, between and after them.
+"""Architecture: a published network's stem, stages and head.
 
-``network.build`` gives one stretch of layers between the stem and the head that suit the data. An architecture is a
-network that someone published, with a stem, a head and stages of its own; its layers are still joined by whichever
-block, and made by whichever family, the cell names. A cell names its architecture in its recipe.
+``network.build`` puts layers between the stem and the head that suit the data. An architecture is a published network
+with its own stem, stages and head; the cell still chooses the block and the family of its layers. A cell names its
+architecture in its recipe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from highway_bench.registry import Registry
 
 
 class Architecture(ABC):
-    """A published network around its layers. ``inputs`` and ``outputs`` are the published ones, for counting."""
+    """A published network around its layers. ``inputs`` and ``outputs`` are the published ones; costs are counted for
+    them."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -42,8 +43,8 @@ class Architecture(ABC):
     ) -> nn.Module:
         """The whole network: (batch, *``inputs``) → (batch, ``outputs``).
 
-        ``width`` is that of its first stage and ``depth`` the number of layers that the block joins in all stages.
-        Raises ``BadInput`` for a depth or a family that the architecture has no place for.
+        ``width`` is the width of the first stage, ``depth`` the number of layers with the block in all stages. Raises
+        ``BadInput`` for a depth or a family that the architecture does not support.
         """
 
     def build(
@@ -58,9 +59,9 @@ class Architecture(ABC):
         outputs: int | None = None,
         seed: int | None = None,
     ) -> nn.Module:
-        """``network`` by the block's name, on the published inputs and outputs unless others are given.
+        """``network`` for a block's name, by default with the published inputs and outputs.
 
-        ``seed``, if given, is set just before anything is built and leaves the global random state as it was.
+        ``seed``, if given, is set before anything is built; the global random state is restored afterwards.
         """
         spec = blocks.get(block)
         chosen = {**spec.options, **(options or {})}
@@ -86,11 +87,11 @@ L = TypeVar("L", bound=type[Architecture])
 
 
 def register_architecture(name: str, *, summary: str, source: str) -> Callable[[L], L]:
-    """Class decorator: put one instance of an architecture into the registry."""
+    """Class decorator: register one instance of an architecture."""
 
     def register(cls: L) -> L:
         cls.name, cls.summary, cls.source = name, summary, source
-        architectures.register(name, cls(), place=cls.__module__)
+        architectures.register(name, cls(), module=cls.__module__)
         return cls
 
     return register

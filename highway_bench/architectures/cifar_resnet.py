@@ -25,11 +25,11 @@ STAGES = 3
 )
 class CifarResNet(Architecture):
     """A 3×3 convolution, batch norm and ReLU; three stages of ``depth`` / 3 joined layers each, of w, 2w and 4w
-    features, the later two at half the side; the mean over pixels; an affine map.
+    features, with the image's side halved before the second and third; the mean over pixels; an affine map.
 
     ``depth`` counts pairs of convolutions: 3n of them make 6n + 2 layers. With batch norms in the pairs, w = 16 and the
-    carried path padded with zeros (option A), these are the paper's networks, but for its ReLU after each sum, which
-    has no parameters: the block says how layers are joined.
+    carried path padded with zeros (option A), these are the paper's networks except for the ReLU after each sum, which
+    has no parameters: the connection is the block's.
     """
 
     inputs = (3, 32, 32)
@@ -51,10 +51,10 @@ class CifarResNet(Architecture):
         check_images(self.name, family, inputs, 2 ** (STAGES - 1))
         if depth < STAGES or depth % STAGES:
             raise BadInput(
-                f"the {self.name} architecture has {STAGES} stages of one depth, which {depth} layers cannot fill"
+                f"the {self.name} architecture has {STAGES} stages of equal depth, which {depth} layers cannot fill"
             )
         first = self.stem_width or width
-        stages = [Stage(depth // STAGES, width * 2**place, 2 if place else 1) for place in range(STAGES)]
+        stages = [Stage(depth // STAGES, width * 2**index, 2 if index else 1) for index in range(STAGES)]
         body = build_body(spec, family, stages, self.change, options, in_width=first)
         return nn.Sequential(
             normed_stem(inputs[0], first, kernel=3), body, MeanOver(-2, -1), linear(stages[-1].width, outputs)
@@ -63,12 +63,12 @@ class CifarResNet(Architecture):
 
 @register_architecture(
     "cifar-resnet-b",
-    summary="cifar-resnet whose carried path projects, on a stem of 16 features",
+    summary="cifar-resnet with a projection on the carried path, and a stem of 16 features",
     source="R. Srivastava, Weighted skip connections are not harmful for deep nets, 2025",
 )
 class CifarResNetB(CifarResNet):
-    """``cifar-resnet`` with a projection wherever the shape changes (option B), on a stem of 16 features whatever the
-    width: at 14, with highway layers whose gates are pairs, the network that the comparison of 2025 trained."""
+    """``cifar-resnet`` with a projection wherever the shape changes (option B), and a stem of 16 features at any width.
+    At width 14, with highway layers whose gates are pairs, this is the network of the 2025 comparison."""
 
     change = "project"
     stem_width = 16

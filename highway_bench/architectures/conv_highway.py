@@ -1,4 +1,4 @@
-"""The convolutional highway network of MNIST: thin and deep, with the classes straight from the last pixels."""
+"""The convolutional highway network of MNIST: thin and deep, with an affine map of the last pixels as its head."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from highway_bench.families import Family
 from highway_bench.network import Stage, build_body
 from highway_bench.stem_head import linear
 
-STRETCHES = 3
+STAGES = 3
 KERNEL = 5
 
 
 @register_architecture(
     "conv-highway",
-    summary="5×5 convolution → 3 stretches of joined layers with max pools → affine map",
+    summary="5×5 convolution → 3 stages of joined layers with max pools → affine map",
     source="arXiv:1507.06228, table 1",
 )
 class ConvHighway(Architecture):
-    """A 5×5 convolution of ``width`` features without padding and ReLU; ``depth`` joined layers; an affine map.
+    """A 5×5 convolution of ``width`` features without padding, and ReLU; ``depth`` joined layers; an affine map.
 
-    The joined layers stand in three stretches of equal length, the later ones longer by one where three does not divide
-    ``depth``, and a max pool follows each: 3×3 of stride 2 after the first two, 2×2 after the last, so that images of
-    28 pixels a side have 24, 12 and 6 in the stretches and 3 at the end. Eight layers stand as 2, 3 and 3, the authors'
-    own example (which also drops out at each pool; this does not). The papers count the first and the last layer as
-    well: their 10 layers are 8 joined ones.
+    The joined layers form three stages of equal depth; where three does not divide ``depth``, the later ones are deeper
+    by one. A max pool follows each stage: 3×3 of stride 2 after the first two, 2×2 after the last. Images of 28 pixels
+    a side thus have 24, 12 and 6 in the stages and 3 after the last pool. Eight layers are split 2, 3 and 3, as in the
+    authors' own example, which also has dropout at each pool; this network has none. The papers also count the first
+    and the last layer: their 10 layers are 8 joined ones.
 
     Highway layers of 3×3 convolutions have 26w + 8 · 2 · (9w² + w) + 90w + 10 parameters: 38,986 for w = 16 and 151,690
     for w = 32.
@@ -51,13 +51,13 @@ class ConvHighway(Architecture):
         inputs: tuple[int, ...],
         outputs: int,
     ) -> nn.Module:
-        check_images(self.name, family, inputs, KERNEL + 2**STRETCHES - 1)
-        if depth < STRETCHES:
+        check_images(self.name, family, inputs, KERNEL + 2**STAGES - 1)
+        if depth < STAGES:
             raise BadInput(
-                f"the {self.name} architecture has {STRETCHES} stretches of joined layers, which {depth} cannot fill"
+                f"the {self.name} architecture has {STAGES} stages of joined layers, which {depth} cannot fill"
             )
         stem = rectified_stem(inputs[0], width, kernel=KERNEL, padding=0)
-        stages = [Stage((depth + place) // STRETCHES, width) for place in range(STRETCHES)]
+        stages = [Stage((depth + index) // STAGES, width) for index in range(STAGES)]
         body = build_body(spec, family, stages, "plain", options)
         pools = [nn.MaxPool2d(3, stride=2, ceil_mode=True), nn.MaxPool2d(3, stride=2, ceil_mode=True), nn.MaxPool2d(2)]
         pixels = 1

@@ -24,11 +24,12 @@ STAGES: Mapping[int, tuple[int, ...]] = {8: (2, 2, 2, 2), 16: (3, 4, 6, 3)}  # p
 )
 class ImageNetResNet(Architecture):
     """A 7×7 convolution of stride 2, batch norm, ReLU and a 3×3 max pool of stride 2; four stages of joined layers, of
-    w, 2w, 4w and 8w features (w = 64), the later three at half the side; the mean over pixels; an affine map.
+    w, 2w, 4w and 8w features (w = 64), with the image's side halved before each of the last three; the mean over
+    pixels; an affine map.
 
     ``depth`` counts pairs of convolutions: 8 make 18 layers, 16 make 34. The carried path pads with zeros (option A);
-    joined by ``plain``, the network has the same parameters and multiply-adds. As in ``cifar-resnet``, no ReLU follows
-    the sum.
+    with the block ``plain``, the network has the same parameters and multiply-adds. As in ``cifar-resnet``, no ReLU
+    follows the sum.
     """
 
     inputs = (3, 224, 224)
@@ -48,14 +49,16 @@ class ImageNetResNet(Architecture):
     ) -> nn.Module:
         check_images(self.name, family, inputs, 17)
         check_stages(self.name, depth, list(STAGES))
-        stages = [Stage(layers, width * 2**place, 2 if place else 1) for place, layers in enumerate(STAGES[depth])]
+        stages = [Stage(layers, width * 2**index, 2 if index else 1) for index, layers in enumerate(STAGES[depth])]
         body = build_body(spec, family, stages, self.change, options)
         stem = [*normed_stem(inputs[0], width, kernel=7, stride=2), nn.MaxPool2d(3, stride=2, padding=1)]
         return nn.Sequential(*stem, body, MeanOver(-2, -1), linear(stages[-1].width, outputs))
 
 
 @register_architecture(
-    "imagenet-resnet-b", summary="imagenet-resnet whose carried path projects", source="arXiv:1512.03385, table 3"
+    "imagenet-resnet-b",
+    summary="imagenet-resnet with a projection on the carried path",
+    source="arXiv:1512.03385, table 3",
 )
 class ImageNetResNetB(ImageNetResNet):
     """``imagenet-resnet`` with a 1×1 convolution and a norm on the carried path where the shape changes (option B)."""

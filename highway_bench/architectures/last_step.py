@@ -1,4 +1,4 @@
-"""A sequence's one answer read at its last step, so that a layer has to bring there what the others knew."""
+"""A sequence's output read at its last step: layers must carry information from the other steps there."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class LastStep(nn.Module):
 
 @register_architecture(
     "last-step",
-    summary="a series' answer, read at its last step",
+    summary="a series' output, read at its last step",
     source="locuslab/TCN (arXiv:1803.01271), adding problem",
 )
 class AnswerAtLastStep(Architecture):
     """An affine map at every step, ``depth`` joined layers, and an affine map of the last step's features.
 
-    The usual head averages over steps. A sum over marked steps, which is what the adding problem asks for, is then
-    learnt by layers that look at one step at a time, and says nothing of how far a layer reaches. Read at the last
-    step, the numbers must travel: through every step between in a recurrent layer, in one step by attention. The
-    backward direction of a bidirectional layer has seen one step of the sequence there.
+    The usual head averages over steps. Layers that see one step at a time can then learn a sum over marked steps, the
+    target of the adding problem, so the result says nothing about the range of a layer. When the output is read at the
+    last step, the numbers must travel to it: through every step between in a recurrent layer, in one step by attention.
+    At the last step, the backward direction of a bidirectional layer has seen only one step.
     """
 
     inputs = (400, 2)
@@ -59,5 +59,5 @@ class AnswerAtLastStep(Architecture):
         steps, features = inputs
         stem = with_order(linear(features, width), family, steps, width)
         body = build_body(spec, family, [Stage(depth, width)], "plain", options)
-        answer = [ScalarAnswer()] if outputs == 1 else []
-        return nn.Sequential(stem, body, LastStep(), linear(width, outputs), *answer)
+        squeeze = [ScalarAnswer()] if outputs == 1 else []
+        return nn.Sequential(stem, body, LastStep(), linear(width, outputs), *squeeze)

@@ -1,4 +1,5 @@
-"""The lecture's network: an image's pixels go straight into layers of as many units, with no plain layer first."""
+"""The lecture's network: an image's pixels are the input of layers of as many units, without a plain layer before
+them."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from highway_bench.families import Family
 from highway_bench.network import Stage, build_body
 from highway_bench.stem_head import linear, rectified
 
-# Joined layers → those of each stage. A stage's first convolution changes the width and is joined to nothing, but in
-# the last stage, which is as wide as the one before it.
+# Joined layers → joined layers of each stage. A stage's first convolution changes the width and so has no block,
+# except in the last stage, which is as wide as the one before it.
 STAGES: Mapping[int, tuple[int, ...]] = {9: (1, 1, 2, 2, 3), 12: (1, 1, 3, 3, 4)}
 WIDER = (1, 2, 4, 8, 8)  # stages, in widths of the first
 HIDDEN = 64  # widths of the first stage in each hidden layer of the head
@@ -30,8 +30,8 @@ class Vgg(Architecture):
     """Five stages of convolutions of w, 2w, 4w, 8w and 8w features (w = 64), a 2×2 max pool after each, then affine
     maps of 64w, 64w and the outputs, with ReLU and dropout between.
 
-    ``depth`` counts the layers that a block can join: 9 in VGG-16, and 12 in VGG-19, whose other convolutions change
-    the width. Joined by ``plain`` in the family ``conv``, these are the published networks.
+    ``depth`` counts the layers that can have a block: 9 in VGG-16, and 12 in VGG-19. The other convolutions change the
+    width. With the block ``plain`` and the family ``conv``, these are the published networks.
     """
 
     inputs = (3, 224, 224)

@@ -1,4 +1,4 @@
-"""Blocks: how layers are joined. One connection a file; ``blocks`` is the registry."""
+"""Blocks: how a layer's input and transform are connected. One block per file; ``blocks`` is the registry."""
 
 from highway_bench.blocks.base import Block, BlockSpec, blocks, register_block, register_control, register_variant
 

@@ -1,4 +1,4 @@
-"""Block: how a layer's input and its transform H are joined, and the registry of blocks."""
+"""Block: how a layer's input and its transform H are connected, and the registry of blocks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from highway_bench.registry import Registry
 
 
 class Block(nn.Module):
-    """One join. ``__init__(site, **options)`` asks ``site.family`` for its parts; ``forward`` shows the equation.
+    """One connection. ``__init__(site, **options)`` gets its parts from ``site.family``; ``forward`` shows the
+    equation.
 
-    ``forward`` takes and gives the state, which is the stream x itself unless ``build_enter`` makes another of it:
-    several streams, or a history. ``build_leave`` then gives x back. Both run once a network, never inside a block: at
-    a change of dimension a block carries every part of its state. Only where a plain layer stands between stages, which
-    takes x, is the state closed before it, at a site that is not the ``last``, and opened again behind it.
+    ``forward`` maps state to state. The state is the stream x itself unless ``build_enter`` turns x into another state,
+    such as several streams or a history; ``build_leave`` then turns the state back into x. Both run once per network,
+    never inside a block: where the dimension changes, a block carries every part of its state. A plain layer between
+    stages is the only exception. It takes x, so ``build_leave`` runs before it, at a site that is not the ``last``, and
+    ``build_enter`` runs again after it.
     """
 
     spec: ClassVar[BlockSpec]
@@ -38,13 +40,14 @@ class Block(nn.Module):
 
 @dataclass(frozen=True)
 class BlockSpec:
-    """A block's registry entry: what the tests, the command line, the history and the report need to know of it.
+    """A block's registry entry: all that tests, command line, history and report need to know of it.
 
-    ``gates`` and ``norms`` count what one join asks its family for, ``leave_norms`` what the network's end
-    does; ``extra_parameters(width, joins)`` counts a whole stack's parameters beyond these. They are the closed form
-    that tests hold the built network against. ``yardstick`` marks the block that others are compared with, ``core``
-    those that the history follows over its whole grid, and ``control`` one that an experiment compares its subject
-    with: no profile or history takes it unasked. ``options`` are a variant's.
+    ``gates`` and ``norms`` count what one connection takes from its family, ``leave_norms`` what ``build_leave`` takes
+    after the last layer. ``extra_parameters(width, connections)`` counts a whole stack's parameters beyond these.
+    Together they are the closed form that tests compare the built network with. ``yardstick`` marks the block that
+    others are compared with. ``core`` marks the blocks that the history measures over its whole grid. ``control`` marks
+    a block that serves one experiment as a control: profiles and the history measure it only where it is named.
+    ``options`` are a variant's option values.
     """
 
     name: str
@@ -73,25 +76,25 @@ class BlockSpec:
         )
 
     def stack_parameters(self, family: Family, width: int, depth: int) -> int:
-        """Parameters of a whole stack, what ``leave`` adds included."""
+        """Parameters of a whole stack, including those of ``build_leave``."""
         extra = self.extra_parameters(width, depth * len(family.sublayers)) if self.extra_parameters else 0
         return depth * self.layer_parameters(family, width) + self.leave_norms * family.norm_parameters(width) + extra
 
     def layer_flops(self, family: Family, width: int, positions: int) -> int:
-        """FLOP of one layer for one item, forward: matrix products only, a multiply-add is two."""
+        """FLOP of one layer for one item, forward. Matrix products only; a multiply-add is two."""
         return sum(
             part.transform_flops(width, positions) + self.gates * part.gate_flops(width, positions)
             for part in family.sublayers
         )
 
     def join(self, site: Site, options: Mapping[str, Any]) -> Block:
-        """One join at ``site``."""
+        """One connection at ``site``."""
         make: Callable[..., Block] = self.cls
         return make(site, **options)
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """Options of the block's constructor."""
+        """Names of the options of the block's constructor."""
         parameters = inspect.signature(self.cls.__init__).parameters.values()
         return tuple(one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)
 
@@ -109,7 +112,7 @@ B = TypeVar("B", bound=type[Block])
 
 
 def register_block(name: str, **about: Any) -> Callable[[B], B]:
-    """Class decorator: put a block into the registry. ``about`` are the fields of ``BlockSpec``, as literals.
+    """Class decorator: register a block. ``about`` are the fields of ``BlockSpec``, as literals.
 
     ``equation``, ``source`` and ``summary`` are required. Names must be literals, so that they can be read without
     importing torch.
@@ -117,25 +120,26 @@ def register_block(name: str, **about: Any) -> Callable[[B], B]:
 
     def register(cls: B) -> B:
         cls.spec = BlockSpec(name=name, cls=cls, **about)
-        blocks.register(name, cls.spec, place=cls.__module__)
+        blocks.register(name, cls.spec, module=cls.__module__)
         return cls
 
     return register
 
 
 def register_control(name: str, **about: Any) -> Callable[[B], B]:
-    """``register_block`` for a control of one experiment: built, checked and listed as others are, but measured only
-    where it is asked for by name. A word of its own, so that the history, which reads names from the source, follows
-    it no more than a profile does.
+    """``register_block`` for a control of one experiment.
+
+    A control is built, checked and listed like other blocks, but no profile measures it unless it is named. The history
+    finds blocks by the decorator's name in the source, so it skips controls.
     """
     return register_block(name, control=True, **about)
 
 
 def register_variant(name: str, cls: type[Block], *, summary: str, **options: Any) -> None:
-    """Register a block again under another name and with other ``options``: a row, not a new class."""
+    """Register a block again under another name and with other ``options``, without a new class."""
     base = cls.spec
     base.check_options(options)
     about = {item: getattr(base, item) for item in BlockSpec.__dataclass_fields__}
     about |= {"name": name, "summary": summary, "options": {**base.options, **options}}
     about |= {"yardstick": False, "core": False}
-    blocks.register(name, BlockSpec(**about), place=cls.__module__)
+    blocks.register(name, BlockSpec(**about), module=cls.__module__)

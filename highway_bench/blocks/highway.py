@@ -1,4 +1,4 @@
-"""The highway layer with one gate: what is not transformed is carried."""
+"""The highway layer with one gate: the carry gate is one minus the transform gate."""
 
 from typing import Literal
 
@@ -20,7 +20,8 @@ from highway_bench.families import Gate, Site
 class Highway(Block):
     """y = H(x)·T(x) + x·(1 − T(x)) with T(x) = σ(W_T x + b_T): the transform gate also sets the carry gate.
 
-    ``gate_bias`` is where b_T starts; a negative value carries. ``auto`` is −max(1, ln L) for L joins.
+    ``gate_bias`` is the initial b_T; a negative value favours the carried input. ``auto`` is −max(1, ln L) for L
+    connections.
     """
 
     def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = "auto") -> None:

@@ -1,4 +1,4 @@
-"""The general highway layer: a carry gate of its own."""
+"""The general highway layer: transform gate and carry gate are independent."""
 
 from typing import Literal
 
@@ -20,8 +20,8 @@ from highway_bench.families import Gate, Site
 class HighwayFree(Block):
     """y = H(x)·T(x) + x·C(x) with T(x) = σ(W_T x + b_T) and C(x) = σ(W_C x + b_C).
 
-    T + C may exceed 1, so the stream can grow. ``gate_bias`` is where b_T starts, ``carry_bias`` where b_C does;
-    ``auto`` is ∓max(1, ln L) for L joins, so that T + C is about 1 at the start.
+    T + C may exceed 1, so the stream can grow. ``gate_bias`` is the initial b_T, ``carry_bias`` the initial b_C;
+    ``auto`` is ∓max(1, ln L) for L connections, so that T + C is about 1 at the start.
     """
 
     def __init__(

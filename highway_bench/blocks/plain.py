@@ -1,4 +1,4 @@
-"""The yard-stick: layers in a row, nothing carried."""
+"""The yard-stick: layers in sequence without any connection."""
 
 from torch import Tensor
 
@@ -10,7 +10,7 @@ from highway_bench.families import Site
     "plain", equation="y = H(x)", source="arXiv:1505.00387, eq. 1", summary="no shortcut", core=True, yardstick=True
 )
 class Plain(Block):
-    """y = H(x): the layer without a connection, which the others are compared with."""
+    """y = H(x): the layer without a connection. The other blocks are compared with it."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()

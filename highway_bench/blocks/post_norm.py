@@ -1,4 +1,4 @@
-"""The Transformer figure's Add & Norm: the sum is normalised."""
+"""The original Transformer's Add & Norm: the sum is normalised."""
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from highway_bench.families import Site
     core=True,
 )
 class PostNorm(Block):
-    """y = norm(x + H(x)): every layer's output is normalised, the carried part with it."""
+    """y = norm(x + H(x)): every layer's output is normalised, including the carried part."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The residual connection with a norm at the branch's entrance, and one at the network's end."""
+"""The residual connection with a norm before each branch, and one after the last layer."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from highway_bench.families import Site
     core=True,
 )
 class PreNorm(Block):
-    """y = x + H(norm(x)). The stream itself is never normalised until the network's end, where one norm stands."""
+    """y = x + H(norm(x)). The stream itself is normalised only once, after the last layer."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()
@@ -32,5 +32,5 @@ class PreNorm(Block):
 
     @classmethod
     def build_leave(cls, site: Site, **options: Any) -> nn.Module:
-        """The final norm, without which pre-norm is another model; between stages, nothing."""
+        """The final norm, which is part of pre-norm; the identity between stages."""
         return site.family.norm(site.width) if site.last else nn.Identity()

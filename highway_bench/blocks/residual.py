@@ -10,7 +10,7 @@ from highway_bench.families import Site
     "residual", equation="y = x + H(x)", source="arXiv:1512.03385, eq. 1", summary="identity shortcut", core=True
 )
 class Residual(Block):
-    """y = x + H(x), without the ReLU that the first paper puts after the sum."""
+    """y = x + H(x), without the ReLU that the original paper applies after the sum."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()

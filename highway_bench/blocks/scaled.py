@@ -1,4 +1,4 @@
-"""The control of constant scaling: shortcut and branch multiplied by fixed numbers."""
+"""The control of constant scaling: shortcut and branch are multiplied by fixed numbers."""
 
 from torch import Tensor
 
@@ -14,8 +14,8 @@ from highway_bench.families import Site
     summary="shortcut and branch scaled by constants",
 )
 class Scaled(Block):
-    """y = a·x + b·H(x), with a = ``skip`` and b = ``branch`` fixed: (1, 1) is the residual connection, (0, 1) none,
-    and (0.5, 0.5) a highway layer whose gate is stuck half open."""
+    """y = a·x + b·H(x), with a = ``skip`` and b = ``branch`` fixed: (1, 1) is the residual connection, (0, 1) the plain
+    layer, and (0.5, 0.5) a highway layer whose gate is fixed at one half."""
 
     def __init__(self, site: Site, *, skip: float = 1.0, branch: float = 1.0) -> None:
         super().__init__()

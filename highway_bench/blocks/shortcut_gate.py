@@ -17,9 +17,9 @@ from highway_bench.families import Gate, Site
     gates=1,
 )
 class ShortcutGate(Block):
-    """y = H(x) + (1 − T(x))·x with T(x) = σ(W_T x + b_T): near the residual connection while the gate is shut.
+    """y = H(x) + (1 − T(x))·x with T(x) = σ(W_T x + b_T): close to the residual connection while the gate is shut.
 
-    ``gate_bias`` is where b_T starts; ``auto`` is −max(1, ln L) for L joins.
+    ``gate_bias`` is the initial b_T; ``auto`` is −max(1, ln L) for L connections.
     """
 
     def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = "auto") -> None:

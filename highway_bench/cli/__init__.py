@@ -1,8 +1,9 @@
-"""The command line: one command a file, each calls the Python API. Importing it, and ``--help``, take neither
-torch nor pandas: commands import what they need when they are called.
+"""The command line: one command per file, each calls the Python API.
 
-Exit status: 0 fine, outcomes included; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; 4 asv
-went wrong; 130 interrupted.
+Importing it, and ``--help``, import neither torch nor pandas: commands import what they need when they run.
+
+Exit status: 0 success, including outcomes such as ``diverged``; 1 a measurement or a check failed; 2 bad input; 3
+nothing was measured; 4 asv failed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 fine; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; "
-    "4 asv went wrong; 130 interrupted. Example: highway-bench run --profile smoke",
+    epilog="Exit status: 0 success; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; "
+    "4 asv failed; 130 interrupted. Example: highway-bench run --profile smoke",
 )
 
 
@@ -34,8 +35,8 @@ def main() -> None:
     app(prog_name="highway-bench")
 
 
-def version(asked: bool) -> None:
-    if asked:
+def version(requested: bool) -> None:
+    if requested:
         typer.echo(f"highway-bench {__version__}")
         raise typer.Exit
 
@@ -44,7 +45,7 @@ def version(asked: bool) -> None:
 def everything(
     _: Annotated[bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    """How should the layers of a network be joined, at this depth, on this hardware, and what does it cost?"""
+    """How should the layers of a network be connected, at this depth, on this hardware, and at what cost?"""
     work_here()
 
 

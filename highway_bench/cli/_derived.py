@@ -1,4 +1,4 @@
-"""Commands whose options come from a dataclass: its fields say what is taken, how often, and what the help says."""
+"""Commands whose options come from a dataclass: its fields give types, number of values and help."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from highway_bench.options import help_of, scalar_of, takes_names, takes_several
 
 
 def with_options_of(options: type, argument: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorator of a command whose parameter ``options`` is a mapping of what was given of a dataclass's fields.
+    """Decorator of a command whose parameter ``options`` is a mapping of a dataclass's fields to the given values.
 
-    On the command line each field is an option of its own; the one called ``argument`` stands without a name.
+    On the command line each field is an option; the field ``argument`` is a positional argument.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -42,7 +42,7 @@ def with_options_of(options: type, argument: str = "") -> Callable[[Callable[...
 
 
 def _name(option: Field[Any]) -> str:
-    """The option's name: of one that takes values by name, each use gives one of them."""
+    """The option's name on the command line: singular where each use gives one named value."""
     return option.name.removesuffix("s") if takes_names(option) else option.name
 
 

@@ -1,4 +1,4 @@
-"""What every command has in common: errors that a user can mend are one line on stderr and an exit status."""
+"""Errors of commands: an error that a user can correct is one line on stderr and an exit status."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from typer.core import TyperGroup
 from highway_bench.errors import BadInput, HighwayBenchError
 
 INTERRUPTED = 128 + signal.SIGINT
-NOBODY_READS = 128 + signal.SIGPIPE
+PIPE_CLOSED = 128 + signal.SIGPIPE
 
 
 class Interrupted(HighwayBenchError):
-    """Ctrl-C, with what is to be said of it."""
+    """Ctrl-C, with a message for the user."""
 
     exit_status = INTERRUPTED
 
     @classmethod
-    def keeping(cls, store: Path, *, fresh: bool) -> Interrupted:
-        """Ctrl-C amid measurements that go into ``store``; ``fresh``, where the command measures what it has again."""
-        goes_on = "without --fresh the same command goes on" if fresh else "the same command goes on"
-        return cls(f"interrupted; what was measured is kept in {store}, and {goes_on}")
+    def after_storing(cls, store: Path, *, fresh: bool) -> Interrupted:
+        """Ctrl-C during measurements that are stored in ``store``; ``fresh`` if the command measures stored cells
+        again."""
+        resumes = "without --fresh the same command resumes" if fresh else "the same command resumes"
+        return cls(f"interrupted; finished measurements are in {store}, and {resumes}")
 
 
 class Commands(TyperGroup):
     """The group of all commands: turns ``HighwayBenchError``, Ctrl-C and a closed pipe into exit statuses.
 
-    A ``SystemExit`` is bad input, for it comes from the code of a user (a block's, a family's): a command ends by
-    ``typer.Exit``, which is another.
+    A ``SystemExit`` is bad input, because it comes from a user's code (a block, a family): commands exit by
+    ``typer.Exit``, which is not a ``SystemExit``.
     """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe is still met
+            sys.stdout.flush()  # here, so that a closed pipe raises within this try
         except HighwayBenchError as error:
             raise failed(str(error), error.exit_status) from error
         except SystemExit as error:
@@ -49,14 +50,14 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise failed("interrupted", INTERRUPTED) from None
         except BrokenPipeError:
-            # The reader has left, as head does. What Python still flushes at its end goes nowhere.
+            # The reader, such as head, has exited. Python's last flush must not raise again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(NOBODY_READS) from None
+            raise typer.Exit(PIPE_CLOSED) from None
         return result
 
 
 def failed(message: str, status: int) -> typer.Exit:
-    """Say ``message`` in one line on stderr; what is returned leaves with ``status``."""
+    """Print ``message`` in one line on stderr, and return an exit with ``status``."""
     typer.echo(f"highway-bench: {' '.join(message.split())}", err=True)
     return typer.Exit(status)
 
@@ -64,4 +65,4 @@ def failed(message: str, status: int) -> typer.Exit:
 def work_here() -> None:
     """Make modules in the working directory importable, for plug-ins and ``module:factory``."""
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # behind all else: a json.py that lies here is not to stand in for Python's
+        sys.path.append(os.getcwd())  # last: a json.py in this folder must not replace Python's

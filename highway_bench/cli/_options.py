@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their values are read."""
+"""Options that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from highway_bench.errors import BadInput
 
 STORE = Path("reports/results.sqlite")
 
-StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that keeps the results.")]
+StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file of the results.")]
 Plugins = Annotated[
     list[str] | None,
     typer.Option(
         "--plugin",
         metavar="MODULE",
-        help="Import this module, or this .py file, first: it registers blocks of yours. May be repeated.",
+        help="Import this module, or this .py file, first: it registers your blocks. May be repeated.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -35,20 +35,20 @@ FamilyOptions = Annotated[
 ]
 
 
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes side by side; by default, one a core.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
 EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local, or an engine of a plug-in.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again what the store has.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Measure stored cells again.")]
 
 
 def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:
-    """``["k=v", …]`` as a mapping. A value is read as JSON where it is that, else taken as text."""
-    found: dict[str, Any] = {}
+    """``["k=v", …]`` as a mapping. A value is read as JSON if possible, else as text."""
+    values: dict[str, Any] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise BadInput(f"{option} {text!r}: write it as name=value")
         try:
-            found[name.strip()] = json.loads(value)
+            values[name.strip()] = json.loads(value)
         except json.JSONDecodeError:
-            found[name.strip()] = value
-    return found
+            values[name.strip()] = value
+    return values

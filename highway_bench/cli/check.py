@@ -1,4 +1,4 @@
-"""``highway-bench check``: does a block keep the contract?"""
+"""``highway-bench check``: checks a block against the contract."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CheckFailed(HighwayBenchError):
-    """The block breaks the contract."""
+    """The block violates the contract."""
 
 
 def check(
@@ -26,9 +26,9 @@ def check(
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
-    """Hold a block to the contract, say what to mend.
+    """Check a block against the contract.
 
-    Every family is tried. Takes less than a minute on a CPU.
+    Tests the block in every family and says what to correct. Takes less than a minute on a CPU.
     """
     from rich.progress import track
 
@@ -44,12 +44,12 @@ def check(
     chosen = families.select(*(family or ["*"]))
     console = stderr_console()
     results = [
-        finding
+        result
         for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
-        for finding in check_block(name, in_families=[one])
+        for result in check_block(name, in_families=[one])
     ]
     seconds = time.perf_counter() - began
-    problems = [finding for finding in results if finding.problem is not None]
+    problems = [result for result in results if result.problem is not None]
     if json:
         print_json(
             {
@@ -67,11 +67,11 @@ def check(
     sys.stdout.flush()
     if problems:
         raise CheckFailed(f"{name} fails {len(problems)} of {len(results)} checks ({seconds:.0f} s)")
-    typer.echo(f"\n{name} keeps the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
+    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
 
 
 def print_results(name: str, results: list[CheckResult]) -> None:
-    """What broke, family by family where that differs, and what was noted."""
+    """Print the problems and the notes, each with the families that have it."""
     broken: dict[tuple[str, str], list[str]] = {}
     noted: dict[tuple[str, str], list[str]] = {}
     for one in results:
@@ -79,10 +79,10 @@ def print_results(name: str, results: list[CheckResult]) -> None:
             broken.setdefault((one.check, one.problem), []).append(one.family)
         elif one.note is not None:
             noted.setdefault((one.check, one.note), []).append(one.family)
-    for title, found, head in (("Broken", broken, "what to mend"), ("Noted", noted, "note")):
-        if found:
+    for title, by_text, head in (("Broken", broken, "what to correct"), ("Noted", noted, "note")):
+        if by_text:
             print_table(
                 f"{title}: {name}",
                 ["check", head, "families"],
-                [(check, text, ", ".join(families)) for (check, text), families in found.items()],
+                [(check, text, ", ".join(families)) for (check, text), families in by_text.items()],
             )

@@ -18,7 +18,7 @@ Options = Annotated[
 def list_sets(json: AsJson = False) -> None:
     """List the data sets.
 
-    Says what is missing of each, and where files are looked for.
+    Shows what is missing of each, and the folders that are searched.
     """
     from highway_bench.catalogue import catalogue
     from highway_bench.data import cache_folder, data_folder
@@ -33,8 +33,7 @@ def list_sets(json: AsJson = False) -> None:
         [(entry["name"], entry["summary"], entry["source"], entry["missing"]) for entry in entries],
     )
     typer.echo(
-        f"\nfiles are looked for in {given or 'the folder that HIGHWAY_BENCH_DATA names (it is not set)'}, "
-        f"then in {cache_folder()}"
+        f"\nfolders searched: {given or 'the one that HIGHWAY_BENCH_DATA names (it is not set)'}, then {cache_folder()}"
     )
 
 
@@ -43,9 +42,9 @@ def fetch(
     option: Options = None,
     json: AsJson = False,
 ) -> None:
-    """Fetch what a data set needs.
+    """Download the files of a data set.
 
-    It comes from where it is published, and goes into the cache folder.
+    They come from where they are published, and go into the cache folder.
     """
     from highway_bench.data import make_dataset
 
@@ -60,13 +59,11 @@ def fetch(
 
 
 def check(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Data sets; by default, all of which nothing is missing.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that are complete.")] = None,
     option: Options = None,
     json: AsJson = False,
 ) -> None:
-    """Load data sets and say what is in them.
+    """Load data sets and print their sizes.
 
     Loading verifies their files.
     """
@@ -79,11 +76,11 @@ def check(
         else [entry["name"] for entry in catalogue("datasets") if entry["missing"] is None]
     )
     options = assignments("--option", option)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name in chosen:
         dataset = make_dataset(name, **options)
         train, test = dataset.load()
-        found.append(
+        results.append(
             {
                 "name": name,
                 "train": list(train.inputs.shape),
@@ -96,11 +93,11 @@ def check(
             }
         )
     if json:
-        print_json({"datasets": found})
+        print_json({"datasets": results})
         return
     print_table(
         "Data sets",
-        ["data set", "training inputs", "test inputs", "answers", "chance loss", "chance accuracy"],
+        ["data set", "training inputs", "test inputs", "targets", "chance loss", "chance accuracy"],
         [
             (
                 one["name"],
@@ -110,7 +107,7 @@ def check(
                 f"{one['chance_loss']:.3g}",
                 none_or(one["chance_accuracy"]),
             )
-            for one in found
+            for one in results
         ],
         right=["chance loss", "chance accuracy"],
         note="Chance: the best score without the input; the loss is on training data, the accuracy on test data.",

@@ -1,4 +1,4 @@
-"""``highway-bench list``: what there is to choose from."""
+"""``highway-bench list``: registered blocks, families, tasks, data sets and profiles."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ def list_entries(
 
     load_plugins(plugin or [])
     chosen = [section] if section else list(Section)
-    found = {str(one): catalogue(str(one)) for one in chosen}
+    entries = {str(one): catalogue(str(one)) for one in chosen}
     if json:
-        print_json(found)
+        print_json(entries)
         return
-    for place, one in enumerate(chosen):
-        if place:
+    for index, one in enumerate(chosen):
+        if index:
             typer.echo()
         columns = COLUMNS[one]
         print_table(
             str(one),
             list(columns),
-            [[said(entry[key]) for key in columns.values()] for entry in found[one]],
+            [[text_of(entry[key]) for key in columns.values()] for entry in entries[one]],
             right=["cells"],
         )
 
 
-def said(value: Any) -> str:
-    """A value of an entry in a table: options as name=value, metrics by name and unit."""
+def text_of(value: Any) -> str:
+    """An entry's value as text in a table: options as name=value, metrics by name and unit."""
     if isinstance(value, dict):
         return ", ".join(f"{name}={inner}" for name, inner in value.items())
     if isinstance(value, list):

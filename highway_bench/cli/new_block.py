@@ -1,4 +1,4 @@
-"""``highway-bench new-block``: the file of a block of yours."""
+"""``highway-bench new-block``: writes the file of a new block."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def new_block(
         Path | None,
         typer.Option(
             help="Where to write it; by default, among the package's blocks in its "
-            "source checkout, and in this folder elsewhere."
+            "source checkout, elsewhere in this folder."
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Write the file of a new block.
 
-    It works as it stands, and has one equation to fill in.
+    It works unchanged, and has one equation to edit.
     """
     from highway_bench import scaffold
 
@@ -36,11 +36,11 @@ def new_block(
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     plugin = "" if written.in_tree else f" --plugin {shown}"
     typer.echo(f"{shown}\n")
-    typer.echo("Edit the line marked 'the equation', and what the file says of it. Then:\n")
+    typer.echo("Edit the line marked 'the equation', and the texts that describe it. Then:\n")
     typer.echo(f"  highway-bench check {name}{plugin}")
     typer.echo(f"  highway-bench run --profile smoke --block plain --block {name}{plugin}")
     if not written.in_tree:
         typer.echo(
-            f'\nIn a package of yours, the entry point\n\n  [project.entry-points."highway_bench.blocks"]\n'
-            f'  {name} = "your_package.{written.path.stem}"\n\nmakes it known everywhere without --plugin.'
+            f'\nIn your own package, the entry point\n\n  [project.entry-points."highway_bench.blocks"]\n'
+            f'  {name} = "your_package.{written.path.stem}"\n\nregisters it without --plugin.'
         )

@@ -1,4 +1,4 @@
-"""``highway-bench reproduce``: published results, measured again."""
+"""``highway-bench reproduce``: measures published results again."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ STORE = Path("reports/reproduce.sqlite")
 @with_options_of(Request)
 def reproduce(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Which; without one, all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The reproduction; without a name, all are listed.")] = None,
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",
     workers: Workers = None,
-    store: Annotated[Path, typer.Option(help="The SQLite file that keeps the results.")] = STORE,
-    out: Annotated[Path, typer.Option(help="Where tables and figures are written.")] = Path("reports/reproduce"),
+    store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
+    out: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("reports/reproduce"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
-    names: Annotated[bool, typer.Option("--names", help="Print the names of all, one a line.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Print all names, one per line.")] = False,
     fresh: Fresh = False,
     json: AsJson = False,
 ) -> None:
-    """Measure a published result again, and say what came of it: published, measured, verdict.
+    """Measure a published result again and compare: published, measured, verdict.
 
-    The cost is printed first. What the store has is not measured again, so the same command goes on where it was
-    interrupted.
+    The cost is printed first. Stored cells are not measured again, so after an interruption the same command resumes.
     """
     from highway_bench.reproduce import running
     from highway_bench.reproduce.base import reproductions
@@ -82,7 +81,7 @@ def reproduce(
                 command=["highway-bench", *sys.argv[1:]],
             )
     except KeyboardInterrupt:
-        raise Interrupted.keeping(store, fresh=fresh) from None
+        raise Interrupted.after_storing(store, fresh=fresh) from None
     print_reproduced(reproduced, as_json=json)
     raise typer.Exit(reproduced.summary.exit_status)
 
@@ -119,13 +118,13 @@ def print_choices(choices: Iterable[Reproduction], *, as_json: bool) -> None:
 
 
 def is_given(context: typer.Context, word: str) -> bool:
-    """Whether a parameter is on the command line, and no default."""
+    """Whether a parameter is given on the command line, not by default."""
     source = context.get_parameter_source(word)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def print_cost(estimate: Estimate, store: Path, *, as_json: bool) -> None:
-    """What is to be measured, and about how long it takes."""
+    """Print the number of cells, and roughly their time and memory."""
     left = len(estimate.cells) - estimate.stored
     if as_json:
         print_json(
@@ -144,14 +143,14 @@ def print_cost(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     if left:
         typer.echo(
             f"cost:  about {duration(estimate.seconds)} for the other {left} on an idle machine, and up to "
-            f"{estimate.bytes / 2**20:,.0f} MiB a worker, beside some 300 MiB for torch itself"
+            f"{estimate.bytes / 2**20:,.0f} MiB per worker, plus some 300 MiB for torch itself"
         )
     for name, reason in missing_data(estimate.cells).items():
         typer.echo(f"data:  {name}: {reason}")
 
 
 def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
-    """Findings, tables, what was not attempted, and the files."""
+    """Print findings, tables, what was not attempted, and the files."""
     if as_json:
         print_json(
             {

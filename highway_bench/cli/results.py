@@ -25,17 +25,17 @@ def show(
 ) -> None:
     """Show a store's runs and tables.
 
-    With --json, its rows.
+    With --json, print its rows.
     """
     from highway_bench.report import print_summary
     from highway_bench.results import Store, parsed
 
     words: dict[str, Filter] = {"task": task, "block": block, "family": family, "metric": metric, "status": status}
     filters = {name: value for name, value in words.items() if value}
-    with Store(store, read_only=True) as kept:
-        runs = kept.runs()
-        rows = [] if not json else kept.rows(**filters)
-        frame = kept.frame(**filters)
+    with Store(store, read_only=True) as opened:
+        runs = opened.runs()
+        rows = [] if not json else opened.rows(**filters)
+        frame = opened.frame(**filters)
     if frame.empty:
         raise NothingMeasured(f"{store} has no such rows")
     if json:
@@ -52,7 +52,7 @@ def show(
 
 
 def run_line(name: str, run: dict[str, Any]) -> list[object]:
-    """A run in a table."""
+    """A run's cells in the table of runs."""
     machines = ", ".join(sorted(set(run.get("machines", {}).values())))
     return [
         name,
@@ -73,8 +73,8 @@ def export(
     from highway_bench.results import Store
     from highway_bench.results import export as write
 
-    with Store(store, read_only=True) as kept:
-        rows = write(kept, out)
+    with Store(store, read_only=True) as opened:
+        rows = write(opened, out)
     if not rows:
         raise NothingMeasured(f"{store} has no rows")
     if json:
@@ -84,17 +84,17 @@ def export(
 
 
 def merge(
-    into: Annotated[Path, typer.Argument(help="The store to bring them into; made where it is missing.")],
+    into: Annotated[Path, typer.Argument(help="The store to merge into; created if it does not exist.")],
     others: Annotated[list[Path], typer.Argument(help="The stores to take cells and runs from.")],
     json: AsJson = False,
 ) -> None:
-    """Bring the cells of several stores into one.
+    """Merge the cells of several stores into one.
 
-    Of a cell that several have, the newest result is kept; a failure never replaces a result.
+    Of a cell in several stores, the newest result is stored; a failure never replaces a result.
     """
-    from highway_bench.results import merge as bring
+    from highway_bench.results import merge as merge_stores
 
-    taken = bring(into, *others)
+    taken = merge_stores(into, *others)
     if json:
         print_json({"store": into, "cells": taken})
     else:

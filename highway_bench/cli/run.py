@@ -1,4 +1,4 @@
-"""``highway-bench run``: measure."""
+"""``highway-bench run``: measures a profile's cells."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
     from highway_bench.plan.plan import Ending, RunResult
 
-MOST_NAMED = 20  # cells listed one by one at the end
+MOST_NAMED = 20  # failed or unexpected cells printed one by one
 
 
 class Unexpected(HighwayBenchError):
-    """A cell ended in a way that the profile does not expect of it."""
+    """A cell ended with a status that the profile does not expect of it."""
 
 
 @with_options_of(Selection, argument="task")
@@ -42,26 +42,30 @@ def run(
     plugin: Plugins = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print how many cells there are, and about how much time and memory they take."),
+        typer.Option(
+            "--dry-run", help="Print the number of cells, and roughly their time and memory; measure nothing."
+        ),
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Leave with 1 also where a cell ends in a way that the profile does not expect."),
+        typer.Option(
+            "--strict", help="Exit with 1 also if a cell ends with a status that the profile does not expect."
+        ),
     ] = False,
     fresh: Fresh = False,
     json: AsJson = False,
 ) -> None:
-    """Measure a profile's cells into a store.
+    """Measure a profile's cells and store the results.
 
-    Options narrow or change the profile. Those that name several values may be repeated: --depth 10 --depth 50. What
-    the store has is not measured again, so the same command goes on where it was interrupted. Blocks that are timed in
-    turn are timed again together when one is added.
+    Options narrow or change the profile. Those with several values may be repeated: --depth 10 --depth 50. Stored cells
+    are not measured again, so after an interruption the same command resumes. If a block is added to a group that is
+    timed in turn, the whole group is timed again.
     """
     from highway_bench.execution.progress_bar import showing_progress
     from highway_bench.plan.plan import Plan
     from highway_bench.plugins import load_plugins
 
-    plugins = load_plugins(plugin or [])  # before the selection: it may name what these register
+    plugins = load_plugins(plugin or [])  # before the selection, which may name what these register
     plan = Plan.of(profile, Selection.of(**options), plugins)
     if dry_run:
         print_plan(plan.estimate(store, workers=workers, resume=not fresh), store, as_json=json)
@@ -77,16 +81,16 @@ def run(
                 command=["highway-bench", *sys.argv[1:]],
             )
     except KeyboardInterrupt:
-        raise Interrupted.keeping(store, fresh=fresh) from None
+        raise Interrupted.after_storing(store, fresh=fresh) from None
     print_results(result, store, as_json=json)
     if strict and result.unexpected:
         name_cells("unexpected", result.unexpected)
-        raise Unexpected(f"{len(result.unexpected)} cells ended in a way that profile {profile!r} does not expect")
+        raise Unexpected(f"{len(result.unexpected)} cells ended with a status that profile {profile!r} does not expect")
     raise typer.Exit(result.summary.exit_status)
 
 
 def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
-    """How many cells there are by task and family, then what they take. As JSON, every cell."""
+    """Print the number of cells by task and family, then their time and memory. As JSON, every cell."""
     if as_json:
         print_json(
             {
@@ -106,13 +110,13 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     typer.echo(f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already")
     if left:
         typer.echo(
-            f"about {duration(estimate.seconds)} for the other {left}, start-up of workers aside; the largest "
-            f"needs about {estimate.bytes / 2**20:,.0f} MiB, beside some 300 MiB a worker for torch itself"
+            f"about {duration(estimate.seconds)} for the other {left}, without start-up of workers; the largest "
+            f"needs about {estimate.bytes / 2**20:,.0f} MiB, plus some 300 MiB per worker for torch itself"
         )
 
 
 def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
-    """The tables of the rows, how the cells ended, and what to do next."""
+    """Print the tables of the rows, the number of cells by status, and the next command."""
     from highway_bench.execution.progress_bar import duration
 
     summary = result.summary
@@ -152,7 +156,7 @@ def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
 
 
 def name_cells(what: str, endings: list[Ending]) -> None:
-    """Cells one a line on stderr, the first of many."""
+    """Print cells on stderr, one per line, at most ``MOST_NAMED``."""
     for ending in endings[:MOST_NAMED]:
         typer.echo(
             f"{what}: {ending.cell}: {ending.status}" + (f" ({ending.message})" if ending.message else ""), err=True

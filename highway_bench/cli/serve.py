@@ -1,4 +1,4 @@
-"""``highway-bench serve``: the report and asv's pages in a browser of this machine."""
+"""``highway-bench serve``: shows the report and asv's pages in a local browser."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def serve(
 ) -> None:
     """Serve the report and asv's pages on 127.0.0.1, until Ctrl-C.
 
-    No network is needed, and no other machine can reach it.
+    Needs no network. Other machines have no access.
     """
     from highway_bench.history.serve import address, server
 
     with server(reports, port) as serving:
-        typer.echo(f"{address(serving)}  (Ctrl-C ends it)")
+        typer.echo(f"{address(serving)}  (Ctrl-C stops it)")
         if browser:
-            # Beside the server: a browser in this console ends only when it is left, and asks for the page before.
+            # In a thread: a text browser in this console returns only when it is closed, and needs the server before.
             threading.Thread(target=webbrowser.open, args=(address(serving),), daemon=True).start()
         serving.serve_forever()

@@ -1,4 +1,4 @@
-"""``highway-bench show``: a network's layers, shapes, parameters and FLOP."""
+"""``highway-bench show``: prints a network's layers, shapes, parameters and FLOP."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ def show(
     block: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
     family: Annotated[str, typer.Option(help="The family, or your own as module:factory.")] = "dense",
     depth: Annotated[int, typer.Option(help="Layers that the block joins.")] = 10,
-    width: Annotated[
-        int | None, typer.Option(help="Plain's width; the block gets the one that --match gives it.")
-    ] = None,
+    width: Annotated[int | None, typer.Option(help="Plain's width; --match decides the block's.")] = None,
     match: Annotated[str, typer.Option(help="What is held equal to plain's: params, flops or width.")] = "params",
-    dataset: Annotated[str | None, typer.Option(help="With the stem and head of this data set.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Build the stem and head for this data set.")] = None,
     seq_len: Annotated[int | None, typer.Option(help="Steps of a sequence.")] = None,
     block_option: BlockOptions = None,
     family_option: FamilyOptions = None,
@@ -31,7 +29,7 @@ def show(
 ) -> None:
     """Show a network's layers, parameters and FLOP.
 
-    Plain's at an equal budget stand beside.
+    Shows those of plain at an equal budget too.
     """
     from highway_bench.plugins import load_plugins
     from highway_bench.summary import describe
@@ -55,7 +53,7 @@ def show(
 
 
 def print_network(summary: NetworkSummary) -> None:
-    """The layers, then the totals with plain's beside."""
+    """Print the layers, then the totals with those of plain."""
     typer.echo(f"{summary.block}: {summary.equation}")
     typer.echo(f"{summary.family}: {summary.transform}")
     typer.echo(f"input of one item: {shape(summary.input)}\n")
@@ -75,24 +73,24 @@ def print_network(summary: NetworkSummary) -> None:
         ["module", "kind", "output", "parameters", "FLOP", "times"],
         rows,
         right=["parameters", "FLOP"],
-        note="Of one module and one item, forward; what stands indented is part of what it stands under.",
+        note="Of one module and one item, forward. An indented module is part of the module above it.",
     )
     typer.echo()
-    beside = [summary] + ([summary.equal] if summary.equal else [])
+    summaries = [summary] + ([summary.equal] if summary.equal else [])
     print_table(
         "Totals",
         ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
         [
             (one.block, one.width, f"{one.layer_params:,}", f"{one.params:,}", f"{one.layer_flops:,}", f"{one.flops:,}")
-            for one in beside
+            for one in summaries
         ],
         right=["width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
-        note=told(summary),
+        note=note_on(summary),
     )
 
 
-def told(summary: NetworkSummary) -> str:
-    """What the totals mean."""
+def note_on(summary: NetworkSummary) -> str:
+    """The note under the totals."""
     text = (
         "FLOP of a forward pass for one item; a multiply-add is two. Matrix products and convolutions count, "
         "element-wise work does not."

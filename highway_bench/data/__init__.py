@@ -1,4 +1,4 @@
-"""Data sets: real ones from packages and folders, sequence tasks made on the spot. One data set a file."""
+"""Data sets: real ones from packages and folders, generated sequence problems. One data set a file."""
 
 from highway_bench.data._folder import cache_folder, data_folder
 from highway_bench.data.base import (

@@ -14,8 +14,8 @@ VARIABLE = "HIGHWAY_BENCH_DATA"
 def data_folder() -> Path | None:
     """The folder that ``HIGHWAY_BENCH_DATA`` names, as an absolute path; ``None`` where it is unset or empty.
 
-    Raises ``BadInput`` where it names something that is not a folder: to go on without the data that someone pointed
-    at would measure something else than was asked for.
+    Raises ``BadInput`` where it names something that is not a folder. A run without the user's data would measure
+    something else.
     """
     value = os.environ.get(VARIABLE, "")
     if not value:
@@ -27,10 +27,10 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder for what the package itself fetches; it may not exist yet.
+    """The folder for what the package itself downloads; it may not exist yet.
 
-    ``$XDG_CACHE_HOME/highway_bench``, or ``~/.cache/highway_bench`` where that is unset or relative, as the XDG base
-    directory specification has it.
+    ``$XDG_CACHE_HOME/highway_bench``, or ``~/.cache/highway_bench`` where that variable is unset or relative (XDG base
+    directory specification).
     """
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path.home() / ".cache") / "highway_bench"
@@ -39,10 +39,10 @@ def cache_folder() -> Path:
 def find_folder(name: str, files: Iterable[str]) -> Path | None:
     """The first folder that holds any of ``files``, or ``None``.
 
-    Looked through in this order: ``name`` in the data folder, the data folder itself, ``name`` in the cache. One file
-    is enough, so that a folder with some of them missing is reported rather than passed over.
+    The order is: ``name`` in the data folder, the data folder itself, ``name`` in the cache. One file is enough: the
+    caller then reports which files of the folder are missing.
     """
     files = list(files)
     given = data_folder()
-    places = ([given / name, given] if given else []) + [cache_folder() / name]
-    return next((place for place in places if any((place / file).is_file() for file in files)), None)
+    folders = ([given / name, given] if given else []) + [cache_folder() / name]
+    return next((folder for folder in folders if any((folder / file).is_file() for file in files)), None)

@@ -21,9 +21,9 @@ UNSIGNED_BYTE = 0x08
 def read_idx(path: Path, *, md5: str | None = None) -> NDArray[np.uint8]:
     """The array of unsigned bytes in an IDX file, in the shape that its header gives.
 
-    The header is two zero bytes, a type code, the number of axes, and each axis' length as four bytes. ``md5`` is that
-    of the unpacked contents. Raises ``BadInput``, which names the file, where it cannot be read or unpacked, is not
-    IDX, does not have the length that its header gives, or does not have that sum.
+    The header is two zero bytes, a type code, the number of axes, and each axis' length as four bytes. ``md5`` is the
+    expected MD5 sum of the unpacked contents. Raises ``BadInput``, which names the file, where the file cannot be read
+    or unpacked, is not IDX, does not have the length that its header gives, or has another sum.
     """
     contents = _unpacked(path)
     if len(contents) < 4 or contents[:2] != b"\0\0":
@@ -42,9 +42,9 @@ def read_idx(path: Path, *, md5: str | None = None) -> NDArray[np.uint8]:
             f"{path}: {fault}, its header announces {announced:,} bytes of data and it holds {len(contents) - start:,}"
         )
     if md5 is not None:
-        found = hashlib.md5(contents, usedforsecurity=False).hexdigest()
-        if found != md5:
-            raise BadInput(f"{path}: wrong or damaged file, the MD5 of its contents is {found} and not {md5}")
+        actual = hashlib.md5(contents, usedforsecurity=False).hexdigest()
+        if actual != md5:
+            raise BadInput(f"{path}: wrong or damaged file, the MD5 of its contents is {actual} and not {md5}")
     return np.frombuffer(contents, np.uint8, offset=start).reshape(shape)
 
 
@@ -53,7 +53,7 @@ def _unpacked(path: Path) -> bytes:
         packed = path.read_bytes()
         return gzip.decompress(packed) if packed.startswith(GZIP) else packed
     except EOFError:
-        raise BadInput(f"{path}: truncated, its gzip stream ends too early") from None
+        raise BadInput(f"{path}: truncated, its gzip stream is incomplete") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise BadInput(f"{path}: damaged gzip file ({error})") from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Class labels: the fixed split that keeps their shares, and what a constant predictor scores on them."""
+"""Class labels: the fixed stratified split, and what a constant predictor scores on the labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stratified_rows(
 
 
 def label_entropy(counts: Sequence[int] | NDArray[np.int64]) -> float:
-    """Cross entropy in nat of answering with the label shares themselves, the least a constant predictor can have."""
+    """Cross entropy in nat of predicting the label shares: the least that a constant predictor can have."""
     return float(entropy(counts))
 
 

@@ -1,4 +1,4 @@
-"""The two rated corpora of VADER (Hutto and Gilbert, ICWSM 2014): reading them, and fetching them by package name."""
+"""The two rated corpora of VADER (Hutto and Gilbert, ICWSM 2014): how they are read and downloaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMEOUT = 300  # seconds for pip; the package has 2.4 MB
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus as it is published: the file's name here and in the archive, its rows, bytes and SHA-256."""
+    """A corpus as published: the file's name here and in the archive, its rows, bytes and SHA-256."""
 
     file: str
     member: str
@@ -53,13 +53,13 @@ CORPORA: Mapping[str, Corpus] = {
 
 
 def find(corpus: Corpus) -> Path | None:
-    """Where the corpus lies: in ``sentiment`` of the data folder, in the data folder itself, or in the cache."""
+    """The corpus's file: in ``sentiment`` of the data folder, in the data folder itself, or in the cache."""
     folder = find_folder("sentiment", [corpus.file])
     return folder / corpus.file if folder else None
 
 
 def absent(corpus: Corpus) -> str:
-    """What to do where ``find`` finds nothing."""
+    """The message that says how to obtain a corpus that is in no folder."""
     return (
         f"{corpus.file} is in no folder; run 'highway-bench data fetch sentiment', or set {VARIABLE} to a folder "
         f"with it in its folder 'sentiment'"
@@ -84,30 +84,30 @@ def read_ratings(corpus: Corpus) -> list[tuple[float, str]]:
     return [(float(rating), text) for _, rating, text in rows]
 
 
-def check(contents: bytes, corpus: Corpus, place: str) -> None:
-    """Raise ``BadInput`` unless ``contents`` are the published ones; ``place`` names them in the message."""
-    found = hashlib.sha256(contents).hexdigest()
-    if found == corpus.sha256:
+def check(contents: bytes, corpus: Corpus, source: str) -> None:
+    """Raise ``BadInput`` unless ``contents`` are the published ones; ``source`` names them in the message."""
+    actual = hashlib.sha256(contents).hexdigest()
+    if actual == corpus.sha256:
         return
     if hashlib.sha256(contents.replace(b"\n", b"\r\n")).hexdigest() == corpus.sha256:
-        raise BadInput(f"{place}: its line ends were changed, CRLF is expected as in the published file")
+        raise BadInput(f"{source}: its line endings were changed, CRLF is expected as in the published file")
     if len(contents) != corpus.size:
         rows = len(contents.splitlines())
         fault = "truncated" if len(contents) < corpus.size else "too long"
         raise BadInput(
-            f"{place}: {fault}, {len(contents):,} bytes and {rows:,} rows in place of {corpus.size:,} and "
+            f"{source}: {fault}, {len(contents):,} bytes and {rows:,} rows instead of {corpus.size:,} and "
             f"{corpus.rows:,}"
         )
-    raise BadInput(f"{place}: wrong or damaged file, its SHA-256 is {found} and not {corpus.sha256}")
+    raise BadInput(f"{source}: wrong or damaged file, its SHA-256 is {actual} and not {corpus.sha256}")
 
 
 def fetch_corpora(folder: Path | None = None) -> Path:
-    """Fetch both corpora with pip into ``folder``, by default ``sentiment`` in the cache folder; returns the folder.
+    """Download both corpora with pip into ``folder`` and return it; by default, ``sentiment`` in the cache folder.
 
-    They are part of the source distribution of vaderSentiment 0.5, so that whatever index pip is set up for serves
-    them. pip checks the distribution's SHA-256 before it runs anything of it, and each file is checked again here.
-    Raises ``BadInput`` where pip fails or the files are not the published ones; files that are there are replaced only
-    by good ones.
+    They are part of the source distribution of vaderSentiment 0.5, which pip takes from its configured index. pip
+    checks the distribution's SHA-256 before it runs any of its code, and each file is checked again here. Existing
+    files are replaced only by checked ones. Raises ``BadInput`` where pip fails or the files are not the published
+    ones.
     """
     folder = cache_folder() / "sentiment" if folder is None else folder.absolute()
     with tempfile.TemporaryDirectory() as temporary:
@@ -118,10 +118,10 @@ def fetch_corpora(folder: Path | None = None) -> Path:
 def unpack(distribution: Path, folder: Path) -> None:
     """Write both corpora out of vaderSentiment's source distribution into ``folder``."""
     packed = distribution.read_bytes()
-    found = hashlib.sha256(packed).hexdigest()
-    if found != PACKAGE_SHA256:
+    actual = hashlib.sha256(packed).hexdigest()
+    if actual != PACKAGE_SHA256:
         raise BadInput(
-            f"{distribution.name}: not the expected distribution, its SHA-256 is {found} and not {PACKAGE_SHA256}"
+            f"{distribution.name}: not the expected distribution, its SHA-256 is {actual} and not {PACKAGE_SHA256}"
         )
     with zipfile.ZipFile(io.BytesIO(packed)) as outer:
         name = next(name for name in outer.namelist() if name.endswith(ARCHIVE))

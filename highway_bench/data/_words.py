@@ -1,4 +1,4 @@
-"""Words: text to token ids, with a vocabulary that has seen the training texts only."""
+"""Words: text to token ids. The vocabulary comes from the training texts only."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WORD = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
 def tokenise(text: str) -> list[str]:
     """Lower-case words, and every other visible character as a token of its own.
 
-    HTML entities are unescaped first. A word is a run of letters, digits and underscores, and may have apostrophes
-    within (``don't``): "I don't &lt;3 it!" gives i, don't, <, 3, it, !.
+    HTML entities are unescaped first. A word is a run of letters, digits and underscores, and may contain apostrophes
+    (``don't``): "I don't &lt;3 it!" gives i, don't, <, 3, it, !.
     """
     return WORD.findall(html.unescape(text).lower())
 
@@ -35,10 +35,10 @@ class Vocabulary:
     def of(cls, texts: Iterable[Sequence[str]], *, min_count: int) -> Vocabulary:
         """The words that occur ``min_count`` times or more in tokenised ``texts``, the commonest first."""
         counts = Counter(word for words in texts for word in words)
-        kept = sorted(
+        frequent = sorted(
             (word for word, count in counts.items() if count >= min_count), key=lambda word: (-counts[word], word)
         )
-        return cls({word: number for number, word in enumerate(kept, start=UNKNOWN + 1)})
+        return cls({word: number for number, word in enumerate(frequent, start=UNKNOWN + 1)})
 
     def __len__(self) -> int:
         """Number of ids, padding and unknown included."""

@@ -1,4 +1,4 @@
-"""``adding``: add the two marked numbers of a sequence; made on the spot."""
+"""``adding``: add the two marked numbers of a sequence; generated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from highway_bench.data._made import generators
+from highway_bench.data._generators import generators
 from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
 
 
@@ -22,9 +22,9 @@ from highway_bench.data.base import Data, DataSet, Split, check_count, register_
 class Adding(DataSet):
     """The adding problem: ``length`` numbers from U[0, 1) and a mask that marks two of them; the target is their sum.
 
-    Both marks are drawn anywhere, uniformly from the pairs of different places; other versions draw one in each half.
-    The target has mean 1 and variance 2 · 1/12, so that always answering 1 has a mean squared error of 1/6. A
-    bidirectional layer sees nothing that it should not: the target is no part of the input.
+    Both marks may be anywhere: their pair of different steps is drawn uniformly. Other versions draw one in each half.
+    The target has mean 1 and variance 2 · 1/12, so always predicting 1 has a mean squared error of 1/6. The problem
+    suits bidirectional layers too, since the target is no part of the input.
     """
 
     length: int = 50
@@ -57,11 +57,11 @@ class Adding(DataSet):
         return 1 / 6
 
     def load(self, *, seed: int = 0) -> Data:
-        return _make(self, seed)
+        return _generate(self, seed)
 
 
 @lru_cache(maxsize=2)
-def _make(options: Adding, seed: int) -> Data:
+def _generate(options: Adding, seed: int) -> Data:
     train, test = generators(seed)
     return Data(_items(options.size, options.length, train), _items(options.test_size, options.length, test))
 
@@ -69,7 +69,7 @@ def _make(options: Adding, seed: int) -> Data:
 def _items(size: int, length: int, rng: np.random.Generator) -> Split:
     values = rng.random((size, length), dtype=np.float32)
     first = rng.integers(length, size=size)
-    second = (first + rng.integers(1, length, size=size)) % length  # any other place, all equally likely
+    second = (first + rng.integers(1, length, size=size)) % length  # any other step, all equally likely
     mask = np.zeros((size, length), np.float32)
     rows = np.arange(size)
     mask[rows, first] = mask[rows, second] = 1

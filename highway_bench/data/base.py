@@ -1,4 +1,4 @@
-"""DataSet: inputs and targets in memory, and what always answering the same would score."""
+"""DataSet: inputs and targets in memory, and the scores of the best constant predictor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Split(NamedTuple):
     """Inputs and targets, row by row.
 
     Inputs: ``image`` float (n, channels, height, width) in [0, 1]; ``tokens`` int64 (n, steps), 0 is padding;
-    ``series`` float (n, steps, features). Targets: ``class`` int64 (n,); ``scalar`` float (n,); ``token`` int64
-    (n, steps) with −100 where no answer is asked for.
+    ``series`` float (n, steps, features). Targets: ``class`` int64 (n,); ``scalar`` float (n,); ``token`` int64 (n,
+    steps) with −100 at steps that do not count.
     """
 
     inputs: Tensor
@@ -31,7 +31,7 @@ class Split(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data set's training and test halves."""
+    """A data set's training and test parts."""
 
     train: Split
     test: Split
@@ -39,14 +39,14 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class DataSet(ABC):
-    """What a network must know to fit a data set, and how to load it. Fields are options; see each subclass.
+    """A data set's shapes and kinds, which a network needs, and how to load it. Fields are options; see each subclass.
 
-    A *constant predictor* gives every item the same answer; where an answer is a sequence, it may differ between the
-    places of the sequence, but not between items.
+    A *constant predictor* predicts the same for every item. Where targets are sequences, its prediction may differ
+    between steps, but not between items.
     """
 
     padded: ClassVar[bool] = False
-    """Whether rows of ``tokens`` may end in padding, token 0, so that no answer may hang on how long they are."""
+    """Whether rows of ``tokens`` may end in padding, token 0. A network's output must not depend on the padding."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class DataSet(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Numbers a head must give per answer: classes, vocabulary of the answers, or 1 for a scalar."""
+        """Numbers that a head gives per prediction: classes, size of the target vocabulary, or 1 for a scalar."""
 
     @property
     def vocabulary(self) -> int | None:
@@ -74,33 +74,33 @@ class DataSet(ABC):
     @property
     @abstractmethod
     def chance_loss(self) -> float:
-        """Training loss of the best constant predictor: nat a class or token asked for, squared error for a scalar."""
+        """Training loss of the best constant predictor: nat per class or target token, squared error for a scalar."""
 
     @property
     def chance_accuracy(self) -> float | None:
-        """Test accuracy of always giving the commonest answer; ``None`` for a scalar."""
+        """Test accuracy of always predicting the commonest class; ``None`` for a scalar."""
         return None
 
     def missing(self) -> str | None:
-        """What has to be had from elsewhere before ``load`` works, in one line; ``None`` where all is here."""
+        """What must be downloaded or installed before ``load`` works, in one line; ``None`` if nothing is missing."""
         return None
 
     def fetch(self) -> Path:
-        """Bring here what is ``missing``, and return the folder that holds it; by default, ``load`` does so."""
+        """Download what is ``missing`` and return the folder that holds it. By default, ``load`` downloads."""
         self.load()
         return cache_folder()
 
     @abstractmethod
     def load(self, *, seed: int = 0) -> Data:
-        """The data in memory. ``seed`` matters only where data are made on the spot.
+        """The data in memory. ``seed`` matters only where data are generated or split at random.
 
-        A process keeps what it loaded and hands the same tensors out again: leave them as they are.
+        Data are cached in the process and every call returns the same tensors: do not change them in place.
         """
 
 
 @dataclass(frozen=True)
 class DataSetSpec:
-    """A registered data set: its name, one line on what it is, where it comes from, and its class."""
+    """A registered data set: its name, a one-line summary, its source, and its class."""
 
     name: str
     summary: str
@@ -119,20 +119,20 @@ Cls = TypeVar("Cls", bound=type[DataSet])
 
 
 def register_dataset(name: str, *, summary: str, source: str) -> Callable[[Cls], Cls]:
-    """Class decorator: record a frozen dataclass as the data set ``name``, its fields as its options."""
+    """Class decorator: register a frozen dataclass as the data set ``name``. Its fields are the options."""
 
-    def record(cls: Cls) -> Cls:
-        datasets.register(name, DataSetSpec(name, summary, source, cls), place=cls.__module__)
+    def register(cls: Cls) -> Cls:
+        datasets.register(name, DataSetSpec(name, summary, source, cls), module=cls.__module__)
         return cls
 
-    return record
+    return register
 
 
 def make_dataset(name: str, **options: Any) -> DataSet:
     """The data set ``name`` with ``options``; nothing is read yet.
 
-    Raises ``UnknownName`` for a name that is not registered, ``BadInput`` for an option it does not have, one that is
-    missing and one whose value is impossible.
+    Raises ``UnknownName`` for a name that is not registered, and ``BadInput`` for an unknown or a missing option or an
+    impossible value.
     """
     spec = datasets.get(name)
     unknown = sorted(options.keys() - spec.options.keys())

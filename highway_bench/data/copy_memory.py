@@ -1,4 +1,4 @@
-"""``copy``: say ten symbols again after a long wait; made on the spot."""
+"""``copy``: repeat ten symbols after a long wait; generated."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._made import generators
+from highway_bench.data._generators import generators
 from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
 
-MEMORY = 10  # symbols to keep
+MEMORY = 10  # symbols to remember
 SYMBOLS = 8
 BLANK, FIRST_SYMBOL, MARKER = 1, 2, 10  # input ids; 0 is padding and never occurs
 
@@ -26,20 +26,19 @@ BLANK, FIRST_SYMBOL, MARKER = 1, 2, 10  # input ids; 0 is padding and never occu
 )
 @dataclass(frozen=True)
 class CopyMemory(DataSet):
-    """The copy memory problem with a wait of T = ``length``: T + 20 steps, an answer asked for at every one of them.
+    """The copy memory problem with a wait of T = ``length``: T + 20 steps, each with a target.
 
     Input: ten symbols out of eight, T − 1 blanks, and a marker in each of the last eleven steps. Target: blank (class
     0) in T + 10 steps, then the ten symbols (classes 1 to 8) in their order. Input ids are one higher than classes,
     because 0 is padding.
 
-    The best that can be said without memory is "blank", and any of the eight symbols in the last ten steps: a cross
-    entropy of 10 ln 8 / (T + 20) a step, the loss of the best predictor that is constant over the items. The symbols
-    of a row are no other row's, in either part.
+    The best prediction without memory is "blank", and all eight symbols alike in the last ten steps: a cross entropy of
+    10 ln 8 / (T + 20) per step, the loss of the best constant predictor. No two rows have the same symbols, not even in
+    different parts.
 
-    What a bidirectional layer sees: no answer stands where it is asked for, as only markers are to the right of that
-    step, but the backward direction can count the steps from the end. Attention, causal or not, looks at the symbols
-    directly and needs no memory over time. So label such results; a statement about memory needs a layer of one
-    direction.
+    Bidirectional layers: no target is visible at its own step, since only markers follow, but the backward direction
+    can count the steps from the end. Attention, causal or not, reads the symbols directly and needs no memory over
+    time. Label such results; a statement about memory needs a layer of one direction.
     """
 
     length: int = 50
@@ -77,15 +76,15 @@ class CopyMemory(DataSet):
 
     @property
     def chance_accuracy(self) -> float:
-        """Share of the steps that answering blank, and in the last ten one symbol, gets right on average."""
+        """Mean share of correct steps when predicting blank, and one fixed symbol in the last ten steps."""
         return (self.length + MEMORY + MEMORY / SYMBOLS) / (self.length + 2 * MEMORY)
 
     def load(self, *, seed: int = 0) -> Data:
-        return _make(self, seed)
+        return _generate(self, seed)
 
 
 @lru_cache(maxsize=2)
-def _make(options: CopyMemory, seed: int) -> Data:
+def _generate(options: CopyMemory, seed: int) -> Data:
     rng, _ = generators(seed)
     # numbers of ten octal digits, drawn together without repeats, so that no test row is a training row
     numbers = rng.choice(SYMBOLS**MEMORY, size=options.size + options.test_size, replace=False)

@@ -27,7 +27,7 @@ SUMS: Mapping[str, str] = {
     "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
     "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
 }
-# Images of each digit, so that what chance scores is known without the files
+# Images of each digit: the chance scores follow from these without the files
 TRAIN_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 TEST_COUNTS = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
 
@@ -44,10 +44,10 @@ class Mnist(DigitImages):
     """MNIST: 60,000 training and 10,000 test images of 28 × 28 pixels, as published.
 
     Read from the four IDX files (plain or ``.gz``) in the folder ``mnist`` of ``HIGHWAY_BENCH_DATA``, in that folder
-    itself, or in ``mnist`` of the cache folder, and held to their known MD5 sums. Where there are none, OpenML's copy
-    is downloaded into the cache folder once.
+    itself, or in ``mnist`` of the cache folder, and compared with their known MD5 sums. Where there are none, OpenML's
+    copy is downloaded into the cache folder once.
 
-    ``test_share``, if given, draws the test set anew from all 70,000 images, at random by the seed that the data are
+    ``test_share``, if given, draws another test set from all 70,000 images, at random by the seed that the data are
     loaded with: 0.25 leaves 52,500 images for training.
     """
 
@@ -69,12 +69,12 @@ class Mnist(DigitImages):
         return commonest_share(TRAIN_COUNTS, TEST_COUNTS)
 
     def missing(self) -> str | None:
-        return None if _folder() else "no folder has MNIST's IDX files, they would be downloaded from OpenML"
+        return None if _folder() else "no folder has MNIST's IDX files; they would be downloaded from OpenML"
 
     def load(self, *, seed: int = 0) -> Data:
         """The data in memory. Raises ``BadInput`` for a missing, truncated or wrong file, or where OpenML fails."""
         data = _load()
-        return data if self.test_share is None else drawn_anew(data, self.test_share, seed)
+        return data if self.test_share is None else resplit(data, self.test_share, seed)
 
 
 def _folder() -> Path | None:
@@ -91,7 +91,7 @@ def _load() -> Data:
     return Data(_split(train_images, train_labels), _split(test_images, test_labels))
 
 
-def drawn_anew(data: Data, test_share: float, seed: int) -> Data:
+def resplit(data: Data, test_share: float, seed: int) -> Data:
     """All images of ``data`` split at random by ``seed``, a share of them for testing."""
     inputs, targets = (torch.cat(parts) for parts in zip(data.train, data.test, strict=True))
     order = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))
@@ -112,10 +112,10 @@ def read_folder(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
 
 
 def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
-    """As ``read_folder``, from OpenML through scikit-learn, which keeps its download in ``folder``.
+    """As ``read_folder``, from OpenML through scikit-learn, which stores its download in ``folder``.
 
-    OpenML has both sets in one table, the training images first; the count of every digit in either part is compared
-    with the known one. Raises ``BadInput`` that says what to do where the table cannot be had or is another one.
+    OpenML has both sets in one table, the training images first. The count of every digit in either part is compared
+    with the known one. Raises ``BadInput`` with advice where the table cannot be downloaded or is another one.
     """
     from sklearn.datasets import fetch_openml
 
@@ -124,8 +124,8 @@ def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
         images, labels = fetch_openml(
             "mnist_784", version=1, data_home=str(folder), as_frame=False, return_X_y=True, n_retries=1
         )  # the least that scikit-learn takes
-    except (OSError, HTTPException, ValueError) as error:  # no network, no space; a table that is not as announced
-        raise BadInput(f"MNIST is in no folder and could not be had from OpenML ({error}); {advice}") from error
+    except (OSError, HTTPException, ValueError) as error:  # no network or disk space, or another table
+        raise BadInput(f"MNIST is in no folder and could not be downloaded from OpenML ({error}); {advice}") from error
     pixels = np.asarray(images, np.uint8).reshape(-1, Mnist.side, Mnist.side)
     digits = np.asarray(labels, np.uint8)
     counts = [tuple(np.bincount(part, minlength=10).tolist()) for part in (digits[:60_000], digits[60_000:])]

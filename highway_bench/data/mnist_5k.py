@@ -29,9 +29,9 @@ TEST_ITEMS = 1000
 class Mnist5k(DigitImages):
     """Part of MNIST: 4,000 training and 1,000 test images of 28 × 28 pixels in a fixed stratified split.
 
-    The default data set. What the highway papers compare on MNIST is the training loss, so that a part of the images
-    shows the same effect in less time; its test figures are not comparable with those of the whole set. Every class
-    has 400 training and 100 test images.
+    The default data set. The highway papers compare training losses on MNIST, and a part of the images shows the same
+    effect in less time. Its test scores are not comparable with those of the whole set. Every class has 400 training
+    and 100 test images.
     """
 
     side: ClassVar[int] = 28

@@ -1,4 +1,4 @@
-"""``recall``: which value came with this key? Associative recall with several queries; made on the spot."""
+"""``recall``: which value came with this key? Associative recall with several queries; generated."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._made import generators
+from highway_bench.data._generators import generators
 from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
 from highway_bench.errors import BadInput
 
-UNASKED = -100  # torch's ignore_index
-NEARNESS = 0.01  # exponent a of the source's power law: queries come soon after the pairs more often than late
+IGNORED = -100  # torch's ignore_index
+NEARNESS = 0.01  # exponent a of the source's power law: more queries soon after the pairs than late
 
 
 @register_dataset(
@@ -26,18 +26,18 @@ NEARNESS = 0.01  # exponent a of the source's power law: queries come soon after
 )
 @dataclass(frozen=True)
 class Recall(DataSet):
-    """Multi-query associative recall: key–value pairs, then their keys again among noise, asking for the values.
+    """Multi-query associative recall: key–value pairs, then the same keys among noise; the targets are the values.
 
     The first half of the ``vocab`` ids (1 up, 0 being padding) are keys, the second half values; within a row no key
-    and no value is in two of its ``pairs``. After the pairs every key is asked for once, at an even distance 2g from
-    their end; g ≥ 0 is drawn without repeats with weights (g + 1)^(a − 1), a = 0.01. The target at a query's step is
-    the value of its key, and −100 elsewhere. The input at that step is the key, never the answer. All other of the
-    ``length`` steps hold tokens drawn from the whole vocabulary, keys and values among them, that mean nothing.
+    and no value is in two of its ``pairs``. After the pairs every key occurs once more as a query, at an even distance
+    2g from their end; g ≥ 0 is drawn without repeats with weights (g + 1)^(a − 1), a = 0.01. The target at a query's
+    step is the value of its key, and −100 elsewhere. The input at that step is the key, never the target. All other
+    steps of ``length`` hold noise: tokens drawn from the whole vocabulary, keys and values among them.
 
-    A constant predictor can do no better than any value alike: ln(``vocab`` / 2) nat a query.
+    The best constant predictor gives all values the same probability: ln(``vocab`` / 2) nat per query.
 
-    What a bidirectional layer sees: no answer that a causal one cannot see, as pairs come before queries; but also
-    the noise and the queries to the right. Label the result as bidirectional: the published ones are causal.
+    Bidirectional layers see no target that a causal layer does not see, since pairs come before queries, but they also
+    see the noise and the queries to the right. Label such results as bidirectional: the published ones are causal.
     """
 
     length: int = 64
@@ -72,7 +72,7 @@ class Recall(DataSet):
 
     @property
     def outputs(self) -> int:
-        """The whole vocabulary, as in the source: a network has to learn that answers are values."""
+        """The whole vocabulary, as in the source: a network has to learn that targets are values."""
         return self.vocab
 
     @property
@@ -88,11 +88,11 @@ class Recall(DataSet):
         return 1 / (self.vocab // 2)
 
     def load(self, *, seed: int = 0) -> Data:
-        return _make(self, seed)
+        return _generate(self, seed)
 
 
 @lru_cache(maxsize=2)
-def _make(options: Recall, seed: int) -> Data:
+def _generate(options: Recall, seed: int) -> Data:
     train, test = generators(seed)
     return Data(_items(options, options.size, train), _items(options, options.test_size, test))
 
@@ -102,21 +102,21 @@ def _items(options: Recall, size: int, rng: np.random.Generator) -> Split:
     keys = 1 + _draw(np.ones(half - 1), pairs, size, rng)
     values = half + _draw(np.ones(half), pairs, size, rng)
     room = (options.length - 2 * pairs) // 2
-    places = 2 * pairs + 2 * _draw(np.arange(1, room + 1) ** (NEARNESS - 1), pairs, size, rng)
+    steps = 2 * pairs + 2 * _draw(np.arange(1, room + 1) ** (NEARNESS - 1), pairs, size, rng)
 
     inputs = rng.integers(1, options.vocab, size=(size, options.length))
     inputs[:, 0 : 2 * pairs : 2] = keys
     inputs[:, 1 : 2 * pairs : 2] = values
-    np.put_along_axis(inputs, places, keys, axis=1)
-    targets = np.full((size, options.length), UNASKED, np.int64)
-    np.put_along_axis(targets, places, values, axis=1)
+    np.put_along_axis(inputs, steps, keys, axis=1)
+    targets = np.full((size, options.length), IGNORED, np.int64)
+    np.put_along_axis(targets, steps, values, axis=1)
     return Split(torch.from_numpy(inputs), torch.from_numpy(targets))
 
 
 def _draw(weights: NDArray[np.floating], count: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """``size`` rows of ``count`` different places out of ``len(weights)``, drawn one by one with these weights.
+    """``size`` rows of ``count`` different indices below ``len(weights)``, drawn one by one with these weights.
 
-    The largest of log-weights with Gumbel noise are such a draw (Gumbel-top-k), for all rows at once.
+    Gumbel-top-k: the largest sums of log-weights and Gumbel noise are such a draw, for all rows at once.
     """
     scores = np.log(weights).astype(np.float32) + rng.gumbel(size=(size, len(weights))).astype(np.float32)
     return np.argsort(-scores, axis=1)[:, :count]

@@ -31,8 +31,8 @@ class Text(DataSet):
     may be numbers or words, but not both. Words, ``length`` and ``min_count`` are as in ``sentiment``: a text's words
     after the first ``length`` are cut off.
 
-    Needs ``pip install highway-bench[text]``. The shape of the problem is known only once the set is loaded, so that
-    ``outputs``, ``vocabulary`` and what chance scores load it too.
+    Needs ``pip install highway-bench[text]``. ``outputs``, ``vocabulary`` and the chance scores are known only once the
+    set is loaded, so they load it.
     """
 
     padded: ClassVar[bool] = True
@@ -90,7 +90,7 @@ class Text(DataSet):
 
 
 class Loaded(NamedTuple):
-    """The data, and the sizes that they turned out to have."""
+    """The data, the number of classes, and the size of the vocabulary."""
 
     data: Data
     classes: int
@@ -105,11 +105,11 @@ def _load(options: Text) -> Loaded:
         numbers = {label: number for number, label in enumerate(sorted(set(train_labels)))}
     except TypeError:
         raise BadInput(f"text {options.path!r}: the labels in {options.label_column!r} are of several types") from None
-    strange = set(test_labels) - numbers.keys()
-    if strange:
+    unknown = set(test_labels) - numbers.keys()
+    if unknown:
         raise BadInput(
             f"text {options.path!r}: split {options.test_split!r} has labels that {options.train_split!r} "
-            f"does not have: {', '.join(sorted(map(repr, strange)))}; splits without labels cannot be used"
+            f"does not have: {', '.join(sorted(map(repr, unknown)))}; splits without labels cannot be used"
         )
     words = Vocabulary.of(train_texts, min_count=options.min_count)
     train, test = (

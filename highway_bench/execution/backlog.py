@@ -1,4 +1,4 @@
-"""Backlog: which cells of a run are in the store already, which can be run now, and which wait for others."""
+"""Backlog: which cells of a run are stored already, which can run now, and which wait for others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from highway_bench.training.checkpoint import headers_in, sweep
 
 @dataclass
 class Item:
-    """A cell of the run. ``ran`` (what is run for it) and ``digest`` are known once the cells it needs have ended.
+    """A cell of the run. ``ran`` and ``digest`` are known once the cells it needs have ended.
 
-    ``refused`` is the status and the reason of a cell that cannot be run, ``status`` how it ended, now or before.
+    ``ran`` is the cell that is run for it: itself, or with values that other cells' results decide. ``refused`` is the
+    status and the reason of a cell that cannot be run. ``status`` is its result in this run or in the store, ``stored``
+    whether it was stored before, ``chosen`` whether this run measures it.
     """
 
     cell: Cell
@@ -46,12 +48,13 @@ class Item:
 
 @dataclass
 class Backlog:
-    """The cells of a run and all that they need, each once, in the order they were asked for.
+    """The cells of a run and all that they need, each once, in the order in which they were added.
 
-    A cell whose rows are in ``store`` is done, unless it failed: a failure is tried again, even where the store has an
-    earlier result, for that one may no longer be of the same run as those it was timed with. One that cannot be run,
-    for what the cells that it needs came to, is done for as long as the reason is the same. Of a group that is timed
-    together all are measured again if one is, so that ratios come from one run. Without ``resume`` nothing is done.
+    A cell whose rows are in ``store`` is done, unless it failed. A failure is measured again even where the store has
+    an earlier result, because that result may be of another run than those of the cells timed with it. A cell that
+    cannot be run, because of the results of the cells it needs, is done while the reason is the same. If one cell of a
+    group that is timed together is measured, all of them are, so that ratios come from one run. Without ``resume`` no
+    cell is done.
     """
 
     store: Store
@@ -63,14 +66,15 @@ class Backlog:
         self._before = self.store.digests() if self.resume else {}
 
     def add(self, cells: Mapping[Cell, tuple[Cell, ...]]) -> None:
-        """Add ``cells``, each with what it needs. Raises ``UnknownName`` for a task, block or family that is none."""
+        """Add ``cells``, each with the cells it needs. Raises ``UnknownName`` for an unknown task, block or family."""
         for cell, needs in cells.items():
             if cell not in self.items:
                 self.items[cell] = Item(cell, tasks.get(cell.task), needs, ran=cell)
                 self._sources(cell)
 
     def ready(self) -> list[Item]:
-        """Items to run now: not yet chosen, and all they need has ended. Those that are done already are marked so."""
+        """Items to run now: not chosen before, and all cells they need have ended. Items that the store has get its
+        status."""
         chosen: list[Item] = []
         while fresh := [item for item in self.items.values() if self._is_fresh(item)]:
             for item in fresh:
@@ -86,13 +90,14 @@ class Backlog:
         return chosen
 
     def check_all_ended(self) -> None:
-        """Raise where cells are left that wait for each other: a mistake of their task's."""
+        """Raise ``HighwayBenchError`` if cells still wait for each other, which is an error of their task."""
         left = [item.cell for item in self.items.values() if item.status is None]
         if left:
-            raise HighwayBenchError(f"{len(left)} cells need each other in a circle, among them: {left[0]}")
+            raise HighwayBenchError(f"{len(left)} cells need each other in a cycle, among them: {left[0]}")
 
     def jobs(self, items: Sequence[Item], plugins: Sequence[str]) -> list[Job]:
-        """``items`` in groups. Jobs that run side by side come longest first, so that none is left alone at the end."""
+        """``items`` in groups. Jobs that run in parallel are sorted longest first, so that the run does not wait for
+        one long job."""
         if not self.resume:
             sweep(self.checkpoints, {item.digest for item in items})
         groups: dict[Hashable, list[Item]] = {}
@@ -117,18 +122,18 @@ class Backlog:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder beside the store in which long measurements keep their state; made when one does."""
+        """The folder next to the store for the checkpoints of long measurements; created with the first one."""
         return self.store.path.with_name(f"{self.store.path.name}.checkpoints")
 
     def count_resumed(self) -> int:
-        """How many of the cells that are chosen now go on from a checkpoint."""
+        """How many of the chosen cells resume from a checkpoint."""
         if not self.resume:
             return 0
-        kept = {key for _, keys in headers_in(self.checkpoints) for key in keys}
-        return sum(item.chosen and item.digest in kept for item in self.items.values())
+        resumable = {key for _, keys in headers_in(self.checkpoints) for key in keys}
+        return sum(item.chosen and item.digest in resumable for item in self.items.values())
 
     def sweep(self) -> None:
-        """Once a run is over: remove checkpoints whose cells have all ended."""
+        """Remove the checkpoints whose cells have all ended; called after a run."""
         if self.checkpoints.is_dir():
             sweep(self.checkpoints, {key for key, status in self.store.digests().items() if status not in FAILURES})
 
@@ -137,9 +142,9 @@ class Backlog:
 
     def _identify(self, item: Item) -> None:
         ended = [self.items[need] for need in item.needs if self.items[need].status not in FAILURES]
-        found = {other.cell: self.store.scalars(other.digest) for other in ended}
+        results = {other.cell: self.store.scalars(other.digest) for other in ended}
         try:
-            item.ran = item.task.resolve(item.cell, found)
+            item.ran = item.task.resolve(item.cell, results)
         except USER_ERRORS as error:
             item.refused = failure(error)
         item.digest = self._digest(item, identity(item.cell.device))

@@ -1,4 +1,4 @@
-"""Digest: what a cell's result depends on, in one number, so that a store knows what is still true.
+"""Digest: a hash of all that a cell's result depends on, so that a store knows which results are still valid.
 
 A digest covers the cell, the version of its task, and the source of the modules it runs through: those that define
 its block, family, task and data set, and what these import in turn, read from their source without importing anything.
@@ -27,7 +27,7 @@ from highway_bench.errors import BadInput
 
 PACKAGE = "highway_bench"
 
-# Parts of the package that decide which cells are run and where results go, but not what is measured. A package's
+# Parts of the package that decide which cells run and where results go, but not what is measured. A package's
 # own entry "highway_bench" is the façade module alone, which only forwards names.
 ESTIMATES = "tasks.network_bytes"
 PLUMBING = ("errors", "registry", "cell", "results", "run", "report", "cli", "history", "reproduce", "api", "check")
@@ -49,10 +49,10 @@ def cell_digest(
 ) -> str:
     """The digest of ``cell``: 32 hexadecimal digits.
 
-    ``sources`` is a ``SourceTree.digest``. ``ran`` is the cell that is run for it, where another's results decide
-    that (a search's winner): a new winner is a new digest. ``refused`` is the status and the reason of a cell that
-    cannot be run: once it can be, it is another. ``torch`` is torch's version, of which a meter (which gives its
-    ``machine``) keeps all, any other task the first two numbers.
+    ``sources`` is a ``SourceTree.digest``. ``ran`` is the cell that is run for it, where other cells' results decide
+    that (the winner of a search): a new winner gives a new digest. ``refused`` is the status and the reason of a cell
+    that cannot be run; without it the digest is another. ``torch`` is torch's version. It counts in full for a meter
+    (which has a ``machine``), with its first two numbers for any other task.
     """
     if machine is None:
         torch = ".".join(torch.split(".")[:2])
@@ -64,7 +64,7 @@ def modules_of(cell: Cell) -> tuple[list[str], str]:
     """The modules that define what ``cell`` runs (task, block, family, data set, architecture), and its block's variant
     options.
 
-    A family or a data set given as ``module:factory`` starts at that module. Raises ``UnknownName``.
+    A family or a data set given as ``module:factory`` is defined in that module. Raises ``UnknownName``.
     """
     from highway_bench.architectures import architectures
     from highway_bench.blocks import blocks
@@ -72,45 +72,45 @@ def modules_of(cell: Cell) -> tuple[list[str], str]:
     from highway_bench.families import families
     from highway_bench.tasks.base import tasks
 
-    found = [tasks.place(cell.task), blocks.place(cell.block)]
-    found.append(cell.family.partition(":")[0] if ":" in cell.family else families.place(cell.family))
+    modules = [tasks.module_of(cell.task), blocks.module_of(cell.block)]
+    modules.append(cell.family.partition(":")[0] if ":" in cell.family else families.module_of(cell.family))
     if cell.dataset is not None:
-        found.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.place(cell.dataset))
+        modules.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.module_of(cell.dataset))
     if cell.recipe.get("layout") is not None:
-        found.append(architectures.place(cell.recipe["layout"]))
-    return found, canonical(blocks.get(cell.block).options)
+        modules.append(architectures.module_of(cell.recipe["layout"]))
+    return modules, canonical(blocks.get(cell.block).options)
 
 
 class Fingerprint(NamedTuple):
-    """Hashes of a module's file: of its bytes, which is quick, and of its meaning (``Source.meaning``)."""
+    """Hashes of a module's file: of its bytes (fast), and of its meaning (``Source.meaning``)."""
 
     content: str
     meaning: str
 
 
 class SourceTree:
-    """The source that modules run through. Every file is read once: make a new one for each run."""
+    """The source code that modules run through. Every file is read once; create a new instance for each run."""
 
     def __init__(self) -> None:
-        importlib.invalidate_caches()  # a file written a moment ago counts
+        importlib.invalidate_caches()  # finds files that were just written
         self._sources: dict[str, Source | None] = {}
         self._edges: dict[str, list[str]] = {}
         self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
         self._digests: dict[frozenset[str], str] = {}
 
     def digest(self, modules: Iterable[str]) -> str:
-        """One hash over the meaning of ``modules`` and of all that they import, themselves or through others.
+        """One hash over the meaning of ``modules`` and of all that they import, directly or indirectly.
 
-        Raises ``BadInput`` for one of ``modules`` that has no source to be found.
+        Raises ``BadInput`` for one of ``modules`` without a source file.
         """
         starts = frozenset(modules)
         if starts not in self._digests:
-            meanings = [(name, found.meaning) for name, found in self.fingerprints(starts).items()]
+            meanings = [(name, fingerprint.meaning) for name, fingerprint in self.fingerprints(starts).items()]
             self._digests[starts] = _hash(json.dumps(meanings))
         return self._digests[starts]
 
     def fingerprints(self, modules: Iterable[str]) -> dict[str, Fingerprint]:
-        """The fingerprint of each module that ``digest`` covers, by name; one object for the same ``modules``."""
+        """The fingerprint of each module that ``digest`` covers, by name. Equal ``modules`` give the same object."""
         starts = frozenset(modules)
         if starts not in self._fingerprints:
             named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
@@ -120,25 +120,27 @@ class SourceTree:
         return self._fingerprints[starts]
 
     def closure(self, modules: Iterable[str]) -> set[str]:
-        """Names of ``modules`` and of every module they import, as far as it is this package's or a plug-in's.
+        """Names of ``modules`` and of every module of this package or of a plug-in that they import.
 
-        What a plug-in's modules import is followed within its own top-level package, and to modules that lie beside
-        it in a folder of the user's; libraries are not followed.
+        Imports of a plug-in's modules are followed within its own top-level package, and to modules next to it in a
+        folder of the user's; libraries are not followed.
         """
-        found: set[str] = set()
+        closure: set[str] = set()
         waiting = list(modules)
         for name in waiting:
             if self._source(name) is None:
-                raise BadInput(f"module {name!r} has no source file, so its results could not be told from old ones")
+                raise BadInput(
+                    f"module {name!r} has no source file, so its results could not be distinguished from old ones"
+                )
         while waiting:
             name = waiting.pop()
-            if name not in found and self._source(name) is not None:
-                found.add(name)
+            if name not in closure and self._source(name) is not None:
+                closure.add(name)
                 waiting += self._followed_from(name)
-        return found
+        return closure
 
     def _followed_from(self, name: str) -> list[str]:
-        """The modules that ``name`` imports, as far as they are followed; worked out once."""
+        """The modules that ``name`` imports and that are followed; computed once."""
         if name not in self._edges:
             source = self._source(name)
             imported = [] if source is None else dict.fromkeys(self._imports(source))
@@ -146,7 +148,7 @@ class SourceTree:
         return self._edges[name]
 
     def _imports(self, source: Source) -> Iterator[str]:
-        """Modules whose code ``source`` asks for: ``from a import b`` is ``a.b`` where that is a module, else ``a``."""
+        """Modules that ``source`` imports: ``from a import b`` is ``a.b`` where that is a module, else ``a``."""
         for module, names in source.imports:
             inner = [f"{module}.{name}" for name in names]
             submodules = [name for name in inner if self._source(name) is not None]
@@ -181,7 +183,7 @@ class Source:
 
     @cached_property
     def home(self) -> Path | None:
-        """The folder that this module's top-level package or module lies in."""
+        """The folder that contains this module's top-level package or module."""
         levels = self.name.count(".") + (1 if self.is_package else 0)
         parents = self.path.resolve().parents
         return parents[levels] if levels < len(parents) else None
@@ -199,7 +201,7 @@ class Source:
     @cached_property
     def imports(self) -> list[tuple[str, list[str]]]:
         """(module, names) of every import statement that can run, relative ones made absolute."""
-        return list(self._found_imports(self._tree)) if self.path.suffix == ".py" else []
+        return list(self._imports_in(self._tree)) if self.path.suffix == ".py" else []
 
     @cached_property
     def _bytes(self) -> bytes:
@@ -212,17 +214,17 @@ class Source:
         except SyntaxError as error:
             raise BadInput(f"module {self.name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
 
-    def _found_imports(self, node: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    def _imports_in(self, node: ast.AST) -> Iterator[tuple[str, list[str]]]:
         if isinstance(node, ast.Import):
             yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield self._absolute(node), [alias.name for alias in node.names]
         elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
             for alternative in node.orelse:  # the body never runs
-                yield from self._found_imports(alternative)
+                yield from self._imports_in(alternative)
         else:
             for child in ast.iter_child_nodes(node):
-                yield from self._found_imports(child)
+                yield from self._imports_in(child)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -233,7 +235,7 @@ class Source:
 
 
 def find_source(name: str) -> Source | None:
-    """The file of module ``name``, which is not imported for this; ``None`` where there is none."""
+    """The file of module ``name``, found without importing it; ``None`` where there is none."""
     spec = _spec(name)
     origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
     is_package = bool(spec and spec.submodule_search_locations is not None)
@@ -241,13 +243,13 @@ def find_source(name: str) -> Source | None:
 
 
 def _spec(name: str) -> ModuleSpec | None:
-    """Where module ``name`` comes from. Its packages are searched for, not imported, as ``find_spec`` alone would."""
+    """The spec of module ``name``. Its packages are not imported, as ``importlib.util.find_spec`` would do."""
     top, *rest = name.split(".")
     if top == "__main__":
         return _spec_of_main()
     try:
         spec = find_spec(top)
-    except (ImportError, ValueError):  # a module made by hand, without a spec
+    except (ImportError, ValueError):  # a module created at run time, without a spec
         return None
     for depth in range(len(rest)):
         if spec is None or spec.submodule_search_locations is None:
@@ -266,9 +268,9 @@ def _spec_of_main() -> ModuleSpec | None:
 
 
 def _plain(node: object) -> object:
-    """A syntax tree as nested lists, without docstrings, positions, and fields that are empty.
+    """A syntax tree as nested lists, without docstrings, positions and empty fields.
 
-    Leaving empty fields out keeps the hash over Python versions, which add fields to the tree.
+    Without empty fields the hash is the same in Python versions that add fields to the tree.
     """
     if isinstance(node, ast.Call):
         node = _without_texts(node)

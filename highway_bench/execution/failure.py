@@ -13,7 +13,7 @@ from highway_bench.errors import HighwayBenchError
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Skip
 
-# How torch and CUDA's libraries say in a plain RuntimeError that memory ran out.
+# Phrases of a plain RuntimeError with which torch and CUDA's libraries report that memory ran out.
 OUT_OF_MEMORY = (
     "can't allocate memory",
     "out of memory",
@@ -22,11 +22,11 @@ OUT_OF_MEMORY = (
     "CUDNN_STATUS_ALLOC_FAILED",
 )
 LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
-LONGEST = 500  # characters of a message; compilers raise pages
+LONGEST = 500  # characters of a message; those of compilers fill pages
 
 
 def failure(error: BaseException) -> tuple[Status, str]:
-    """The status of a cell that ended in ``error``, and the reason in one line."""
+    """The status of a cell that raised ``error``, and the reason in one line."""
     if isinstance(error, Skip):
         return Status.SKIPPED, _line(str(error)) or "no reason given"
     if isinstance(error, HighwayBenchError):
@@ -34,11 +34,11 @@ def failure(error: BaseException) -> tuple[Status, str]:
     for link in _chain(error):
         if _is_out_of_memory(link):
             return Status.OOM, _line(f"{type(link).__name__}: {link}")
-    return Status.FAILED, _line(f"{type(error).__name__}: {error}") + _place(error)
+    return Status.FAILED, _line(f"{type(error).__name__}: {error}") + _location(error)
 
 
 def death(code: int | None) -> str:
-    """What a worker's exit code says: the signal that ended it, or the code it left with."""
+    """The meaning of a worker's exit code: the signal that ended it, or the code itself."""
     if code is not None and code < 0:
         try:
             name = signal.Signals(-code).name
@@ -50,7 +50,7 @@ def death(code: int | None) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """``error`` and what caused it, as compilers wrap what a graph raised."""
+    """``error`` and its causes: compilers wrap the errors of a graph."""
     seen: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in seen:
@@ -69,13 +69,13 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _line(text: str) -> str:
-    """The first line of ``text`` that says something, cut to a length that a table can hold."""
+    """The first line of ``text`` that is not empty, cut to a length that fits a table."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first if len(first) <= LONGEST else first[: LONGEST - 1] + "…"
 
 
-def _place(error: BaseException) -> str:
-    """Where ``error`` was raised: the innermost line outside libraries, else the innermost; files by name only."""
+def _location(error: BaseException) -> str:
+    """The line that raised ``error``: the innermost outside libraries, else the innermost. Files by name only."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return ""

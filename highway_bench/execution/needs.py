@@ -1,4 +1,4 @@
-"""Needs: the cells of a run with all that they need, such as the trials of a search."""
+"""Needs: a run's cells, and the cells that these need, such as the trials of a search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from highway_bench.tasks.base import tasks
 
 
 def with_needs(cells: Iterable[Cell]) -> dict[Cell, tuple[Cell, ...]]:
-    """``cells`` and all that they need, each once and with what it needs itself; those that were given come first.
+    """``cells`` and all cells that they need, each once, with the cells it needs itself. ``cells`` come first.
 
     Raises ``UnknownName`` for a task, block or family that is not registered.
     """

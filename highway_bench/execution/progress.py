@@ -1,4 +1,4 @@
-"""Progress: what a run tells whoever watches it, and the time it has left."""
+"""Progress: the events of a run, and its remaining time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from highway_bench.results.schema import Status
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """The run knows what to do: ``cells`` in all, ``stored`` of them done before, ``resumed`` that go on from a
-    checkpoint, ``left`` seconds by estimate."""
+    """The run starts: ``cells`` in all, ``stored`` of them measured before, ``resumed`` from a checkpoint, ``left`` the
+    estimated seconds."""
 
     cells: int
     stored: int
@@ -24,14 +24,14 @@ class Opened:
 
 @dataclass(frozen=True)
 class Started:
-    """A worker took these cells."""
+    """A worker started these cells."""
 
     cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A cell ended and is in the store; ``done`` of ``cells`` have, ``left`` seconds remain."""
+    """A cell ended and is stored; ``done`` of ``cells`` have ended, ``left`` seconds remain."""
 
     cell: Cell
     status: Status
@@ -46,7 +46,7 @@ Event = Opened | Started | Finished
 
 
 class TimeLeft:
-    """Seconds that a run still takes: the tasks' estimates, corrected by what their cells have taken so far."""
+    """Remaining seconds of a run: the tasks' estimates, corrected by the times of the cells measured so far."""
 
     def __init__(self, items: Iterable[Item], workers: int) -> None:
         self._lanes: dict[str, int] = {}
@@ -61,7 +61,7 @@ class TimeLeft:
         self._average = {name: self._left[name] / count for name, count in cells.items()}
 
     def ended(self, item: Item, seconds: float | None) -> None:
-        """``item`` is done, in ``seconds``; ``None`` where it did not run."""
+        """``item`` ended after ``seconds``; ``None`` where it did not run."""
         name = item.task.name
         self._left[name] -= item.cost.seconds
         if seconds is not None:
@@ -72,7 +72,7 @@ class TimeLeft:
     def seconds(self) -> float:
         total = 0.0
         for name, left in self._left.items():
-            # One average cell as estimated weighs in, so that the first one seen does not decide alone.
+            # One average cell with its estimated time counts too: the first measured cell must not decide alone.
             prior = self._average[name]
             pace = (self._taken[name] + prior) / (self._seen[name] + prior) if prior > 0 else 1.0
             total += max(left, 0.0) * pace / self._lanes[name]

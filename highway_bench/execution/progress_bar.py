@@ -1,4 +1,4 @@
-"""Progress of a run for people: a bar with the time left in a terminal, a line now and then elsewhere."""
+"""Progress bar: shows a run's progress as a bar in a terminal, and as occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.results.schema import FAILURES
 
 EVERY = 10.0  # seconds between lines where there is no terminal
-LONGEST = 60  # characters of a cell beside the bar
+LONGEST = 60  # characters of a cell next to the bar
 
 
 @contextmanager
@@ -37,12 +37,12 @@ def showing_progress(console: Console | None = None) -> Iterator[Callable[[Event
 
 
 def stderr_console() -> Console:
-    """Where progress goes: results on stdout stay clean for a pipe."""
+    """The console for progress. It is stderr, so that stdout has results only."""
     return Console(stderr=True)
 
 
 class Bar:
-    """Events as a bar; a cell that fails is told above it at once."""
+    """Shows events as a bar. A failed cell is printed above it at once."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -62,7 +62,7 @@ class Bar:
 
 
 class Lines:
-    """Events as plain lines: the plan, every failure, and how far it is every few seconds."""
+    """Prints events as lines: the plan, every failure, and the progress every few seconds."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console
@@ -71,14 +71,14 @@ class Lines:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
-            self._say(plan(event))
+            self._print(plan(event))
         elif isinstance(event, Finished):
             if event.status in FAILURES:
-                self._say(str(failure(event)))
+                self._print(str(failure(event)))
             if event.done == event.cells or self.clock() - self.last >= EVERY:
-                self._say(f"{event.done}/{counted(event.cells)}, {left(event.left)}")
+                self._print(f"{event.done}/{counted(event.cells)}, {left(event.left)}")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self.last = self.clock()
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
@@ -89,8 +89,8 @@ def failure(event: Finished) -> Text:
 
 
 def plan(event: Opened) -> str:
-    """What there is to do, in one line."""
-    resumed = f", {event.resumed} to go on from a checkpoint" if event.resumed else ""
+    """The run's cells and estimated time, in one line."""
+    resumed = f", {event.resumed} to resume from a checkpoint" if event.resumed else ""
     return f"{counted(event.cells)}, {event.stored} in the store already{resumed}, {left(event.left)}"
 
 
@@ -104,7 +104,7 @@ def counted(cells: int) -> str:
 
 
 def left(seconds: float) -> str:
-    """The time left, as a guess is told."""
+    """The remaining time, as an estimate."""
     return f"about {duration(seconds)} left"
 
 

@@ -1,4 +1,4 @@
-"""Runner: cells in, rows in the store out. Measures what the store lacks, and keeps every cell the moment it ends."""
+"""Runner: measures the cells that a store lacks, and stores the rows of every cell as soon as it ends."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from highway_bench.results.store import Store
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: cells by status, stored ones included; how many were measured now and how many before.
+    """The result of a run: cells by status, including stored ones; the numbers ``measured`` in this run and ``stored``
+    before.
 
-    ``digests`` are those of all its cells, under which the store has their rows.
+    ``digests`` has the digest of each cell, under which the store has its rows.
     """
 
     run_id: str
@@ -44,7 +45,7 @@ class Summary:
 
     @property
     def exit_status(self) -> int:
-        """1 if a cell failed; 3 if no cell has a result, so that an empty run never passes; else 0."""
+        """1 if a cell failed; 3 if no cell has a result, so that an empty run is never a success; else 0."""
         if any(self.counts.get(status) for status in FAILURES):
             return 1
         return 0 if any(self.counts.get(status) for status in OUTCOMES) else 3
@@ -61,16 +62,16 @@ def run_cells(
     engine: AnyEngine = "local",
     command: Sequence[str] | None = None,
 ) -> Summary:
-    """Measure ``cells`` and what they need, and put each into ``store`` as it ends.
+    """Measure ``cells`` and the cells they need, and write each into ``store`` as it ends.
 
-    ``workers`` processes run side by side (by default, one a core). ``plugins`` are modules to import first, here and
+    ``workers`` processes run in parallel (by default, one per core). ``plugins`` are modules to import first, here and
     in the workers. With ``resume``, cells that the store has are not measured again, unless they failed. ``on_event``
-    is told what happens, in this process. ``engine`` is the name of an engine, or one that has its workers already;
-    ``command`` is kept as how the run was started, by default ``sys.argv``.
+    is called in this process with every event. ``engine`` is the name of an engine, or an engine that has its workers
+    already. ``command`` is stored in the run's record, by default ``sys.argv``.
 
-    On Ctrl-C the workers are stopped, the cells that ended are kept, those in training leave a checkpoint (if their
-    next step ends within three seconds), and ``KeyboardInterrupt`` goes on to the caller.
-    Raises ``BadInput`` for an unknown name or a plug-in that cannot be imported, before anything is measured.
+    On Ctrl-C the workers are stopped, the cells that ended are stored, those in training write a checkpoint (if their
+    next step ends within three seconds), and ``KeyboardInterrupt`` is raised again. Raises ``BadInput`` for an unknown
+    name or a plug-in that cannot be imported, before anything is measured.
     """
     began = time.monotonic()
     for plugin in plugins:
@@ -80,7 +81,7 @@ def run_cells(
     batch = backlog.ready()
     with make_engine(engine, workers) as opened:
         run = _Run(store, backlog, opened, on_event or (lambda event: None), began)
-        run.tell_plan()
+        run.report_plan()
         if backlog.items:
             run.open(plugins, command)
         try:
@@ -95,10 +96,10 @@ def run_cells(
 
 
 class _Run:
-    """One run's book-keeping: its identity, its record in the store, its events."""
+    """The state of one run: its identity, its record in the store, its events."""
 
     def __init__(
-        self, store: Store, backlog: Backlog, engine: Engine, tell: Callable[[Event], None], began: float
+        self, store: Store, backlog: Backlog, engine: Engine, on_event: Callable[[Event], None], began: float
     ) -> None:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self.began = began
@@ -107,14 +108,14 @@ class _Run:
         self._store = store
         self._backlog = backlog
         self._engine = engine
-        self._tell = tell
+        self._on_event = on_event
         self._record: dict[str, Any] = {}
         self._time_left = TimeLeft((item for item in backlog.items.values() if item.status is None), engine.workers)
 
-    def tell_plan(self) -> None:
+    def report_plan(self) -> None:
         items = self._backlog.items.values()
         stored = sum(item.stored for item in items)
-        self._tell(
+        self._on_event(
             Opened(cells=len(items), stored=stored, resumed=self._backlog.count_resumed(), left=self._time_left.seconds)
         )
 
@@ -138,10 +139,10 @@ class _Run:
         self._store.add_run(self.run_id, self._record)
 
     def close(self) -> None:
-        """Complete the record, with the digests of all cells that have a result, stored ones included.
+        """Complete the record with the digests of all cells that have a result, including stored ones.
 
-        From these a report knows which of a cell's digests was asked for last: where an edit was undone it is an old
-        one, and not the last that was measured.
+        From these a report knows which of a cell's digests was requested last. After an edit was undone, that is an
+        older digest than the last one measured.
         """
         if self._record:
             digests = sorted({item.digest for item in self._backlog.items.values() if item.status is not None})
@@ -150,22 +151,22 @@ class _Run:
             )
 
     def measure(self, items: Sequence[Item], plugins: Sequence[str]) -> None:
-        """Run ``items`` and keep what becomes of each."""
+        """Run ``items`` and store the rows of each."""
         self._done = sum(item.status is not None for item in self._backlog.items.values())
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
-                self._keep(item, CellResult(place=0, status=item.refused[0], message=item.refused[1]), None)
+                self._store_rows(item, CellResult(place=0, status=item.refused[0], message=item.refused[1]), None)
         jobs = self._backlog.jobs([item for item in items if item.refused is None], plugins)
         try:
             for event in self._engine.run(jobs):
                 if isinstance(event, Began):
-                    self._tell(Started(tuple(by_digest[key].cell for key in event.job.keys)))
+                    self._on_event(Started(tuple(by_digest[key].cell for key in event.job.keys)))
                 else:
-                    self._keep_ended(by_digest, event)
+                    self._store_ended(by_digest, event)
         except KeyboardInterrupt:
             for event in self._engine.drain():
-                self._keep_ended(by_digest, event)
+                self._store_ended(by_digest, event)
             raise
 
     def summary(self) -> Summary:
@@ -180,11 +181,11 @@ class _Run:
             {item.cell: item.digest for item in items},
         )
 
-    def _keep_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
+    def _store_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
         item = by_digest[event.job.keys[event.result.place]]
-        self._keep(item, self._backlog.checked(item, event.result), event.job.unpaired)
+        self._store_rows(item, self._backlog.checked(item, event.result), event.job.unpaired)
 
-    def _keep(self, item: Item, result: CellResult, unpaired: str | None) -> None:
+    def _store_rows(self, item: Item, result: CellResult, unpaired: str | None) -> None:
         rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)
         self._store.put(item.digest, rows)
         item.status = Status(result.status)
@@ -192,4 +193,4 @@ class _Run:
         self._done += 1
         self._time_left.ended(item, None if item.refused else result.seconds)
         cells, left = len(self._backlog.items), self._time_left.seconds
-        self._tell(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))
+        self._on_event(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))

@@ -1,8 +1,8 @@
-"""Source check: whether the modules of a job are still what they were when its digests were computed.
+"""Source check: whether a job's modules are unchanged since its digests were computed.
 
-A worker imports a module once, at a moment that nobody knows. So it reads the files as it starts, before each job, and
-after each cell that it measured; all of these must agree with the plan, or the cell has failed. Only what a worker
-needs to start at all (``worker.py`` and what that imports) is imported a moment before the first look.
+A worker imports a module once, at an unknown moment. So it reads the files when it starts, before each job, and after
+each measured cell. All of these must agree with the plan, or the cell fails. Only ``worker.py`` and its imports are
+imported before the first check.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Signature = tuple[int, ...]
 
 
 class SourceChanged(HighwayBenchError):
-    """A module is not what it was when the run was planned, so its results would get the digest of another source."""
+    """A module changed after the run was planned, so its results would get the digest of another source."""
 
 
 class SourceCheck:
-    """The source of ``modules`` when this was made, and of any module now.
+    """Compares modules with the plan: the source of ``modules`` when this object was created, and the present source.
 
-    Of what this process imports afterwards, ``modules`` must have all: of another module only the source of now counts.
-    A file is read again only where its time, size or inode has changed: a check of fifty modules takes 0.1 ms.
+    ``modules`` must include all that this process imports afterwards: of any other module only the present source is
+    compared. A file is read again only if its time, size or inode has changed; a check of fifty modules takes 0.1 ms.
     """
 
     def __init__(self, modules: Iterable[str] = ()) -> None:
@@ -31,7 +31,8 @@ class SourceCheck:
         self._before = {name: self._now(name) for name in modules}
 
     def changed(self, planned: Mapping[str, Fingerprint]) -> SourceChanged | None:
-        """The error that names the first of the ``planned`` modules that is another, or was when this was made."""
+        """The error that names the first ``planned`` module that differs, now or when this object was created; else
+        ``None``."""
         for name, fingerprint in planned.items():
             now = self._now(name)
             if not (_agrees(now, fingerprint) and _agrees(self._before.get(name, now), fingerprint)):
@@ -39,7 +40,7 @@ class SourceCheck:
         return None
 
     def _now(self, name: str) -> Source | None:
-        """The module's source; ``None`` where it has none any more."""
+        """The module's present source; ``None`` where its file is gone."""
         signature, source = self._read.get(name, (None, None))
         try:
             source = source or find_source(name)

@@ -239,7 +239,7 @@ def register_family(name: str, *, transform: str, summary: str, source: str) -> 
 
     def register(cls: F) -> F:
         cls.name = name
-        families.register(name, FamilySpec(name, transform, summary, source, cls), place=cls.__module__)
+        families.register(name, FamilySpec(name, transform, summary, source, cls), module=cls.__module__)
         return cls
 
     return register

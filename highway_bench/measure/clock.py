@@ -1,8 +1,8 @@
-"""Clock: how long a step takes, sampled one by one or several steps in turn.
+"""Clock: times a step repeatedly, or several steps in turn.
 
-A step is a callable that does one unit of work and synchronises its device before it returns, so that a plain clock
-around the call is right. ``synchronise`` is the one place that does so. What undoes a step (``restore``) runs between
-samples and is never timed. Every sample is kept, in the order it was taken, in seconds.
+A step is a callable that does one unit of work and synchronises its device before it returns (see ``synchronise``), so
+that a clock around the call measures it all. ``restore`` undoes a step; it runs between samples and is never timed. All
+samples are returned, in order, in seconds.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Key = TypeVar("Key")
 class Budget:
     """How long to warm up and to sample.
 
-    Sampling goes on until there are ``min_samples`` samples *and* their times add up to ``min_seconds``; warming up
-    likewise. ``max_seconds`` bounds the whole call, warm-up and restoring included: no round, one call of every step,
-    is begun after it, except that one is always timed. A round that has begun is never interrupted.
+    Sampling continues until there are ``min_samples`` samples *and* their times add up to ``min_seconds``; warm-up
+    likewise. ``max_seconds`` bounds the whole call, including warm-up and ``restore``: no round (one call of every
+    step) starts after it. One round is always timed, and a round is never interrupted.
     """
 
     min_samples: int = 20
@@ -53,8 +53,8 @@ class Budget:
 
 @dataclass(frozen=True)
 class Samples:
-    """What sampling gave: ``seconds`` of every sample in order, how many warm-up steps went before, and whether
-    ``max_seconds`` cut it short of its least count or time."""
+    """The result of sampling: ``seconds`` of every sample in order, the number of warm-up steps before, and whether
+    ``max_seconds`` stopped it before its least count or time."""
 
     seconds: list[float]
     warmups: int
@@ -80,15 +80,15 @@ class Samples:
 
 
 def synchronise(device: str | torch.device) -> None:
-    """Wait until ``device`` has done all that was asked of it; on a CPU there is nothing to wait for."""
-    import torch  # not at the top: budgets are read by code that must start without torch
+    """Wait until ``device`` has finished all its work; on a CPU there is nothing to wait for."""
+    import torch  # here: modules that must not import torch import ``Budget``
 
     if torch.device(device).type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.perf_counter) -> float:
-    """Seconds of one call with no warm-up, for the very first call: compilation and lazy set-up included."""
+    """Seconds of one call without warm-up. For the first call, this includes compilation and lazy set-up."""
     begin = clock()
     step()
     seconds = clock() - begin
@@ -98,7 +98,8 @@ def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.p
 
 
 def sample(step: Step, budget: Budget, *, restore: Step | None = None, clock: Clock = time.perf_counter) -> Samples:
-    """Warm ``step`` up, then time it call by call within ``budget``; ``restore`` follows every call, not timed."""
+    """Warm ``step`` up, then time it call by call within ``budget``; ``restore`` follows every call and is not
+    timed."""
     seconds, warmups, cut_short = _rounds({None: step}, budget, {} if restore is None else {None: restore}, clock)
     return Samples(seconds[None], warmups, cut_short)
 
@@ -110,13 +111,13 @@ def sample_interleaved(
     restore: Mapping[Key, Step] | None = None,
     clock: Clock = time.perf_counter,
 ) -> dict[Key, list[float]]:
-    """Time several steps in turn, so that drift and disturbances meet all of them alike.
+    """Time several steps in turn, so that drift and disturbances affect all of them alike.
 
-    Each round calls every step once. From round to round the order moves on by one place, and after every step has been
-    first once it runs the other way (A B C, B C A, C A B, A C B, …): each step has each place equally often, and none
-    follows itself, warm, more often than the others. Sample i of every key belongs to round i: the samples are paired.
-    The budget counts rounds: ``min_samples`` rounds, and ``min_seconds`` of their times summed over all steps.
-    ``restore`` maps a key to what undoes its step, called after each of its calls, not timed.
+    Each round calls every step once. From round to round the order is rotated by one; once every step has been first,
+    the direction is reversed (A B C, B C A, C A B, A C B, …). So each step has each position equally often, and no step
+    follows itself, with warm caches, more often than the others. Sample i of every key belongs to round i: the samples
+    are paired. The budget counts rounds: ``min_samples`` rounds, and ``min_seconds`` of their times summed over all
+    steps. ``restore`` maps a key to what undoes its step. It runs after each call of the step and is not timed.
     """
     if not steps:
         raise BadInput("there is no step to time")
@@ -127,27 +128,27 @@ def sample_interleaved(
 
 
 def cache_eviction(device: str | torch.device) -> Step:
-    """A callable that leaves none of a step's buffers in a GPU's L2 cache; call it within ``restore``.
+    """A callable that evicts a step's buffers from a GPU's L2 cache; call it within ``restore``.
 
-    It overwrites a buffer of twice the cache's size. On a CPU it does nothing: there a step of a network that fits
-    the cache is met warm in use as well.
+    It overwrites a buffer of twice the cache's size. On a CPU it does nothing: a network that fits the cache is warm
+    there in practice too.
     """
     import torch
 
-    place = torch.device(device)
-    if place.type != "cuda":
+    target = torch.device(device)
+    if target.type != "cuda":
         return lambda: None
-    buffer = torch.empty(2 * torch.cuda.get_device_properties(place).L2_cache_size, dtype=torch.uint8, device=place)
+    buffer = torch.empty(2 * torch.cuda.get_device_properties(target).L2_cache_size, dtype=torch.uint8, device=target)
 
     def evict() -> None:
         buffer.zero_()
-        synchronise(place)
+        synchronise(target)
 
     return evict
 
 
 def _order(keys: list[Key], number: int) -> list[Key]:
-    """The keys as round ``number`` calls them."""
+    """The keys in the order of round ``number``."""
     turns, first = divmod(number, len(keys))
     direction = keys if turns % 2 == 0 else [keys[0], *reversed(keys[1:])]
     return direction[first:] + direction[:first]

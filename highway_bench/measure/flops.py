@@ -1,14 +1,14 @@
-"""FLOPs: floating-point operations counted while a function runs; a multiply-add is two.
+"""FLOP: floating-point operations counted while a function runs; a multiply-add is two.
 
-Matrix products, convolutions, attention products and recurrent layers are counted, forward and backward, by the
-shapes that reach the kernels. Torch's counter has no formula for the fused CPU attention, nor for the fused LSTM, GRU
-and RNN kernels of a CPU or cuDNN (it counts them as nothing, silently); they are added here.
+Matrix products, convolutions, attention products and recurrent layers are counted, forward and backward, from the
+shapes that kernels receive. Torch's counter has no formulas for the fused CPU attention and for the fused LSTM, GRU and
+RNN kernels of CPUs and cuDNN, which it silently counts as 0. This module adds them.
 
-Not counted: element-wise work, normalisation, softmax, reductions, look-ups (a highway layer's ``x + T·(H − x)`` costs
-memory traffic, hardly FLOPs), matrix–vector and dot products written as ``mv`` or ``dot``, optimiser steps, and the
-one-kernel fast path that ``nn.TransformerEncoderLayer`` takes in evaluation without gradients. Causal attention counts
-as full attention. A fused attention's backward includes its recomputed scores: 2.5 × forward, where the unfused one
-has 2 ×.
+Not counted: element-wise work (a highway layer's ``x + T·(H − x)`` costs memory traffic rather than FLOP),
+normalisation, softmax, reductions, look-ups, matrix–vector and dot products written as ``mv`` or ``dot``, optimiser
+steps, and the one-kernel fast path that ``nn.TransformerEncoderLayer`` takes in evaluation without gradients. Causal
+attention counts as full attention. A fused attention's backward includes its recomputed scores: 2.5 × forward, where
+the unfused one has 2 ×.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Shape = Sequence[int]
 
 
 def count_flops(fn: Callable[[], object]) -> int:
-    """FLOP of one call of ``fn``; whatever it does (backward, optimiser step) is done and counted.
+    """FLOP of one call of ``fn``, including a backward pass. ``fn`` really runs, with its side effects.
 
-    A compiled function runs eagerly inside: the count is the network's, not the compiler's. Without that, one call of
-    a compiled function under any dispatch mode would make torch run it eagerly for the rest of the process.
+    A compiled function runs eagerly here, so the count is the network's, not the compiler's. Otherwise one call of a
+    compiled function under a dispatch mode would make torch run it eagerly for the rest of the process.
     """
     with (
         torch.compiler.set_stance("force_eager"),
         warnings.catch_warnings(),
         FlopCounterMode(display=False, custom_mapping=_FORMULAS) as counter,
     ):
-        # The counter's hooks only learn module names, so it does no harm that a compiled module fires them twice.
+        # The counter's hooks only record module names, so a compiled module may call them twice.
         warnings.filterwarnings("ignore", message="Using `torch.compile")
         fn()
     return int(counter.get_total_flops())
@@ -57,7 +57,7 @@ def _attention_backward(grad_out: Shape, query: Shape, key: Shape, value: Shape,
 
 
 def _recurrent(x: Shape, matrices: Sequence[Shape]) -> int:
-    """Every step of every sequence meets every weight matrix once: 2 · tokens · Σ elements."""
+    """Every step of every sequence is multiplied by every weight matrix once: 2 · tokens · Σ elements."""
     return 2 * math.prod(x[:-1]) * sum(math.prod(shape) for shape in matrices if len(shape) == 2)
 
 

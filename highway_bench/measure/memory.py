@@ -1,21 +1,22 @@
-"""Memory: what a network's step keeps, and the most that is alive at once, in bytes.
+"""Memory: bytes that a network's step saves for the backward pass, and the peak of bytes alive.
 
-Kept bytes come from the tensors themselves, each storage counted once and whole (a saved view keeps all of its
-storage alive). The peak comes from one of three meters:
+Saved bytes are the sizes of the tensors' storages, each counted once and whole (a saved view keeps its whole storage
+alive). The peak comes from one of three meters:
 
 - ``tracker`` (a CPU, eager): torch's tracker of live tensors. Deterministic; it does not see the scratch buffers that
   kernels allocate and free inside one operator.
-- ``profiler`` (a CPU, compiled): the allocator's events. It sees scratch buffers too (on a convolution it was half
-  as much again), so compare a compiled peak with an eager one only if both were taken by this meter.
-- ``allocator`` (CUDA): the bytes requested of the caching allocator. The blocks that it gives for them may be larger,
-  by how much depends on what ran before.
+- ``profiler`` (a CPU, compiled): the allocator's events. It sees scratch buffers too (for a convolution the
+  peak was 50 % higher), so compare a compiled peak with an eager one only if both are from this meter.
+- ``allocator`` (CUDA): the bytes requested from the caching allocator. Its blocks may be larger; by how much depends on
+  what ran before.
 
-In all three the peak is what the step holds at its start (parameters, buffers, optimiser state, inputs) plus the
-highest rise during the step; whatever else the process holds is left out, cuBLAS's workspace too once it exists.
+With all three the peak is the memory that the step has at its start (parameters, buffers, optimiser state, inputs) plus
+the highest rise during the step. Other memory of the process is not counted, including cuBLAS's workspace once it
+exists.
 
-The tracker and compiled code do not mix: a compiled function called under a tracker runs eagerly, its eager peak
-passes for the compiled one, and (seen with torch 2.13) its code then stays eager for the rest of the process. So the
-tracker refuses what it can tell is compiled and holds compilation off while it runs.
+The tracker must not measure compiled code. A compiled function called under a tracker runs eagerly, so the peak is the
+eager one, and (observed with torch 2.13) its code stays eager for the rest of the process. The tracker therefore
+refuses code that it recognises as compiled, and disables compilation while it runs.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ Held = nn.Module | Optimizer | Tensor
 class MemoryReport:
     """Bytes of one step of training, or of a forward pass alone.
 
-    ``saved_activations`` is what autograd keeps between forward and backward, without parameters, buffers and
-    ``inputs``, which are held in any case; ``peak`` includes all of these. ``gradients``, ``optimiser_state`` and
+    ``saved_activations`` is what autograd saves between forward and backward, without parameters, buffers and
+    ``inputs``, which exist in any case; ``peak`` includes all of these. ``gradients``, ``optimiser_state`` and
     ``saved_activations`` are 0 for a forward pass without gradients, ``optimiser_state`` also without an optimiser.
     """
 
@@ -70,12 +71,12 @@ def measure_memory(
     """Measure a step of ``model``: ``forward()``, and with ``backward`` its gradients and the optimiser's update.
 
     ``forward`` calls the model once and returns a scalar loss (any tensor without ``backward``, which then runs under
-    ``no_grad``). ``inputs`` are the tensors it reads: input and target. The step is a steady one: gradients are
-    absent at its start, the optimiser's state is there. ``meter`` is chosen by the device and ``compiled`` (whether
-    ``forward`` runs compiled code) unless it is given.
+    ``no_grad``). ``inputs`` are the tensors it reads: input and target. The step is one of the steady state: at its
+    start there are no gradients, and the optimiser's state exists. By default, the device and ``compiled`` (whether
+    ``forward`` runs compiled code) decide the ``meter``.
 
-    The step runs twice and the forward pass three times, so an optimiser has moved the weights by two steps; nothing
-    measured depends on their values. Gradients are left at ``None``. Raises ``BadInput`` for a meter that cannot
+    The step runs twice and the forward pass three times, so an optimiser changes the weights by two steps; the result
+    does not depend on their values. Gradients are ``None`` afterwards. Raises ``BadInput`` for a meter that cannot
     measure here, and for a loss that is not a scalar.
     """
     inputs = list(inputs)
@@ -111,7 +112,7 @@ def measure_memory(
         with torch.enable_grad():
             saved = saved_activations(forward, exclude=(model, *inputs))
     else:
-        step()  # whatever is set up lazily, compilation included
+        step()  # lazy set-up, compilation included
     held: list[Held] = [model, *inputs] if optimiser is None else [model, optimiser, *inputs]
     peak = _PEAKS[meter](step, held, device)
     return MemoryReport(
@@ -127,34 +128,35 @@ def measure_memory(
 
 
 def saved_activations(forward: Callable[[], object], *, exclude: Iterable[Held] = ()) -> int:
-    """Bytes that autograd keeps for backward while ``forward``'s result is alive, without those of ``exclude``.
+    """Bytes that autograd saves for the backward pass while ``forward``'s result is alive, without those of
+    ``exclude``.
 
-    Each storage counts once, at its whole size, and only if it is still kept when ``forward`` returns. Compiled graphs
-    are seen as well: what counts is what *they* save, recomputation taken into account. Not seen: what a custom
-    function keeps by other means than ``save_for_backward``, and what a checkpoint keeps in its closure.
+    Each storage counts once, at its whole size, and only if it is still saved when ``forward`` returns. For compiled
+    graphs, the tensors that the graph saves count, after recomputation. Not counted: tensors that a custom function
+    saves without ``save_for_backward``, and tensors in a checkpoint's closure.
     """
-    kept: weakref.WeakSet[_Saved] = weakref.WeakSet()
+    alive: weakref.WeakSet[_Saved] = weakref.WeakSet()
 
     def pack(tensor: Tensor) -> _Saved:
         saved = _Saved(tensor)
-        kept.add(saved)
+        alive.add(saved)
         return saved
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
         result = forward()
     own = {_storage_key(tensor) for tensor in _all_tensors(exclude)}
-    total = storage_bytes(saved.tensor for saved in kept if _storage_key(saved.tensor) not in own)
-    del result  # until here it kept the graph alive
+    total = storage_bytes(saved.tensor for saved in alive if _storage_key(saved.tensor) not in own)
+    del result  # the graph is alive until here
     return total
 
 
 def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
     """Peak bytes on the CPU during ``step``, compiled or not: ``held`` before it, plus the highest rise.
 
-    Call ``step`` at least once before, so that compilation and lazy set-up are not in it.
+    Call ``step`` at least once before, so that compilation and lazy set-up do not count.
     """
     before = storage_bytes(_all_tensors(held))
-    # Read when the first profiler of a process starts: without it torch 2.13 writes two lines to stderr a profile.
+    # Read when the first profiler of a process starts. Without it torch 2.13 writes two lines to stderr per profile.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         step()
@@ -176,11 +178,11 @@ def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> i
 def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
     """Peak bytes of live tensors on the CPU during an eager ``step``, those of ``held`` included."""
     held = list(held)
-    from torch.distributed._tools.mem_tracker import MemTracker  # here: it takes as long to import as torch itself
+    from torch.distributed._tools.mem_tracker import MemTracker  # here: its import takes as long as torch's
 
     tracker = MemTracker()
     tracker.track_external(*held)
-    # Held off, because a compiled function met under a dispatch mode would never run compiled again.
+    # Compilation is disabled: a compiled function called under a dispatch mode would never run compiled again.
     with torch.compiler.set_stance("force_eager"), tracker:
         step()
     peak = tracker.get_tracker_snapshot("peak").get(torch.device("cpu"), {})
@@ -205,7 +207,7 @@ def storage_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 class _Saved:
-    """What stands for a saved tensor in the graph: it lives exactly as long as the graph keeps the tensor."""
+    """Represents a saved tensor in the graph. It lives exactly as long as the graph needs the tensor."""
 
     __slots__ = ("__weakref__", "tensor")
 

@@ -1,4 +1,4 @@
-"""Precision: what a dtype means, the same on every device."""
+"""Precision: a dtype has the same meaning on every device."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import torch
 
 
 def ieee_float32() -> None:
-    """Make products, convolutions and recurrent layers of float32 IEEE float32 on a GPU too, for this process.
+    """Make float32 products, convolutions and recurrent layers compute in IEEE float32 on GPUs too, in this process.
 
-    By default cuDNN computes in TF32, with 10 bits of mantissa for 23, and cuBLAS does not: one dtype would be two. An
-    environment variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, set in NVIDIA's images) turns cuBLAS to TF32 as well; this
-    overrules it, and what a user's module has set through either of torch's two interfaces. The newer one
-    (``fp32_precision``) is put back to "none" first: otherwise torch raises when it reads the older one's values.
+    By default cuDNN computes float32 in TF32, with 10 instead of 23 bits of mantissa, and cuBLAS does not. The
+    environment variable TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, set in NVIDIA's images, switches cuBLAS to TF32 as well. This
+    function overrides the variable, and the settings of a user's module through either of torch's two interfaces. It
+    resets the newer one (``fp32_precision``) to "none" first, because otherwise torch raises when it reads the older
+    one's values.
     """
     backends: Any = torch.backends  # torch declares no types for these
     for part in (backends, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):

@@ -1,14 +1,14 @@
-"""Roofline: the least time that this device could need, from what it is measured to do.
+"""Roofline: the least time that work could take on this device, from measured rates.
 
-The best rate of large products and convolutions bounds how fast a device computes, and the best copy of a buffer that
-no cache holds bounds how fast it moves data. So work of F FLOP that must move B bytes takes at least
-max(F / max(matmul_rate, conv_rate), B / copy_rate) seconds. All rates are measured here, in this process, with its
-threads: never looked up.
+The best rate of large products and convolutions bounds how fast a device computes. The best copy of a buffer larger
+than any cache bounds how fast it moves data. Work of F FLOP that must move B bytes takes at least max(F /
+max(matmul_rate, conv_rate), B / copy_rate) seconds. All rates are measured in this process, with its threads; none come
+from tables.
 
-A rate is the best of several calls, so that other processes can only lower it. Several CPU threads wait for
-each other at every call, up to a tenth of a second where other processes are busy; so one thread's rates are measured
-as well, and the faster count. Data that stay in a cache can move faster than the copy, and a convolution by Winograd's
-algorithm takes fewer FLOP than are counted: a step can be faster than its floor.
+A rate is the best of several calls, since other processes can only lower it. Several CPU threads wait for each other at
+every call, up to 0.1 s where other processes are busy. So one thread's rates are measured as well, and the higher rates
+count. A step can be faster than its floor: cached data can move faster than the copy, and Winograd convolutions take
+fewer FLOP than are counted.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.clock import Clock, Step, synchronise
 
 SECONDS, LEAST_CALLS = 0.15, 3  # of timed calls a size
-PLATEAU = 1.05  # a size that is less than this much faster than the best before it ends the search
-LEAST_SIDE = {"cpu": 1024, "cuda": 4096}  # no search ends before the FLOP of a square product of this side
+PLATEAU = 1.05  # the search stops at a size whose rate is below this multiple of the best before it
+LEAST_SIDE = {"cpu": 1024, "cuda": 4096}  # no search stops before the FLOP of a square product of this side
 SMALLEST = 256  # side of the first square product
-LARGEST = {"cpu": 2048, "cuda": 16384}  # and of the last: next to busy processes larger ones are always a bit faster
+LARGEST = {"cpu": 2048, "cuda": 16384}  # and of the last: on a busy machine the rate keeps rising slightly
 CHANNELS, IMAGES, PIXELS = 32, 16, 16  # of the smallest convolution: channels in and out, images, pixels a side
 KERNEL = 3
 WARM_UP = 0.5  # seconds of untimed products on a GPU, whose clock is slow when it was idle
-CALLS = {"cpu": 1, "cuda": 8}  # calls a synchronisation, which takes a GPU some 10 µs
-PARTS = {"cpu": 16, "cuda": 1}  # of the copied buffer, a call each: short calls are seldom interrupted
+CALLS = {"cpu": 1, "cuda": 8}  # calls per synchronisation, which takes some 10 µs on a GPU
+PARTS = {"cpu": 16, "cuda": 1}  # of the copied buffer, one per call: short calls are seldom interrupted
 _MIB = 2**20
 
 
@@ -72,24 +72,24 @@ def measure_roofline(
 ) -> Roofline:
     """The roofline of ``device`` in ``dtype``, with ``threads`` threads (as torch is set, by default).
 
-    Measured once a process for each combination, in a few seconds, and kept. Raises ``BadInput`` where the dtype
-    is not a floating one.
+    Each combination is measured once per process, in a few seconds, and cached. Raises ``BadInput`` for a dtype that is
+    not floating-point.
     """
     kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not (isinstance(kind, torch.dtype) and kind.is_floating_point):
         raise BadInput(f"a roofline needs a floating dtype, not {dtype}")
     if threads is not None and threads < 1:
         raise BadInput(f"threads must be at least 1, not {threads}")
-    place = torch.device(device)
+    target_device = torch.device(device)
     count = threads or torch.get_num_threads()
-    key = (str(place), kind, count)
+    key = (str(target_device), kind, count)
     if key not in _measured:
         with _threads(count), torch.inference_mode():
-            rates = matmul_rate(place, kind), conv_rate(place, kind), copy_rate(place)
-        if place.type == "cpu" and count > 1:
-            one = measure_roofline(place, kind, 1)
+            rates = matmul_rate(target_device, kind), conv_rate(target_device, kind), copy_rate(target_device)
+        if target_device.type == "cpu" and count > 1:
+            one = measure_roofline(target_device, kind, 1)
             rates = max(rates[0], one.matmul_rate), max(rates[1], one.conv_rate), max(rates[2], one.copy_rate)
-        _measured[key] = Roofline(str(place), str(kind).removeprefix("torch."), count, *rates)
+        _measured[key] = Roofline(str(target_device), str(kind).removeprefix("torch."), count, *rates)
     return _measured[key]
 
 
@@ -102,15 +102,15 @@ def matmul_rate(device: torch.device, dtype: torch.dtype, clock: Clock = time.pe
 def conv_rate(device: torch.device, dtype: torch.dtype, clock: Clock = time.perf_counter) -> float:
     """Best FLOP/s over 3×3 convolutions with 32, 64, 128, … channels, until a larger one is no faster.
 
-    FLOP are those of the direct algorithm, whichever the library takes.
+    FLOP are those of the direct algorithm, whichever the library uses.
     """
     return _best_rate(_convolutions(device, dtype), device, clock)
 
 
 def copy_rate(device: torch.device, clock: Clock = time.perf_counter) -> float:
-    """Best B/s, read and written, over copies of a buffer several times the last cache's size."""
+    """Best B/s, read plus written, over copies of a buffer several times the last-level cache's size."""
     source = torch.ones(_beyond_cache(device) // 4, dtype=torch.float32, device=device)
-    target = torch.zeros_like(source)  # written once already: no page is touched first within the timed copies
+    target = torch.zeros_like(source)  # written once, so that no timed copy is the first to touch a page
     parts = PARTS[device.type]
     pairs = itertools.cycle(zip(target.chunk(parts), source.chunk(parts), strict=True))
 
@@ -146,7 +146,7 @@ def _convolutions(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[fl
 
 
 def _best_rate(sizes: Iterator[tuple[float, Step]], device: torch.device, clock: Clock) -> float:
-    """Best FLOP/s over growing ``sizes``: the search ends at a plateau, once a size fills the device."""
+    """Best FLOP/s over growing ``sizes``. The search stops at a plateau, once a size fills the device."""
     best = 0.0
     for flops, work in sizes:
         before, best = best, max(best, flops / _best_time(work, device, clock))
@@ -156,7 +156,7 @@ def _best_rate(sizes: Iterator[tuple[float, Step]], device: torch.device, clock:
 
 
 def _best_time(work: Step, device: torch.device, clock: Clock) -> float:
-    """Least seconds of a call: of as many as ``SECONDS`` hold, after an untimed one that pays for lazy set-up."""
+    """Least seconds of a call, over ``SECONDS`` of calls after an untimed one that does the lazy set-up."""
     calls = CALLS[device.type]
     work()
     synchronise(device)
@@ -171,7 +171,7 @@ def _best_time(work: Step, device: torch.device, clock: Clock) -> float:
 
 
 def _warm_up(device: torch.device, dtype: torch.dtype, clock: Clock) -> None:
-    """Keep a GPU busy until its clock has risen."""
+    """Run a GPU until its clock rate has risen."""
     if device.type == "cuda":
         _, work = next(_products(device, dtype))
         start = clock()
@@ -184,7 +184,7 @@ def _beyond_cache(device: torch.device) -> int:
     """Bytes of a buffer that the last-level cache cannot hold: four times its size, within bounds."""
     if device.type == "cuda":
         return min(max(4 * torch.cuda.get_device_properties(device).L2_cache_size, 256 * _MIB), 1024 * _MIB)
-    # Not every libc knows the name, and some answer 0.
+    # Not every libc has the name, and some return 0.
     level3 = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
     return min(max(4 * level3, 64 * _MIB), 256 * _MIB)
 

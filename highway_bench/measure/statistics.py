@@ -1,8 +1,8 @@
-"""Statistics: what samples, seeds and trials allow to be said, and how surely.
+"""Statistics: estimates with intervals from samples, seeds and trials.
 
-Needs numpy and scipy only, so that reports can use it without torch. A single value has no interval: ``low`` and
-``high`` are then NaN. Values must be finite; a run that diverged has no place in a mean (it ranks last: see
-``best_of_k``, and success counts for the rest).
+Depends on numpy and scipy only, so reports can use it without torch. A single value has no interval: ``low`` and
+``high`` are NaN. Values must be finite: a diverged run cannot enter a mean. Instead it ranks last (``best_of_k``) and
+lowers the success rate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """The ends of an interval."""
+    """The bounds of an interval."""
 
     low: float
     high: float
@@ -33,7 +33,8 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class IntervalEstimate:
-    """A value, the ends of its interval (NaN where ``n`` is too small for one) and the number of values behind it."""
+    """A value, the bounds of its interval (NaN where ``n`` is too small for one) and the number of values it comes
+    from."""
 
     value: float
     low: float
@@ -41,15 +42,15 @@ class IntervalEstimate:
     n: int
 
     def __str__(self) -> str:
-        ends = f"(n = {self.n})" if math.isnan(self.low) else f"[{self.low:.3g}, {self.high:.3g}]"
-        return f"{self.value:.3g} {ends}"
+        bounds = f"(n = {self.n})" if math.isnan(self.low) else f"[{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.value:.3g} {bounds}"
 
 
 # ----------------------------------------------------------------------------------------------------- intervals
 
 
 def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
-    """Wilson's score interval of a success rate (Wilson 1927): 4 of 5 gives [0.376, 0.964]."""
+    """Wilson's score interval of a success rate (Wilson 1927). 4 of 5 gives [0.376, 0.964]."""
     check_counts(successes, n)
     interval = stats.binomtest(successes, n).proportion_ci(checked_confidence(confidence), method="wilson")
     return Interval(float(interval.low), float(interval.high))
@@ -66,26 +67,25 @@ def t_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Inter
 
 
 def log10_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """``t_interval`` of log₁₀, taken back to the values' own scale: geometric mean and its interval, for losses."""
+    """``t_interval`` of log₁₀ values, transformed back: the geometric mean and its interval, for losses."""
     data, n = _finite(values, positive=True)
     logs = t_interval(np.log10(data), confidence)
     return IntervalEstimate(10**logs.value, 10**logs.low, 10**logs.high, n)
 
 
 def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """Median, and the two values between which it lies by the sign test (Conover 1999, §3.2), whatever their
-    distribution: of eight values the least and the greatest. No interval (NaN) below six values at 95 %."""
+    """Median with the interval of the sign test (Conover 1999, §3.2), valid for any distribution. Its bounds are two of
+    the values: the least and the greatest of eight. No interval (NaN) below six values at 95 %."""
     data, n = _finite(values)
-    ends = stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
-    return IntervalEstimate(float(np.median(data)), float(ends.low), float(ends.high), n)
+    bounds = stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
+    return IntervalEstimate(float(np.median(data)), float(bounds.low), float(bounds.high), n)
 
 
 def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """How many times ``b`` ``a`` is, from samples taken in turn: exp of the median of log(aᵢ/bᵢ), with
-    ``median_interval``'s ends.
+    """Ratio a / b from samples taken in turn: exp of the median of log(aᵢ/bᵢ), with the bounds of ``median_interval``.
 
-    On the log scale, so that the ratio of b to a is exactly one over it. ``value`` is the median of the per-round
-    ratios (of an even number, the geometric mean of the middle two).
+    The log scale makes the ratio of b to a exactly the inverse. ``value`` is the median of the per-round ratios (of an
+    even number, the geometric mean of the middle two).
     """
     first, n = _finite(a, positive=True)
     second, m = _finite(b, positive=True)
@@ -96,12 +96,12 @@ def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CON
 
 
 def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE) -> float:
-    """Least relative difference that these samples could tell: 0.02 means that 2 % may be noise. NaN below twelve
+    """Least relative difference that these samples can resolve: 0.02 means that 2 % may be noise. NaN below twelve
     rounds, which have no interval.
 
-    A against A: each even round is paired with the odd one after it, as if they were two steps, and the floor is how
-    far from 1 the interval of their ratio reaches. With half as many pairs as a comparison of two steps has, it errs
-    on the careful side.
+    An A/A comparison: each even round is paired with the odd one after it, as if they were two steps. The floor is the
+    largest distance from 1 within the interval of their ratio. It is conservative, since it has half as many pairs as a
+    comparison of two steps.
     """
     data, n = _finite(samples, positive=True)
     if n < 2:
@@ -115,7 +115,7 @@ def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE) -> flo
 
 
 def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
-    """Expected best of ``k`` of these trials drawn without replacement: unbiased for the best of k fresh ones.
+    """Expected best of ``k`` of these trials drawn without replacement: unbiased for the best of k new trials.
 
     With values ascending, the minimum is Σᵢ v₍ᵢ₎ C(n−i, k−1) / C(n, k), i = 1 … n−k+1. A diverged trial is ``inf``
     (``-inf`` where more is better) and ranks last; the expectation is infinite where k such trials can be drawn
@@ -135,7 +135,7 @@ def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
 def sign_flip_minimum_p(n: int) -> float:
     """Smallest two-sided p that a paired sign-flip test of ``n`` pairs can give: 2 / 2ⁿ."""
     if n < 1:
-        raise BadInput(f"a sign-flip test needs a pair at least, not {n}")
+        raise BadInput(f"a sign-flip test needs at least one pair, not {n}")
     return 2.0 ** (1 - n)
 
 

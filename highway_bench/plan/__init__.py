@@ -1,1 +1,1 @@
-"""Plan: from a profile and a selection to cells, what they would cost, and their run."""
+"""Plan: the cells of a profile and a selection, their estimated cost, and their run."""

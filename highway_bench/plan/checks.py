@@ -1,4 +1,4 @@
-"""Checks of a plan before anything is measured: what would otherwise fail in every worker, once a cell."""
+"""Checks of a plan before anything is measured. Without them, the same error would occur in every cell."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from highway_bench.tasks.from_cell import check_device, dataset_options, default
 
 
 def check_selection(selection: Selection) -> None:
-    """Raise ``BadInput`` for a selection that no grid could use: unknown names, a device that this machine lacks."""
+    """Raise ``BadInput`` for a selection that no grid can use: unknown names, or a device that this machine lacks."""
     for task in selection.task:
         tasks.select(task)
     for block in selection.block:
         blocks.select(block)
     for family in selection.family:
         if isinstance(family, Family):
-            check_travels(family)
+            check_rebuilds(family)
     if selection.dataset is not None:
         make_dataset(selection.dataset)
     device = selection.device or default_device()
@@ -46,13 +46,13 @@ def check_selection(selection: Selection) -> None:
 
 
 def check_grids(grids: Sequence[Grid], selection: Selection) -> None:
-    """Raise ``BadInput`` for options and words of the recipe that none of ``grids`` can take."""
+    """Raise ``BadInput`` for options and recipe words that none of ``grids`` accepts."""
     check_block_and_family_options(grids, selection)
     check_recipe(grids, selection)
 
 
 def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) -> None:
-    """Raise ``BadInput`` for an option that nothing takes, and for a block's whose value it refuses."""
+    """Raise ``BadInput`` for an option that no chosen block or family accepts, or a value that a block rejects."""
     names = sorted({name for grid in grids for name in grid_blocks(grid, selection)})
     for option, value in selection.block_options.items():
         having = [name for name in names if option in blocks.get(name).option_names]
@@ -63,7 +63,7 @@ def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) 
             raise BadInput(f"no chosen block has the option {option}; they have {', '.join(known) or 'none'}")
     for name in names:
         if options := block_options(name, selection):
-            check_join(name, options)
+            check_builds(name, options)
     chosen = {name for grid in grids for name in grid_family_names(grid, selection)}
     chosen |= {family for family in selection.family if isinstance(family, str) and ":" in family}
     if not chosen and all(is_pattern(family) for family in selection.family):
@@ -78,8 +78,7 @@ def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) 
 
 
 def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
-    """Raise ``BadInput`` for a word of the recipe that no cell of the selection has, and for a value that it cannot
-    have."""
+    """Raise ``BadInput`` for a recipe word that no cell of the selection has, and for an impossible value."""
     words = [
         recipe_words(grid, selection)
         for grid in grids
@@ -94,30 +93,32 @@ def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
             word.check(name, value)
     try:
         canonical(selection.recipe)
-    except (TypeError, ValueError) as error:  # a number amid others that is infinite, or an object
+    except (TypeError, ValueError) as error:  # an infinite number in a list, or an object
         raise BadInput(f"recipe {dict(selection.recipe)}: {error}") from error
 
 
-def check_join(name: str, options: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` for options that the block called ``name`` cannot be made with."""
+def check_builds(name: str, options: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` for options with which the block ``name`` cannot be built."""
     spec, (part,) = blocks.get(name), make_family("dense").sublayers
     with torch.random.fork_rng(devices=[]):
         try:
             spec.join(Site(part, width=4), {**spec.options, **options})
         except BadInput:
             raise
-        except USER_ERRORS as error:  # the block's own code, given a value that it is not made for
+        except USER_ERRORS as error:  # raised by the block's own code for a value that it does not support
             raise BadInput(f"block {name!r} with {dict(options)}: {type(error).__name__}: {error}") from error
 
 
-def check_travels(family: Family) -> None:
-    """Raise ``BadInput`` for a family object that a worker process could not make again from its name and options."""
+def check_rebuilds(family: Family) -> None:
+    """Raise ``BadInput`` for a family object that a worker process cannot rebuild from its name and options."""
     try:
-        travels = make_family(family.name, **family.options) == family
-    except BadInput:  # no module holds its factory: a lambda, or a function made in another
-        travels = False
-    if not travels:
-        raise BadInput(f"family {family.name!r} cannot reach a worker process: make its factory a module's function")
+        rebuilds = make_family(family.name, **family.options) == family
+    except BadInput:  # its factory is in no module: a lambda, or a nested function
+        rebuilds = False
+    if not rebuilds:
+        raise BadInput(
+            f"family {family.name!r} cannot be rebuilt in a worker process: make its factory a function of a module"
+        )
 
 
 def check_cells(cells: Iterable[Cell]) -> None:
@@ -127,14 +128,15 @@ def check_cells(cells: Iterable[Cell]) -> None:
 
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:
-    """Data sets of ``cells`` that are not at hand, and why; nothing is loaded."""
+    """Data sets of ``cells`` with something missing, and what; nothing is loaded."""
     reasons = [(name, dataset.missing()) for name, dataset, _ in data_sets(cells)]
     return {name: reason for name, reason in reasons if reason is not None}
 
 
 def check_data(cells: Iterable[Cell]) -> None:
-    """Load the data sets of ``cells`` once, here: a broken file is found before anything is measured, and a download
-    is made once and not by every worker. Raises ``BadInput`` for a batch that is larger than its data as well."""
+    """Load the data sets of ``cells`` once in this process, so that a broken file is reported before anything is
+    measured, and one process downloads instead of every worker. Raises ``BadInput`` for a broken file, and for a batch
+    larger than its data."""
     for name, dataset, cell in data_sets(cells):
         items = len(dataset.load(seed=cell.seed).train.inputs)
         if cell.batch_size > items:
@@ -143,10 +145,10 @@ def check_data(cells: Iterable[Cell]) -> None:
 
 def data_sets(cells: Iterable[Cell]) -> Iterator[tuple[str, DataSet, Cell]]:
     """The data sets of ``cells``, each once, with its name and the cell that takes the largest batch of it."""
-    found: dict[tuple[str, str], Cell] = {}
+    largest: dict[tuple[str, str], Cell] = {}
     for cell in cells:
         if cell.dataset is not None:
             key = (cell.dataset, repr(dataset_options(cell)))
-            found[key] = max(found.get(key, cell), cell, key=lambda one: one.batch_size)
-    for (name, _), cell in found.items():
+            largest[key] = max(largest.get(key, cell), cell, key=lambda one: one.batch_size)
+    for (name, _), cell in largest.items():
         yield name, make_dataset(name, **dataset_options(cell)), cell

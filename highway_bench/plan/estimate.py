@@ -1,4 +1,4 @@
-"""Estimate: what a run would take, from closed forms alone: no network is built, nothing is measured."""
+"""Estimate: time and memory of a run, from closed forms: no network is built, nothing is measured."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from highway_bench.results.store import Store
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would do: ``cells`` in all, trials of searches included, and of these what is in the store already.
+    """All ``cells`` of a run, trials of searches included, and how many of them are ``stored`` already.
 
-    ``seconds`` are those of the cells that are not; ``bytes`` what the largest of these needs.
+    ``seconds`` is the time for the cells that are not stored, ``bytes`` the memory for the largest of these.
     """
 
     cells: tuple[Cell, ...]
@@ -25,7 +25,7 @@ class Estimate:
 
 
 def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, resume: bool = True) -> Estimate:
-    """What ``run_cells`` would do with ``cells``, each with what it needs. Nothing is written into ``store``."""
+    """The cost of ``run_cells``; ``cells`` maps each cell to the cells it needs. Nothing is written into ``store``."""
     backlog = Backlog(store, resume)
     backlog.add(cells)
     backlog.ready()

@@ -1,4 +1,4 @@
-"""Grids: a profile's grids under a selection, as cells."""
+"""Grids: turns a profile's grids and a selection into cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan.profiles import Grid, climbing
+from highway_bench.plan.profiles import Grid, with_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, positions_of
@@ -21,9 +21,9 @@ from highway_bench.training.recipe import Word
 
 
 def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:
-    """The cells of one grid under ``selection``. Tasks that run alone get ``threads``, others one.
+    """The cells of one grid under ``selection``. Tasks that run alone get ``threads`` threads, others one.
 
-    A family and a data set that make no network still give a cell: its row says ``skipped`` and why.
+    A family and a data set that are incompatible still give a cell: its row is ``skipped`` and says why.
     """
     device = selection.device or default_device()
     task, sizes = tasks.get(grid.task), grid.sizes(device)
@@ -47,7 +47,7 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:
         )
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         nominal_widths = selection.width or (sizes.widths[family.kind],)
-        widths = {}  # of each block, at each length and nominal width
+        widths = {}  # by sequence length, nominal width and block
         for seq_len in lengths:
             with_length = template.but(seq_len=seq_len)
             if with_length.dataset is not None:
@@ -82,7 +82,7 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:
 
 
 def overridden(grid: Grid, selection: Selection) -> Grid:
-    """``grid`` with the selection's values in place of its own, as far as its task's cells have such."""
+    """``grid`` with the selection's values instead of its own, where its task's cells have that coordinate."""
     having = tasks.get(grid.task).coordinates
     dataset = grid_dataset(grid, selection)
     has_length = dataset is None or "length" in datasets.get(dataset).options
@@ -99,7 +99,7 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
         "recipe": {**grid.recipe, **recipe} if recipe else None,
     }
     changed = replace(grid, **{name: value for name, value in changes.items() if value is not None})
-    return climbing(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
+    return with_ladder(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
 
 
 def grid_dataset(grid: Grid, selection: Selection) -> str | None:
@@ -108,13 +108,13 @@ def grid_dataset(grid: Grid, selection: Selection) -> str | None:
 
 
 def recipe_words(grid: Grid, selection: Selection) -> Mapping[str, Word]:
-    """The words of the selection's recipe that the grid's cells have a use for."""
+    """The recipe words that the grid's cells accept, by name."""
     return tasks.get(grid.task).words_for(grid.recipe, grid_dataset(grid, selection))
 
 
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
-    """The grid's blocks that the selection keeps, the yard-stick first. A control stays out of a grid and a selection
-    that do not name it in full: no wildcard asks for one."""
+    """The grid's blocks that the selection includes, the yard-stick first. A control is included only where the grid or
+    the selection names it in full, not by a wildcard."""
     names = [
         name for name in blocks.select(*grid.blocks) if not selection.block or name in blocks.select(*selection.block)
     ]
@@ -123,29 +123,29 @@ def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
 
 
 def grid_families(grid: Grid, selection: Selection) -> list[Family]:
-    """The grid's families that the selection keeps. The user's own join where the grid has one of their kind, unless it
-    has options of a named family's: that is a control, and no grid of theirs."""
-    made = [
+    """The grid's families that the selection includes. The user's own families are added to a grid with a family of the
+    same kind. A grid with family options is a control of the named family, so they are not added to it."""
+    named = [
         make_family(name, **{**grid.family_options, **family_options(name, selection)})
         for name in grid_family_names(grid, selection)
     ]
     kinds = set() if grid.family_options else {families.get(name).kind for name in grid.family_names()}
-    return made + [family for family in own_families(selection) if family.kind in kinds]
+    return named + [family for family in own_families(selection) if family.kind in kinds]
 
 
 def grid_family_names(grid: Grid, selection: Selection) -> list[str]:
-    """Names of the grid's own families that the selection keeps."""
+    """Names of the grid's own families that the selection includes."""
     patterns = ["*"] if not selection.family else [one for one in selection.family if is_pattern(one)]
     return [name for name in grid.family_names() if patterns and name in families.select(*patterns)]
 
 
 def is_pattern(family: str | Family) -> bool:
-    """Whether ``family`` chooses among the registered ones, and is none of the user's own."""
+    """Whether ``family`` selects registered families, as opposed to one of the user's own."""
     return isinstance(family, str) and ":" not in family
 
 
 def own_families(selection: Selection) -> list[Family]:
-    """The user's own families, with the options that they have."""
+    """The user's own families, with the selection's options that they accept."""
     own = [family for family in selection.family if not is_pattern(family)]
     return [
         make_family(family, **family_options(family, selection)) if isinstance(family, str) else family
@@ -154,18 +154,18 @@ def own_families(selection: Selection) -> list[Family]:
 
 
 def block_options(name: str, selection: Selection) -> dict[str, Any]:
-    """The selection's options that the block has."""
+    """The selection's options that the block accepts."""
     known = blocks.get(name).option_names
     return {option: value for option, value in selection.block_options.items() if option in known}
 
 
 def family_options(name: str, selection: Selection) -> dict[str, Any]:
-    """The selection's options that the family has, and whose value it can have."""
+    """The selection's options that the family accepts with these values."""
     return {option: value for option, value in selection.family_options.items() if refusal(name, option, value) is None}
 
 
 def refusal(family: str, option: str, value: Any) -> BadInput | None:
-    """What the family called ``family`` says against an option; ``None`` if it takes it."""
+    """The error with which the family ``family`` rejects an option; ``None`` if it accepts it."""
     try:
         make_family(family, **{option: value})
     except BadInput as error:

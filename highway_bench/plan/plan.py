@@ -1,4 +1,4 @@
-"""Plan: the cells to measure, what they would cost, and their run: for commands, Python and reproductions alike."""
+"""Plan: the cells to measure, their estimated cost, and their run. Commands, Python and reproductions all use it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True)
 class Ending:
-    """How one cell ended, and why."""
+    """The status of one cell, and the message of its row."""
 
     cell: Cell
     status: Status
@@ -48,7 +48,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run's rows (of all its cells, those measured before included), its summary, its failures, and the endings that
+    """A run's rows (of all its cells, including those measured before), its summary, its failures, and the endings that
     the profile does not expect."""
 
     rows: pd.DataFrame
@@ -61,9 +61,9 @@ class RunResult:
 class Plan:
     """Cells to measure, in order, and the modules that workers import first.
 
-    ``expected`` are the statuses, besides ``ok``, in which a cell may end without surprise; a cell that is not in it
-    may end in any. ``loads`` says that the data are loaded once before the run: a broken file, or a batch larger than
-    its data, is then refused before anything is measured.
+    ``expected`` maps a cell to the statuses, apart from ``ok``, that the profile expects of it; for a cell that is not
+    in it every status is expected. With ``loads``, the data are loaded once before the run, so that a broken file, or a
+    batch larger than its data, is an error before anything is measured.
     """
 
     cells: tuple[Cell, ...]
@@ -77,15 +77,15 @@ class Plan:
     ) -> Plan:
         """The cells of ``profile`` under ``selection``, each once, in the order of the profile's grids.
 
-        ``plugins`` are modules, or ``.py`` files, that register blocks and the like. Raises ``BadInput`` for what
-        cannot be, and ``NothingMeasured`` if no cell is left.
+        ``plugins`` are modules, or ``.py`` files, that register blocks, families, tasks or data sets. Raises
+        ``BadInput`` for an impossible selection, and ``NothingMeasured`` if no cell is left.
         """
         modules = load_plugins(plugins)
         chosen = get_profile(profile) if isinstance(profile, str) else profile
         check_selection(selection)
         grids = [grid for grid in chosen.grids if not selection.task or grid.task in tasks.select(*selection.task)]
         check_grids(grids, selection)
-        # Timing gets the threads that torch would take by itself, which is what users get; OMP_NUM_THREADS decides.
+        # Timed cells get torch's default number of threads, as a user's own code does; OMP_NUM_THREADS changes it.
         threads = torch.get_num_threads()
         expected: dict[Cell, frozenset[str]] = {}
         for grid in grids:
@@ -96,7 +96,7 @@ class Plan:
         if selection.seq_len and all(cell.seq_len is None for cell in expected):
             raise BadInput("no cell of this selection has sequences whose length can be chosen")
         cells = tuple(expected)
-        # The profiles' own data sets come with packages, and fit their batches.
+        # The profiles' own data sets are part of installed packages, and larger than their batches.
         loads = selection.dataset is not None or selection.batch_size is not None
         plan = cls(cells, tuple(dict.fromkeys([*modules, *modules_outside(cells)])), expected, loads)
         if selection.recipe:
@@ -105,13 +105,14 @@ class Plan:
 
     @cached_property
     def needs(self) -> dict[Cell, tuple[Cell, ...]]:
-        """All cells of the plan, those that others need included (the trials of a search), with what each needs."""
+        """All cells of the plan, including those that others need (the trials of a search), each with the cells it
+        needs."""
         return with_needs(self.cells)
 
     def estimate(self, store: AnyStore | None = None, *, workers: int | None = None, resume: bool = True) -> Estimate:
-        """What ``run`` would measure, and roughly the time and memory that it would take. Writes nothing."""
-        there = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
-        with opened(there, read_only=there is not None) as given:
+        """The cells that ``run`` would measure, and roughly their time and memory. Writes nothing."""
+        existing = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
+        with opened(existing, read_only=existing is not None) as given:
             return estimate(self.needs, given, workers=workers or cores(), resume=resume)
 
     def run(
@@ -124,11 +125,12 @@ class Plan:
         on_event: Callable[[Event], None] | None = None,
         command: Sequence[str] | None = None,
     ) -> RunResult:
-        """Measure the cells, and what they need, as far as ``store`` lacks them.
+        """Measure the cells, and the cells they need, that ``store`` lacks.
 
-        ``store`` is a store or the path of one; without it nothing is kept. ``engine`` is an engine or the name of one,
-        which runs ``workers`` processes side by side (by default, one a core). Without ``resume``, what the store has
-        is measured again. ``on_event`` gets what happens; ``command`` is kept with the run, by default ``sys.argv``.
+        ``store`` is a store or the path of one; without it no rows are stored. ``engine`` is an engine or the name of
+        one, which runs ``workers`` processes in parallel (by default, one per core). Without ``resume``, stored cells
+        are measured again. ``on_event`` receives the run's events; ``command`` is stored with the run, by default
+        ``sys.argv``.
         """
         if self.loads:
             check_data(self.cells)
@@ -156,22 +158,25 @@ class Plan:
 
 @contextmanager
 def opened(store: AnyStore | None, *, read_only: bool = False) -> Iterator[Store]:
-    """The store at this path, or this store; without one, a store that is gone afterwards."""
+    """The store at this path, or this store; with ``None``, a temporary store."""
     if isinstance(store, Store):
         yield store
         return
     if store is not None:
-        with Store(store, read_only=read_only) as at_path:
-            yield at_path
+        with Store(store, read_only=read_only) as opened_store:
+            yield opened_store
         return
-    with tempfile.TemporaryDirectory(prefix="highway-bench-") as folder, Store(Path(folder) / "store.sqlite") as brief:
-        yield brief
+    with (
+        tempfile.TemporaryDirectory(prefix="highway-bench-") as folder,
+        Store(Path(folder) / "store.sqlite") as temporary,
+    ):
+        yield temporary
 
 
 def endings_of(rows: pd.DataFrame, summary: Summary) -> list[Ending]:
     """How each cell of the run ended, in the run's order: the worst status of its rows, and that row's message.
 
-    A result that the store had is how the cell ended, unless this very run tried it again and failed.
+    A result of an earlier run counts, unless this run measured the cell again and failed.
     """
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
     ended: dict[str, tuple[Status, str | None]] = {}

@@ -1,7 +1,7 @@
-"""Profiles: named sets of cells. A profile is a list of grids, a grid the values of each coordinate of some cells.
+"""Profiles: named sets of cells. A profile is a list of grids; a grid lists the values of each coordinate of its cells.
 
-`smoke` touches every combination once, in about a minute; `standard` gives the answer on two CPU cores in 13 minutes;
-`full` is everything, for a GPU or a night.
+`smoke` measures every combination once, in about a minute. `standard` compares all blocks on two CPU cores in 13
+minutes. `full` measures everything, for a GPU or a night.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from highway_bench.success import THRESHOLD
 
 @dataclass(frozen=True)
 class Sizes:
-    """Plain's width, and the batch, by what a family takes; other blocks' widths are multiples of ``snap``."""
+    """Plain's width and the batch size, by the kind of a family. Other blocks' widths are multiples of ``snap``."""
 
     widths: Mapping[Kind, int]
     batches: Mapping[Kind, int]
     snap: int = 1
 
 
-# Kernels of odd sizes are slower than their neighbours, so timed widths snap. A GPU needs larger ones to be busy at
-# all.
+# Kernels of odd sizes are slower than those of round sizes nearby, so timed widths snap. A GPU is busy only at larger
+# widths.
 TIMED = Sizes({"vector": 128, "image": 32, "sequence": 64}, {"vector": 128, "image": 8, "sequence": 16}, snap=8)
 TIMED_GPU = Sizes(
     {"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64}, snap=64
@@ -37,10 +37,10 @@ TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "im
 PROBED = Sizes({"vector": 71, "image": 8, "sequence": 32}, {"vector": 64, "image": 4, "sequence": 4})
 CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
 
-GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # of the weights at the start, times those of the init
+GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # factors on the initial weights
 
-SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks like the upper end, deep plain ones the lower
-# Gated stacks of hundreds of layers want more than those of tens, plain ones that are given the time want less.
+SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks train best at the higher rates, deep plain ones at the lower
+# Gated stacks of hundreds of layers need higher rates than those of tens; plain ones with many steps need lower ones.
 FRONTIER_RATES = (3.0, *SGD_RATES, 0.003, 0.001)
 
 
@@ -76,9 +76,9 @@ SHORT_RUNS = other_than("dense", "dense-pair")
 class Grid:
     """Cells of one task: the product of the listed values over every block of ``blocks``.
 
-    ``families`` are names with wildcards, or a rule that says of each registered one whether it is meant. ``on_cpu``
-    and ``on_gpu`` are the sizes there, the same unless both are given. ``statuses`` are the ways in which these cells
-    may end, besides ``ok``, without surprise.
+    ``families`` are names with wildcards, or a rule that decides for each registered family. ``on_cpu`` and ``on_gpu``
+    are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``statuses`` are the expected
+    statuses of these cells, apart from ``ok``.
     """
 
     task: str
@@ -111,7 +111,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Profile:
-    """A named list of grids, and one line that says what it is for."""
+    """A named list of grids, and its purpose in one line."""
 
     name: str
     summary: str
@@ -119,7 +119,7 @@ class Profile:
 
 
 def timing(seconds: float, samples: int, **grid: Any) -> Grid:
-    """A throughput grid that samples for ``seconds`` a cell and at least ``samples`` times."""
+    """A throughput grid with at least ``seconds`` of sampling per cell and at least ``samples`` samples."""
     recipe = {"seconds": seconds, "samples": samples}
     return Grid(**{"task": "throughput", "recipe": recipe, "on_gpu": TIMED_GPU, **grid})
 
@@ -130,7 +130,7 @@ def memory(**grid: Any) -> Grid:
 
 
 def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Grid:
-    """Trainability over depths with a rate search: the frontier's evidence. Deep plain nets may stall or diverge."""
+    """Trainability over depths with a rate search. Deep plain networks may stall or diverge."""
     recipe = {
         "optimiser": "sgd",
         "momentum": 0.9,
@@ -151,16 +151,16 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
     )
 
 
-def climb(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
-    """A ladder on which no rung is tried whose shallower neighbour trained at no seed, so that it may reach far; the
-    seeds of a rung train together where that is faster."""
+def skipping_ladder(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
+    """A ladder that skips a depth if the next shallower depth trained at no seed, so it can go deep. The seeds of a
+    depth train together where that is faster."""
     rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, depths=depths, **grid)
     together = replace(rungs, recipe={**rungs.recipe, "together": seeds}, statuses=OUTCOMES | {Status.SKIPPED})
-    return climbing(together)
+    return with_ladder(together)
 
 
-def climbing(grid: Grid) -> Grid:
-    """``grid`` with a ladder in its recipe: of the grid's own depths and seeds, and the rates that it is tuned over."""
+def with_ladder(grid: Grid) -> Grid:
+    """``grid`` with a ladder in its recipe, made of the grid's own depths, seeds and tuned rates."""
     seeds, rate = list(grid.seeds), grid.recipe.get("rate")
     rungs = {"depths": list(grid.depths), "seeds": len(seeds) if seeds == list(range(len(seeds))) else seeds}
     rates = {"rates": grid.recipe["rates"]} if rate == "tuned" and "rates" in grid.recipe else {}
@@ -168,7 +168,7 @@ def climbing(grid: Grid) -> Grid:
 
 
 def short_curve(*, steps: int, **grid: Any) -> Grid:
-    """One short loss curve a combination: shows that it learns, and is too short for a verdict."""
+    """One short loss curve per combination: shows that the network learns, and is too short for a verdict."""
     recipe = {
         "optimiser": "adam",
         "decay": 1.0,
@@ -189,8 +189,8 @@ def short_curve(*, steps: int, **grid: Any) -> Grid:
     )
 
 
-def look(*, steps: int, **grid: Any) -> Grid:
-    """Gates and lesions of networks that were trained for a while, at one rate for all."""
+def trained_gates(*, steps: int, **grid: Any) -> Grid:
+    """Gates and lesions of briefly trained networks, at one rate for all."""
     recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1}
     return Grid(
         **{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES, **grid}
@@ -203,13 +203,13 @@ def counting(**grid: Any) -> Grid:
 
 
 def start(*, gain: float = 1.0, **grid: Any) -> Grid:
-    """Signal and gradient at the start, weights ``gain`` times those of the init; sizes of Figure 1's networks."""
+    """Signal and gradient before training, with initial weights times ``gain``; sizes of Figure 1's networks."""
     return Grid(**{"task": "propagation", "dtypes": ("float64",), "on_cpu": PROBED, "recipe": {"gain": gain}, **grid})
 
 
 def sweep(**grid: Any) -> tuple[Grid, ...]:
-    """Gains below and above one under each non-linearity: whether a stack keeps its signal is theirs to decide, unless
-    the connection does."""
+    """Gains below and above one for each non-linearity. These decide whether a stack preserves its signal, unless the
+    connection does."""
     return tuple(
         start(gain=gain, families=("dense",), family_options={"activation": activation}, **grid)
         for activation in ("relu", "tanh", "sigmoid")
@@ -225,7 +225,7 @@ def first_steps(*, steps: int, **grid: Any) -> Grid:
 
 SMOKE = Profile(
     "smoke",
-    "every combination once, about a minute: does it all still run?",
+    "every combination once, in about a minute: checks that everything runs",
     (
         memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
         timing(0.02, 3, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
@@ -235,7 +235,7 @@ SMOKE = Profile(
         short_curve(steps=5, families=SHORT_RUNS, depths=(2,)),
         short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
         Grid(task="cost", depths=(2,), on_cpu=SMALL),
-        look(steps=5, families=("dense",), depths=(2,)),
+        trained_gates(steps=5, families=("dense",), depths=(2,)),
         start(depths=(2,), on_cpu=SMALL),
         first_steps(steps=2, families=("dense",), depths=(2,), on_cpu=SMALL),
     ),
@@ -243,7 +243,7 @@ SMOKE = Profile(
 
 STANDARD = Profile(
     "standard",
-    "the answer on two CPU cores in about 13 minutes",
+    "a comparison of all blocks on two CPU cores in about 13 minutes",
     (
         memory(),
         memory(families=deep, depths=(10, 50)),
@@ -251,9 +251,9 @@ STANDARD = Profile(
         timing(0.3, 15, phases=("forward-backward",), families=deep, depths=(10, 50)),
         timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
-        # Fifty layers of two maps would be a quarter of this profile's time, and the frontier has them.
+        # Fifty layers of two maps would take a quarter of this profile's time; `frontier` measures them.
         ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10, 20)),
-        # x + g(Wx + b) under He weights multiplies the stream at every layer, so its verdict needs this control.
+        # x + g(Wx + b) with He weights amplifies the stream at every layer, so its verdict needs this control.
         ladder(
             steps=300,
             seeds=5,
@@ -265,7 +265,7 @@ STANDARD = Profile(
         ),
         short_curve(steps=60, families=SHORT_RUNS, depths=(4,)),
         counting(),
-        look(steps=100, families=("dense",), depths=(10,)),
+        trained_gates(steps=100, families=("dense",), depths=(10,)),
         start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
         start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,)),
         *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
@@ -322,7 +322,7 @@ FULL = Profile(
             seeds=range(3),
         ),
         counting(depths=(4, 16)),
-        look(steps=100, families=("dense",), depths=(10,)),
+        trained_gates(steps=100, families=("dense",), depths=(10,)),
         start(families=of_kind("vector"), depths=(10, 50, 100, 200), seeds=range(10)),
         start(families=of_kind("image", "sequence"), depths=(10, 50), seeds=range(5)),
         *sweep(depths=(10, 50), seeds=range(10)),
@@ -337,22 +337,24 @@ FULL = Profile(
 THOUSAND = (10, 20, 50, 100, 200, 500, 1000)
 TWO_HUNDRED = THOUSAND[:5]
 
-# Every verdict on depth may be one of the start, of the branch or of the budget: each of these has a grid of its own.
+# A verdict on depth may be due to the start, the branch or the budget. Each has its own grid as a control.
 FRONTIER = Profile(
     "frontier",
-    "how deep can each block go? ladders to 1,000 layers, ten seeds: for a night",
+    "the greatest trainable depth of each block: ladders to 1,000 layers, ten seeds; for a night",
     (
-        climb(families=("dense",), depths=THOUSAND),
-        climb(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
-        climb(
+        skipping_ladder(families=("dense",), depths=THOUSAND),
+        skipping_ladder(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
+        skipping_ladder(
             families=("dense",),
             depths=TWO_HUNDRED,
             family_options={"init": "scaled-branch"},
             blocks=("residual", "pre-norm", "post-norm"),
         ),
-        climb(families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)),
-        climb(families=("dense-pair",), depths=TWO_HUNDRED),
-        climb(
+        skipping_ladder(
+            families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)
+        ),
+        skipping_ladder(families=("dense-pair",), depths=TWO_HUNDRED),
+        skipping_ladder(
             families=("dense-pair",),
             depths=TWO_HUNDRED,
             family_options={"init": "scaled-branch"},

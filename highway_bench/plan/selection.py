@@ -1,7 +1,7 @@
-"""Selection: what narrows or changes a profile. Each option is declared here, once.
+"""Selection: narrows or changes a profile. Each option is declared here, once.
 
-The command line, its help, the Python API and the checks of single values are made from these declarations. Importing
-this module imports no torch.
+The command line, its help, the Python API and the checks of single values are derived from these declarations.
+Importing this module does not import torch.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ OneOrMore: TypeAlias = T | Sequence[T]
 AnyFamily: TypeAlias = "str | Family | Callable[[int], nn.Module]"
 
 
-class Words(TypedDict, total=False):
-    """The options of a ``Selection`` as keyword arguments. One value stands for a list of one; ``None`` for no value.
+class SelectionOptions(TypedDict, total=False):
+    """The options of a ``Selection`` as keyword arguments. A single value means a list of one, ``None`` no value.
 
     A block may also be given as its class, a family as an object or as a factory: a function from a width to a module.
     """
@@ -51,11 +51,11 @@ class Words(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What narrows or changes a profile. ``None``, or an empty value, leaves a coordinate to the profile.
+    """Options that narrow or change a profile. ``None``, or an empty value, leaves a coordinate to the profile.
 
-    ``task``, ``block`` and ``family`` choose among the profile's by wildcard; a family given as ``module:factory``, or
-    as a family object, stands in for the profile's families of its kind. The other options replace the grids' values
-    where these mean something: a block's option, for one, goes to the blocks that have it.
+    ``task``, ``block`` and ``family`` choose among the profile's by wildcard. A family given as ``module:factory``, or
+    as a family object, replaces the profile's families of its kind. The other options replace the grids' values where
+    they apply: a block option, for example, applies to the blocks that have it.
 
     Raises ``BadInput`` for a value below an option's minimum or not among its choices.
     """
@@ -67,7 +67,7 @@ class Selection:
     width: tuple[int, ...] = several("Plain's width; other blocks get theirs by --match.", minimum=1)
     match: str | None = single("What is held equal between blocks", choices=MATCHES)
     dtype: tuple[str, ...] = several("Types of numbers", choices=DTYPES)
-    device: str | None = single("cpu or cuda; by default, cuda where there is one.")
+    device: str | None = single("cpu or cuda; by default, cuda if available.")
     mode: tuple[str, ...] = several("How a step is run", choices=MODES)
     phase: tuple[str, ...] = several("What a timed step is", choices=PHASES)
     seed: tuple[int, ...] = several("Seeds of trained cells.", minimum=0)
@@ -77,12 +77,12 @@ class Selection:
     block_options: Mapping[str, Any] = by_name("An option of the block, such as gate_bias=-2. May be repeated.")
     family_options: Mapping[str, Any] = by_name("An option of the family, such as heads=8. May be repeated.")
     recipe: Mapping[str, Any] = by_name(
-        "Over the profile's recipe, for the tasks that have the word: steps=100, rate=0.1, seconds=1, …"
+        "Recipe words, which replace the profile's in tasks that have them: steps=100, rate=0.1, seconds=1, …"
     )
-    threads: int | None = single("Threads of timed cells; by default, as many as torch takes.", minimum=1)
+    threads: int | None = single("Threads of timed cells; by default, torch's number of threads.", minimum=1)
 
     @classmethod
-    def of(cls, task: OneOrMore[str] | None = None, **words: Unpack[Words]) -> Selection:
+    def of(cls, task: OneOrMore[str] | None = None, **words: Unpack[SelectionOptions]) -> Selection:
         """A selection from single values or several, names or classes."""
         given: dict[str, Any] = {"task": task, **words}
         values = {name: value for name, value in given.items() if value is not None}

@@ -152,7 +152,7 @@ def register_reproduction(name: str, *, title: str, source: str) -> Callable[[R]
 
     def register(cls: R) -> R:
         cls.name, cls.title, cls.source = name, title, source
-        reproductions.register(name, cls(), place=cls.__module__)
+        reproductions.register(name, cls(), module=cls.__module__)
         return cls
 
     return register

@@ -1,4 +1,4 @@
-"""Scaffold: writes the file of a new block, which works as it stands and has one equation to edit. Takes no torch."""
+"""Scaffold: writes the file of a new block. The file works unchanged and has one equation to edit. Imports no torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROJECT = "highway-bench"
 
 @dataclass(frozen=True)
 class NewBlock:
-    """The file that was written. ``in_tree`` says that it is part of the package; otherwise it is a plug-in."""
+    """The written file. With ``in_tree`` it is part of the package, otherwise a plug-in."""
 
     name: str
     path: Path
@@ -30,9 +30,9 @@ class NewBlock:
 def new_block(name: str, folder: str | os.PathLike[str] | None = None) -> NewBlock:
     """Write the file of a block called ``name`` into ``folder``.
 
-    Without ``folder``: into the package's own blocks where the working directory is in its source checkout, else into
-    the working directory. Raises ``BadInput`` for a bad or a taken name, a file that exists, or a folder that cannot
-    be written.
+    Without ``folder``, the file goes into the package's own blocks if the working directory is in its source checkout,
+    else into the working directory. Raises ``BadInput`` for a bad or a taken name, a file that exists, or a folder that
+    cannot be written.
     """
     module = name.replace("-", "_")
     if not NAME.match(name) or keyword.iskeyword(module):
@@ -46,7 +46,9 @@ def new_block(name: str, folder: str | os.PathLike[str] | None = None) -> NewBlo
         if path.exists():
             raise BadInput(f"{path} exists already; nothing was written")
         if not in_tree and importlib.util.find_spec(module) is not None:
-            raise BadInput(f"a Python module is called {module!r} already, so a plug-in cannot be; choose another name")
+            raise BadInput(
+                f"a Python module is called {module!r} already, so a plug-in cannot have that name; choose another"
+            )
         if not target.is_dir():
             raise BadInput(f"there is no folder {target}; nothing was written")
         path.write_text(block_text(name), encoding="utf-8")
@@ -63,14 +65,14 @@ def block_text(name: str) -> str:
 
 
 def taken_names() -> set[str]:
-    """Names of the package's blocks, and of those that other packages register, without importing either."""
-    words = ("register_block", "register_control", "register_variant")
-    own = [name for word in words for name in literal_names(BLOCKS, word)]
+    """Names of the package's blocks and of blocks in entry points, read without importing them."""
+    decorators = ("register_block", "register_control", "register_variant")
+    own = [name for decorator in decorators for name in literal_names(BLOCKS, decorator)]
     return {*own, *(point.name for point in entry_points(group="highway_bench.blocks"))}
 
 
 def in_checkout(folder: Path) -> bool:
-    """Whether ``folder`` is in the source checkout that this package is run from."""
+    """Whether ``folder`` is in the source checkout that this package runs from."""
     root = BLOCKS.parent.parent
     project = root / "pyproject.toml"
     if not project.is_file() or not folder.resolve().is_relative_to(root):

@@ -169,5 +169,5 @@ tasks: Registry[Task] = Registry("task", package="highway_bench.tasks")
 
 def register_task(cls: type[Task]) -> type[Task]:
     """Class decorator: put one instance of a task into the registry, under its ``name``."""
-    tasks.register(cls.name, cls(), place=cls.__module__)
+    tasks.register(cls.name, cls(), module=cls.__module__)
     return cls

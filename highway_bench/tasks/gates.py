@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
-from highway_bench.analysis.hooks import watching
+from highway_bench.analysis.hooks import forward_hooks
 from highway_bench.analysis.lesion import carried_path, cut_out
 from highway_bench.analysis.signal import unpadded
 from highway_bench.cell import Cell
@@ -220,7 +220,7 @@ class NetworkRecord:
             record.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
 
         joins = {layer: joins[place] for layer, (joins, place) in enumerate(joins_of(network), start=1)}
-        with network.register_forward_pre_hook(batch), watching(maps, gate), watching(joins, record.add_join):
+        with network.register_forward_pre_hook(batch), forward_hooks(maps, gate), forward_hooks(joins, record.add_join):
             record.loss, record.accuracy = evaluate(network, split, kind)
         return record
 

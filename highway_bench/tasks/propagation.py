@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from highway_bench.analysis.conditioning import gains, jacobian, line_gradients, neighbour_correlation, spectrum
 from highway_bench.analysis.depth_scale import depth_scale
 from highway_bench.analysis.gate_state import GateState, gate_state
-from highway_bench.analysis.hooks import watching
+from highway_bench.analysis.hooks import forward_hooks
 from highway_bench.analysis.signal import FACTOR, Layer, departure, unpadded, weights
 from highway_bench.cell import Cell
 from highway_bench.network import Stack, unpadded_steps
@@ -175,7 +175,7 @@ def passing(work: Probe) -> Iterator[Measurement]:
     def note(key: int, _: Tensor, output: tuple[Tensor, ...]) -> None:
         opened[layer_of[key]].append(gate_state([unpadded(gate, work.real) for gate in output[1:]]))
 
-    with watching(maps, note):
+    with forward_hooks(maps, note):
         found = work.profile()
     yield told("activation_ratio", quotient(found.activation[-1], found.activation[0]))
     yield told("gradient_ratio", quotient(found.gradient[0], found.gradient[-1]))

@@ -13,9 +13,9 @@ from highway_bench.analysis.signal import (
     FACTOR,
     Departure,
     SignalProfile,
+    correlations,
     cosines,
     departure,
-    likenesses,
     profile,
     sizes,
     weights,
@@ -51,7 +51,7 @@ def test_a_linear_stack_multiplies_sizes_by_its_gain(gain: float) -> None:
 
 @pytest.mark.parametrize("streams", [(), (2,)])  # a state of the stream itself, and one of two streams
 def test_steps_of_padding_do_not_count(streams: tuple[int, ...]) -> None:
-    """Sizes are of an item's own steps, likenesses of those that it shares with the next item."""
+    """Sizes are of an item's own steps, correlations of those that it shares with the next item."""
     x = torch.randn(*streams, 3, 4, 5, dtype=torch.float64)
     lengths = [4, 1, 2]
     real = torch.arange(4) < torch.tensor(lengths).unsqueeze(1)
@@ -142,9 +142,9 @@ def test_sizes_survive_the_square() -> None:
 def test_likeness_by_hand() -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     half = math.sqrt(0.5)
-    assert likenesses([[x]], 3) == pytest.approx([(0 + half + half) / 3])
-    assert math.isnan(likenesses([[x[:1]]], 1)[0])
-    assert math.isnan(likenesses([[x]], 7)[0])
+    assert correlations([[x]], 3) == pytest.approx([(0 + half + half) / 3])
+    assert math.isnan(correlations([[x[:1]]], 1)[0])
+    assert math.isnan(correlations([[x]], 7)[0])
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ def test_where_the_stages_stand() -> None:
 @pytest.mark.parametrize(
     ("name", "words", "says"),
     [
-        ("conv-highway", {"depth": 2}, "has 3 stretches of joined layers, which 2 cannot fill"),
+        ("conv-highway", {"depth": 2}, "has 3 stages of joined layers, which 2 cannot fill"),
         ("conv-highway", {"inputs": (1, 8, 8)}, r"takes images of 12 × 12 pixels or more, not inputs of \(1, 8, 8\)"),
-        ("cifar-resnet", {"depth": 10}, "has 3 stages of one depth, which 10 layers cannot fill"),
+        ("cifar-resnet", {"depth": 10}, "has 3 stages of equal depth, which 10 layers cannot fill"),
         ("imagenet-resnet", {"depth": 9}, "has 8 or 16 joined layers, not 9"),
         ("vgg", {"depth": 16}, "has 9 or 12 joined layers, not 16"),
         ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes images of 32 × 32 pixels or more"),

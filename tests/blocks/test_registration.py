@@ -30,7 +30,7 @@ def test_a_variant_is_the_block_with_other_options(variant: str) -> None:
     assert (spec.cls, spec.gates, spec.equation, spec.source) == (base.cls, base.gates, base.equation, base.source)
     assert (spec.summary, spec.options) == ("gates start at -5", {"gate_bias": -5.0})
     assert not spec.core
-    assert blocks.place(variant) == "highway_bench.blocks.highway"
+    assert blocks.module_of(variant) == "highway_bench.blocks.highway"
     bias = build(variant, "dense", width=4, depth=2).joins[0].maps.product.bias  # type: ignore[union-attr,index]
     assert bias.tolist() == [0.0] * 4 + [-5.0] * 4
 
@@ -56,7 +56,7 @@ def test_options_that_a_block_lacks_are_refused() -> None:
         build("plain", "dense", width=4, depth=1, block_options={"gate_bias": 1.0})
 
 
-def test_a_duplicate_names_both_places() -> None:
+def test_a_duplicate_names_both_modules() -> None:
     class Again(Block):
         pass
 
@@ -70,7 +70,7 @@ def test_a_duplicate_names_both_places() -> None:
 
 
 def test_names_are_literals_that_need_no_import() -> None:
-    in_tree = [name for name in blocks.names() if blocks.place(name).startswith("highway_bench.blocks")]
+    in_tree = [name for name in blocks.names() if blocks.module_of(name).startswith("highway_bench.blocks")]
     controls = [name for name in in_tree if blocks.get(name).control]
     assert literal_names(FOLDER, "register_block") == [name for name in in_tree if name not in controls]
     assert literal_names(FOLDER, "register_control") == controls == ["scaled", "shortcut-gate"]

@@ -131,7 +131,7 @@ CASES = {
     "no plug-in": ((*RUN, "--plugin", "no_plugin"), "plug-in 'no_plugin' failed to import: ModuleNotFoundError"),
     "no plug-in file": ((*RUN, "--plugin", "none.py"), "plug-in 'none.py': there is no such file"),
     "broken plug-in": ((*RUN, "--plugin", "broken.py"), "plug-in 'broken' failed to import: ZeroDivisionError"),
-    "plug-in without name": ((*RUN, "--plugin", "my-gate.py"), "'my-gate' is no module name"),
+    "plug-in without name": ((*RUN, "--plugin", "my-gate.py"), "'my-gate' is not a module name"),
     "plug-in of a taken name": ((*RUN, "--plugin", "json.py"), "another module is called 'json' already"),
     "missing data": ((*RUN, "trainability", "--dataset", "sentiment"), "movie-reviews.tsv is in no folder"),
     "show": (("show", "higway"), "unknown block 'higway'; did you mean highway"),

@@ -18,7 +18,7 @@ from typer.main import get_command
 import highway_bench as hb
 from highway_bench.cli import app
 from highway_bench.cli.run import run
-from highway_bench.plan.selection import Words
+from highway_bench.plan.selection import SelectionOptions
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -68,7 +68,7 @@ def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatc
     """Each K=V that the help of --recipe names, and all of them at once, over the default profile."""
     monkeypatch.chdir(tmp_path)
     shown = " ".join(invoke("run", "--help").stdout.split())
-    examples = re.findall(r"\w+=[\d.]+", shown.partition("Over the profile's recipe")[2].partition("--threads")[0])
+    examples = re.findall(r"\w+=[\d.]+", shown.partition("Recipe words")[2].partition("--threads")[0])
     assert len(examples) > 1
     for words in (*([one] for one in examples), examples):
         options = [part for word in words for part in ("--recipe", word)]
@@ -127,7 +127,10 @@ def test_options_are_the_words_of_the_api() -> None:
         "fresh": "resume",
     }
     options = {renamed.get(name, name) for name in inspect.signature(run).parameters} - {"dry_run", "strict", "json"}
-    assert options == set(Words.__annotations__) | set(inspect.signature(hb.run).parameters) - {"words", "progress"}
+    assert options == set(SelectionOptions.__annotations__) | set(inspect.signature(hb.run).parameters) - {
+        "words",
+        "progress",
+    }
 
 
 def test_typer_was_told_no_pretty_tracebacks() -> None:

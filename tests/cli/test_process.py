@@ -61,7 +61,7 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
 
 
 def test_ctrl_c(here: Path) -> None:
-    """Exit status 130, one line, and what was measured is kept."""
+    """Exit status 130, one line, and finished measurements are stored."""
     words = [
         "run",
         "trainability",
@@ -101,7 +101,7 @@ def test_ctrl_c(here: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=120)
     assert process.returncode == 130
-    said = "highway-bench: interrupted; what was measured is kept in store.sqlite, and the same command goes on"
+    said = "highway-bench: interrupted; finished measurements are in store.sqlite, and the same command resumes"
     assert told.splitlines()[-1] == said
     assert "Traceback" not in told
     assert measured("store.sqlite")

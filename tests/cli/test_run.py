@@ -108,7 +108,7 @@ def test_all_skipped_and_strict(invoke: Any) -> None:
         in strict.stderr
     )
     assert strict.stderr.splitlines()[-1] == (
-        "highway-bench: 2 cells ended in a way that profile 'smoke' does not expect"
+        "highway-bench: 2 cells ended with a status that profile 'smoke' does not expect"
     )
 
 
@@ -165,5 +165,5 @@ def test_interrupt_says_where_results_are(
     done = invoke(*RUN)
     assert done.exit_code == 130
     assert done.stderr == (
-        "highway-bench: interrupted; what was measured is kept in results/store.sqlite, and the same command goes on\n"
+        "highway-bench: interrupted; finished measurements are in results/store.sqlite, and the same command resumes\n"
     )

@@ -158,7 +158,7 @@ def test_every_entry_says_what_it_is(name: str) -> None:
     assert issubclass(spec.cls, DataSet)
     assert spec.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert spec.options.keys() == {item.name for item in dataclasses.fields(spec.cls)}
-    assert datasets.place(name).startswith("highway_bench.data.")
+    assert datasets.module_of(name).startswith("highway_bench.data.")
 
 
 def test_names() -> None:

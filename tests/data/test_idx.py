@@ -42,10 +42,10 @@ def test_an_array_comes_back(path: Path, pack: type) -> None:
         (CONTENTS[:-1], "truncated, its header announces 24 bytes of data and it holds 23"),
         (CONTENTS + b"\0", "too long, its header announces 24 bytes of data and it holds 25"),
         (CONTENTS[:-1] + b"\0", f"wrong or damaged file, the MD5 of its contents is [0-9a-f]{{32}} and not {MD5}"),
-        (PACKED[:-9], "truncated, its gzip stream ends too early"),
+        (PACKED[:-9], "truncated, its gzip stream is incomplete"),
         (PACKED[:-8] + bytes(8), "damaged gzip file"),
         (PACKED[:12] + b"\xff" * 8 + PACKED[20:], "damaged gzip file"),
-        (b"\x1f\x8b", "truncated, its gzip stream ends too early"),
+        (b"\x1f\x8b", "truncated, its gzip stream is incomplete"),
     ],
 )
 def test_a_bad_file_is_named_with_its_fault(path: Path, contents: bytes, fault: str) -> None:

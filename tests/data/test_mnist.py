@@ -19,9 +19,9 @@ from highway_bench.data.mnist import (
     TEST_COUNTS,
     TRAIN_COUNTS,
     _load,
-    drawn_anew,
     fetch_openml_arrays,
     read_folder,
+    resplit,
 )
 from highway_bench.errors import BadInput
 
@@ -129,14 +129,14 @@ def test_another_table_is_refused(nowhere: Path, monkeypatch: pytest.MonkeyPatch
         fetch_openml_arrays(nowhere)
 
 
-def test_a_test_set_drawn_anew_keeps_every_image_once() -> None:
+def test_a_new_split_has_every_image_once() -> None:
     digits = Split(torch.arange(40.0).reshape(40, 1, 1, 1), torch.arange(40))
     data = Data(Split(*(part[:30] for part in digits)), Split(*(part[30:] for part in digits)))
-    drawn = drawn_anew(data, 0.25, seed=1)
+    drawn = resplit(data, 0.25, seed=1)
     assert (len(drawn.train.inputs), len(drawn.test.inputs)) == (30, 10)
     assert sorted(torch.cat((drawn.train.targets, drawn.test.targets)).tolist()) == list(range(40))
     assert torch.equal(drawn.test.inputs.flatten(), drawn.test.targets.float())
-    assert not torch.equal(drawn.test.targets, drawn_anew(data, 0.25, seed=2).test.targets)
+    assert not torch.equal(drawn.test.targets, resplit(data, 0.25, seed=2).test.targets)
 
 
 @pytest.mark.parametrize("share", [0, 1.5, "a quarter"])

@@ -26,20 +26,20 @@ TEXTS = {
 
 @pytest.fixture
 def corpora(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Corpus]:
-    """Two small made corpora that pass for the published ones; nothing is in the cache."""
-    made = {
+    """Two small corpora that stand in for the published ones; nothing is in the cache."""
+    small = {
         name: dataclasses.replace(CORPORA[name], rows=2, size=len(text), sha256=hashlib.sha256(text).hexdigest())
         for name, text in TEXTS.items()
     }
-    monkeypatch.setattr(_vader, "CORPORA", made)
+    monkeypatch.setattr(_vader, "CORPORA", small)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
-    return made
+    return small
 
 
 @pytest.fixture
 def distribution(corpora: dict[str, Corpus], monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """A made source distribution with these corpora, built as the published one is."""
+    """A source distribution of these corpora, built as the published one is."""
     inner = io.BytesIO()
     with tarfile.open(fileobj=inner, mode="w:gz") as archive:
         for name, corpus in corpora.items():
@@ -135,9 +135,9 @@ def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
-        (lambda text: text[:-5], "truncated, 27 bytes and 2 rows in place of 32 and 2"),
+        (lambda text: text[:-5], "truncated, 27 bytes and 2 rows instead of 32 and 2"),
         (lambda text: text + b"\r\n", "too long, 34 bytes"),
-        (lambda text: text.replace(b"\r\n", b"\n"), "its line ends were changed, CRLF is expected"),
+        (lambda text: text.replace(b"\r\n", b"\n"), "its line endings were changed, CRLF is expected"),
         (lambda text: text.replace(b"B", b"G"), "wrong or damaged file, its SHA-256 is"),
         (lambda text: b"\xff" * len(text), "wrong or damaged file"),
         (lambda text: b"", "truncated, 0 bytes and 0 rows"),
@@ -156,7 +156,7 @@ def test_a_damaged_file_is_named(
         read_ratings(corpora["movie-reviews"])
 
 
-def test_a_missing_file_says_how_to_have_it(corpora: dict[str, Corpus]) -> None:
+def test_a_missing_file_says_how_to_obtain_it(corpora: dict[str, Corpus]) -> None:
     with pytest.raises(
         BadInput,
         match=r"tweets\.tsv is in no folder; run 'highway-bench data fetch sentiment', or "

@@ -33,7 +33,7 @@ def test_lines() -> None:
     lines(Finished(CELL, Status.OOM, "out of memory", 1.0, 3, 4, 20.0))
     lines(Finished(CELL, Status.OK, None, 1.0, 4, 4, 0.0))
     assert out.getvalue().splitlines() == [
-        "4 cells, 1 in the store already, 2 to go on from a checkpoint, about 2 min left",
+        "4 cells, 1 in the store already, 2 to resume from a checkpoint, about 2 min left",
         "oom: memory [red] dense depth 1 width 8: out of memory",
         "4/4 cells, about 0 s left",
     ]
@@ -46,6 +46,6 @@ def test_bar() -> None:
         tell(Started((CELL,)))
         tell(Finished(CELL, Status.FAILED, "why", 1.0, 1, 2, 50.0))
         tell(Finished(CELL, Status.OK, None, 1.0, 2, 2, 0.0))
-    assert "1 to go on from a checkpoint" in out.getvalue()
+    assert "1 to resume from a checkpoint" in out.getvalue()
     assert "memory [red] dense depth 1 width 8: why" in out.getvalue()
     assert "2/2" in out.getvalue()

@@ -20,7 +20,7 @@ SHAPES = {"vector": (3, 8), "sequence": (3, 5, 8), "image": (3, 8, 16, 16)}
 
 def test_names_are_literals_that_need_no_import() -> None:
     folder = Path(inspect.getfile(Dense)).parent
-    in_tree = [name for name in families.names() if families.place(name).startswith("highway_bench.families")]
+    in_tree = [name for name in families.names() if families.module_of(name).startswith("highway_bench.families")]
     assert literal_names(folder, "register_family") == in_tree
 
 

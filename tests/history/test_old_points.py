@@ -148,7 +148,7 @@ def test_what_asv_is_given_by_name() -> None:
     ours = [
         name
         for name in blocks.names()
-        if blocks.place(name).startswith("highway_bench.blocks.") and not blocks.get(name).control
+        if blocks.module_of(name).startswith("highway_bench.blocks.") and not blocks.get(name).control
     ]
     assert names == sorted(ours)
     assert kinds == sorted(families.names())

@@ -15,7 +15,7 @@ from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
 from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import PROFILES, Grid, Profile, Sizes, climb
+from highway_bench.plan.profiles import PROFILES, Grid, Profile, Sizes, skipping_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.search_trials import SEARCH_SEED
@@ -146,7 +146,9 @@ def test_every_task_says_which_words_its_cells_have() -> None:
 
 
 def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
-    climbs = Profile("climbs", "", (climb(families=("dense",), blocks=("plain",), depths=(10, 20, 50), seeds=3),))
+    climbs = Profile(
+        "climbs", "", (skipping_ladder(families=("dense",), blocks=("plain",), depths=(10, 20, 50), seeds=3),)
+    )
 
     def needed(**selection: Any) -> set[tuple[int, int, int | None]]:
         found = cells(climbs, **selection)
@@ -362,7 +364,9 @@ def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
 
 def test_a_family_object_that_cannot_travel() -> None:
     made = family(lambda width: nn.Linear(width, width))
-    with pytest.raises(BadInput, match="cannot reach a worker process: make its factory a module's function"):
+    with pytest.raises(
+        BadInput, match="cannot be rebuilt in a worker process: make its factory a function of a module"
+    ):
         cells(family=[made])
 
 

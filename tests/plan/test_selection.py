@@ -12,7 +12,7 @@ from torch import nn
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import make_family
-from highway_bench.plan.selection import Selection, Words
+from highway_bench.plan.selection import Selection, SelectionOptions
 
 
 def a_layer(width: int) -> nn.Module:
@@ -38,7 +38,7 @@ def test_classes_and_factories() -> None:
 
 
 def test_the_static_types_have_every_option() -> None:
-    assert [one.name for one in fields(Selection)] == ["task", *Words.__annotations__]
+    assert [one.name for one in fields(Selection)] == ["task", *SelectionOptions.__annotations__]
 
 
 @pytest.mark.parametrize("option", [one.name for one in fields(Selection) if one.metadata["minimum"] is not None])

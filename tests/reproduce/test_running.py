@@ -72,7 +72,7 @@ class Tiny(Reproduction):
 @pytest.fixture
 def tiny() -> Iterator[Tiny]:
     one = Tiny()
-    reproductions.register(one.name, one, place=__name__)
+    reproductions.register(one.name, one, module=__name__)
     yield one
     reproductions.unregister(one.name)
 

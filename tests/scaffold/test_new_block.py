@@ -1,4 +1,4 @@
-"""A new block's file: names that are refused, where it goes, and that it is clean as it stands."""
+"""A new block's file: names that are refused, where it goes, and that it is clean unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_file(tmp_path: Path) -> None:
     assert {"equation", "source", "summary"} <= about.keys()
     tree = ast.parse(written.path.read_text(encoding="utf-8"))
     assert [node.name for node in tree.body if isinstance(node, ast.ClassDef)] == ["MyGate"]
-    assert written.path.read_text(encoding="utf-8").count("the one line to edit") == 1
+    assert written.path.read_text(encoding="utf-8").count("edit this line") == 1
 
 
 @pytest.mark.parametrize("name", ["My-gate", "my_gate", "2gates", "", "-gate", "class", "../gate", "my gate"])

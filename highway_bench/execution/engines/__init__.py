@@ -1,4 +1,4 @@
-"""Engines: where cells run. One engine a file; ``engines`` is the registry."""
+"""Engines: where cells run. One engine per file; ``engines`` is the registry."""
 
 from highway_bench.execution.engines.base import AnyEngine, Engine, engines, make_engine, register_engine
 

@@ -1,4 +1,4 @@
-"""Engine: where jobs run, whether processes of this machine or a cluster's."""
+"""Engine: where jobs run, such as processes of this machine or of a cluster."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """Jobs that run side by side, those that must be alone aside."""
+        """Jobs that run in parallel, apart from those that must run alone."""
         ...
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        """Run ``jobs``; every cell of every job ends exactly once, whatever happens to its worker."""
+        """Run ``jobs``. Every cell of every job ends exactly once, whatever happens to its worker."""
         ...
 
     def drain(self) -> Iterator[Ended]:
-        """After an interrupt: stop the workers, and give the cells that ended but were not given yet."""
+        """After an interrupt: stop the workers, and yield the cells that ended but were not yielded yet."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -44,15 +44,16 @@ F = TypeVar("F", bound=EngineFactory)
 
 
 def register_engine(name: str) -> Callable[[F], F]:
-    """Decorator of what makes an engine from a number of workers; ``None`` leaves the number to the engine."""
+    """Decorator: register a class or function that creates an engine for a number of workers. ``None`` leaves the
+    number to the engine."""
 
     def register(factory: F) -> F:
-        engines.register(name, factory, place=factory.__module__)
+        engines.register(name, factory, module=factory.__module__)
         return factory
 
     return register
 
 
 def make_engine(engine: AnyEngine, workers: int | None) -> Engine:
-    """``engine`` itself, or the one of that name with ``workers``; raises ``UnknownName`` for a name that is none."""
+    """``engine`` itself, or the engine of that name with ``workers``. Raises ``UnknownName`` for an unknown name."""
     return engines.get(engine)(workers) if isinstance(engine, str) else engine

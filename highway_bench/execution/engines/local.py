@@ -1,9 +1,9 @@
-"""Local engine: jobs in worker processes of this machine, each with a time-out, none able to take the run down.
+"""Local engine: runs jobs in worker processes of this machine, each with a time-out. No job can stop the run.
 
-A pool serves one (task, mode, threads): the memory tracker must never share a process with compiled cells. Pools are
-kept while jobs of their kind follow, for a new worker costs an import of torch; jobs that run through other modules get
-a new one, whose workers read these before any import (see ``source_check``). A job that must be alone has a pool of
-one worker and nothing beside it.
+A pool runs jobs of one ``Kind`` (task, mode, threads, …): the memory tracker must never share a process with compiled
+cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run through
+other modules get a new pool, whose workers read the source of these modules before any import (see ``source_check``). A
+job that must run alone has a pool of one worker, and no other job runs meanwhile.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import Status
 
-POLL = 0.1  # seconds between looks at the files of jobs that are still running
-SILENCE = 1.0  # seconds after which a worker that took a job and is gone, of which the pool says nothing, left with 0
-STARTS = 3  # times that workers may die before they take a job, in a row
+POLL = 0.1  # seconds between reads of the results files of running jobs
+SILENCE = 1.0  # seconds after which a gone worker that the pool does not report has left with exit code 0
+STARTS = 3  # successive times that workers may die before they take a job
 
 
 class WorkersUnusable(HighwayBenchError):
@@ -43,7 +43,7 @@ class WorkersUnusable(HighwayBenchError):
 
 
 class Workers(SpawnContext):
-    """Starts the processes of one pool, and knows them. ``serving`` are the ids of those that took a job."""
+    """Starts the processes of one pool and lists them. ``serving`` are the ids of those that took a job."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,13 +56,13 @@ class Workers(SpawnContext):
         return process
 
     def gone(self) -> set[int]:
-        """The ids of those that ended."""
+        """The ids of processes that ended."""
         ids = {process.pid for process in self.started if process.pid is not None}
         return {process for process in ids if not psutil.pid_exists(process)}
 
 
 class Kind(NamedTuple):
-    """What a worker process may serve."""
+    """The jobs that a worker process may run."""
 
     task: str
     mode: str
@@ -76,15 +76,17 @@ class Kind(NamedTuple):
         return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
 
     def lanes(self, workers: int) -> int:
-        """Workers that may run side by side: one where timing is the point, and one to a GPU, which they share."""
+        """Workers that may run in parallel: one for jobs that must run alone and for jobs on a GPU, which they would
+        share."""
         return 1 if self.alone or self.device != "cpu" else max(1, workers // self.threads)
 
 
 @dataclass
 class Running:
-    """A job in a worker: its results file, how far that was read, and the places of the cells that ended.
+    """A job in a worker: its results file, the bytes ``read`` of it, and the indices of the cells that ended.
 
-    ``process`` is the worker's id, once it took the job; ``gone`` the first time that no process had it.
+    ``process`` is the worker's process id, once it took the job; ``gone`` the first time at which that process did not
+    exist.
     """
 
     job: Job
@@ -96,24 +98,25 @@ class Running:
     gone: float | None = None
 
     def is_lost(self) -> bool:
-        """Whether the worker left with exit code 0: the pool reports any other code, but takes this one for its end."""
+        """Whether the worker left with exit code 0. The pool reports any other code, but takes this one for a normal
+        end."""
         if self.process is None or psutil.pid_exists(self.process):
             return False
         self.gone = self.gone or time.monotonic()
         return time.monotonic() - self.gone > SILENCE
 
     def left(self, unpaired: str) -> list[Job]:
-        """The cells that have not ended, each a job of its own; those of a paired group say that they lost it."""
+        """The cells that have not ended, each as its own job. Cells of a paired group get the reason ``unpaired``."""
         return [
-            self.job.single(place, unpaired if self.job.alone else None)
-            for place in range(len(self.job.cells))
-            if place not in self.ended
+            self.job.single(index, unpaired if self.job.alone else None)
+            for index in range(len(self.job.cells))
+            if index not in self.ended
         ]
 
 
 @register_engine("local")
 class LocalEngine:
-    """Runs jobs in ``workers`` processes at a time (by default, one a core this process may use)."""
+    """Runs jobs in ``workers`` processes at a time (by default, one per core that this process may use)."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or cores()
@@ -135,19 +138,19 @@ class LocalEngine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        """Run ``jobs``, those of one kind after another; every cell of every job ends exactly once.
+        """Run ``jobs``, kind by kind. Every cell of every job ends exactly once.
 
         Raises ``WorkersUnusable`` where no worker lives long enough to take a job.
         """
         kinds: dict[Kind, deque[Job]] = {}
         for job in jobs:
             kinds.setdefault(Kind.of(job), deque()).append(job)
-        # The pool that is still warm from the last call goes first.
+        # Jobs for the pool of the last call run first.
         for kind in sorted(kinds, key=lambda kind: kind != self._kind):
             yield from self._run_kind(kind, kinds[kind])
 
     def drain(self) -> Iterator[Ended]:
-        """Stop the workers, and give the cells that ended but were not given yet: for after an interrupt."""
+        """After an interrupt: stop the workers, and yield the cells that ended but were not yielded yet."""
         self._stop()
         for running in self._running.values():
             yield from self._read(running)
@@ -165,22 +168,24 @@ class LocalEngine:
                     queue.popleft()
                     yield Began(job)
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
-                gone = self._workers.gone()  # before what they wrote is read: one that took a job said so
+                gone = self._workers.gone()  # before the files are read: a worker that took a job has written so
                 for future in list(self._running):
                     yield from self._read(self._running[future])
                     if future in done or self._running[future].is_lost():
-                        future.cancel()  # so that the pool forgets a lost one; nothing to one that is done
+                        future.cancel()  # makes the pool forget a lost job; no effect on a finished one
                         queue.extendleft(reversed((yield from self._finish(future))))
                         deaths = 0
                 waiting = all(running.process is None for running in self._running.values())
-                if waiting and gone - self._workers.serving:  # with exit code 0, for which the pool starts another
+                if (
+                    waiting and gone - self._workers.serving
+                ):  # with exit code 0, after which the pool starts another worker
                     raise BrokenProcessPool
             except BrokenProcessPool:
                 deaths += 1
                 if deaths == STARTS:
                     raise WorkersUnusable(
                         "worker processes die before they can take a job; in a script, call highway_bench under "
-                        '`if __name__ == "__main__":`, for every worker imports the script; no plug-in may end Python'
+                        '`if __name__ == "__main__":`, as every worker imports the script; no plug-in may exit Python'
                     ) from None
                 self._stop()
                 for running in self._running.values():
@@ -200,22 +205,22 @@ class LocalEngine:
         self._submitted += 1
         path = self._folder / f"{self._submitted}.jsonl"
         path.touch()
-        # Threads and processes started here inherit the mask: Ctrl-C reaches this process alone, which stops them.
+        # Threads and processes started here inherit the mask: only this process gets Ctrl-C, and stops them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             future = self._pool.schedule(worker.measure, args=(job, path), timeout=job.timeout)
-        except RuntimeError as error:  # pebble's word for a pool that broke between two jobs
+        except RuntimeError as error:  # pebble's error for a pool that broke between two jobs
             raise BrokenProcessPool(str(error)) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._running[future] = Running(job, path)
 
     def _read(self, running: Running) -> Iterator[Ended]:
-        """Cells that have ended since the last look. One that the caller did not come back from is given again."""
+        """Cells that have ended since the last call. A cell is yielded again if the caller did not resume after it."""
         with running.path.open("rb") as lines:
             lines.seek(running.read)
             for line in lines:
-                if not line.endswith(b"\n"):  # the worker is writing it, or died over it
+                if not line.endswith(b"\n"):  # being written, or the worker died while writing
                     break
                 if running.process is None:
                     running.process = int(line)
@@ -227,7 +232,8 @@ class LocalEngine:
                 running.read += len(line)
 
     def _finish(self, future: Future[Any]) -> Generator[Ended, None, list[Job]]:
-        """The last cells of a job whose worker is done with it, or gone; jobs for cells that are to be run singly."""
+        """Yield the last cells of a job whose worker finished or is gone; return jobs for cells that must run one by
+        one."""
         running = self._running[future]
         try:
             status, message = Status.FAILED, str(future.result())
@@ -239,7 +245,7 @@ class LocalEngine:
             status, message = Status.CRASHED, death(0)
         except BrokenProcessPool:
             raise
-        except Exception as error:  # the worker's own, not a task's: a disk that is full
+        except Exception as error:  # the worker's own error, not a task's, such as a full disk
             status, message = failure(error.with_traceback(None))
             message = f"in the worker: {message}"
         yield from self._read(running)

@@ -67,7 +67,7 @@ def register_figure(name: str, *, title: str, order: int, section: str = "") -> 
     """Decorator: put a function of ``Results`` into the registry. A new figure is one file in this package."""
 
     def register(draw: D) -> D:
-        figures.register(name, FigureKind(name, title, draw, order, section), place=draw.__module__)
+        figures.register(name, FigureKind(name, title, draw, order, section), module=draw.__module__)
         return draw
 
     return register

@@ -50,7 +50,7 @@ S = TypeVar("S", bound=type[ReportSection])
 
 def register_section(cls: S) -> S:
     """Class decorator: put one instance of a section into the registry, under its ``name``."""
-    sections.register(cls.name, cls(), place=cls.__module__)
+    sections.register(cls.name, cls(), module=cls.__module__)
     return cls
 
 

@@ -1,4 +1,4 @@
-"""Sequence tasks made on the spot: their definitions, checked item by item."""
+"""Generated sequence problems: their definitions, checked item by item."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from highway_bench.data import adding, copy_memory, make_dataset, recall
 from highway_bench.data.base import Data
 
-MAKERS = {"adding": adding._make, "copy": copy_memory._make, "recall": recall._make}
+MAKERS = {"adding": adding._generate, "copy": copy_memory._generate, "recall": recall._generate}
 
 
 @pytest.mark.parametrize("name", MAKERS)
