@@ -23,7 +23,7 @@ from highway_bench.execution.source_check import SourceCheck
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Outcome, Task, tasks
-from highway_bench.training.checkpoint import Kept
+from highway_bench.training.checkpoint import CheckpointFolder
 
 _unready: BaseException | None = None  # why ``start`` could not get this process ready
 _sources = SourceCheck()
@@ -111,7 +111,9 @@ def _outcomes(task: Task[Any], job: Job) -> Iterator[Outcome]:
     if job.checkpoints is None:
         yield from task.measure_group(job.cells)
     else:
-        yield from task.resume_group(job.cells, Kept(job.checkpoints, dict(zip(job.cells, job.keys, strict=True))))
+        yield from task.resume_group(
+            job.cells, CheckpointFolder(job.checkpoints, dict(zip(job.cells, job.keys, strict=True)))
+        )
 
 
 def _result(task: Task[Any], place: int, outcome: Outcome, seconds: float) -> CellResult:

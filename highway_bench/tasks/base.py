@@ -19,7 +19,7 @@ from highway_bench.registry import Registry
 from highway_bench.results.schema import Status
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
     from highway_bench.training.recipe import Word
 
 Better = Literal["lower", "higher", ""]
@@ -162,7 +162,7 @@ class Task(ABC, Generic[W]):
             except USER_ERRORS as error:  # the worker gives it a status and a row
                 yield Outcome(cell, error=error)
 
-    def resume_group(self, cells: Sequence[Cell], kept: Kept) -> Iterator[Outcome]:
+    def resume_group(self, cells: Sequence[Cell], kept: CheckpointFolder) -> Iterator[Outcome]:
         """As ``measure_group``, from where ``kept`` has the state of these cells; by default nothing is kept."""
         return self.measure_group(cells)
 

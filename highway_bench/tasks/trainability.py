@@ -34,7 +34,7 @@ from highway_bench.tasks.from_cell import (
 from highway_bench.tasks.populations import at_once, most_together, shape, stacks
 from highway_bench.tasks.recipe_words import ON_DATA, RATES, recipe_from, value_of
 from highway_bench.tasks.search_trials import SEARCH_SEED, trial_cell, trials_of, with_trial
-from highway_bench.training.checkpoint import Checkpoint, Kept
+from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
@@ -69,7 +69,7 @@ class TrainingWork:
         if self.checkpoint is None:
             self.training.run()
         else:
-            self.checkpoint.train_keeping([self.training], self.training.run)
+            self.checkpoint.train([self.training], self.training.run)
 
     def restore(self) -> None:
         """Nothing: a run goes on where it is."""
@@ -197,7 +197,7 @@ class Trainability(Task[TrainingWork]):
     def measure_group(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         return self.resume_group(cells, None)
 
-    def resume_group(self, cells: Sequence[Cell], kept: Kept | None) -> Iterator[Outcome]:
+    def resume_group(self, cells: Sequence[Cell], kept: CheckpointFolder | None) -> Iterator[Outcome]:
         """The group in stacks that train as one; each goes on from its checkpoint and removes it at its end."""
         for stack in stacks(cells, kept):
             works: dict[Cell, TrainingWork] = {}
@@ -216,7 +216,7 @@ class Trainability(Task[TrainingWork]):
                     work.close()
             if kept is not None:
                 for cells_of_one in (works, *([cell] for cell in works)):
-                    kept.checkpoint(cells_of_one).forget()
+                    kept.checkpoint(cells_of_one).remove()
 
     def measure(self, work: TrainingWork, cell: Cell) -> Iterable[Measurement]:
         work.run()
@@ -260,7 +260,7 @@ def answers_of(work: TrainingWork) -> Iterator[Measurement]:
     yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 
-def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
+def train(works: Mapping[Cell, TrainingWork], kept: CheckpointFolder | None) -> None:
     """Put ``works`` where they left off, and train several as one; one by itself trains when it is measured."""
     members = [work.training for work in works.values()]
     checkpoint = None if kept is None or not works else kept.checkpoint(works)
@@ -272,7 +272,7 @@ def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
     except NotStackable as error:  # what its modules do, no registry can tell
         why_alone = f"trained by itself: {error}".partition("\n")[0]
     if population is not None and checkpoint is not None:
-        checkpoint.train_keeping(members, population.run)
+        checkpoint.train(members, population.run)
     elif population is not None:
         population.run()
     for cell, work in works.items():
