@@ -28,7 +28,7 @@ WHO = (
     "recipe",
     "seed",
 )
-Arm = Mapping[int, float]  # seed → final loss, infinite where the run diverged; without the runs that failed
+Losses = Mapping[int, float]  # seed → final loss, infinite where the run diverged; without the runs that failed
 Comparison = tuple[str, Verdict]  # what was measured, and the verdict
 
 
@@ -47,13 +47,13 @@ def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, 
     return {cell: metrics_of.get(tuple(cell.columns()[name] for name in WHO), {}) for cell in cells}
 
 
-def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> Arm:
+def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> Losses:
     """The final losses of ``cells`` by seed."""
     ended = ((cell.seed, values[cell]["final_loss"]) for cell in cells if "final_loss" in values[cell])
     return {seed: math.inf if math.isnan(loss) else loss for seed, loss in ended}
 
 
-def log_ratio(a: Arm, b: Arm, confidence: float) -> Estimate | None:
+def log_ratio(a: Losses, b: Losses, confidence: float) -> Estimate | None:
     """Mean log₁₀ of loss ``a`` / loss ``b``, paired by seed, with a t interval; ``None`` with fewer than two pairs of
     finite losses."""
     pairs = [(a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())]
@@ -61,7 +61,7 @@ def log_ratio(a: Arm, b: Arm, confidence: float) -> Estimate | None:
     return t_interval(logs, confidence) if len(logs) > 1 else None
 
 
-def loss_record(losses: Arm, values: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def loss_record(losses: Losses, values: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """An arm as a row of a table, from its losses and the metrics (``values``) of its cells.
 
     ``n`` runs, ``diverged`` of them; geometric mean ``loss`` of the others with its 95 % t interval ``low`` to
@@ -81,7 +81,7 @@ def loss_record(losses: Arm, values: Sequence[Mapping[str, float]]) -> dict[str,
     } | medians
 
 
-def worse(a: Arm, b: Arm, confidence: float) -> Comparison:
+def worse(a: Losses, b: Losses, confidence: float) -> Comparison:
     """The verdict on the claim that ``a`` has a higher loss than ``b``.
 
     Reproduced if the interval of their ratio lies above 1, or if ``a`` diverged at every seed and ``b`` at none;
@@ -90,7 +90,7 @@ def worse(a: Arm, b: Arm, confidence: float) -> Comparison:
     return _judge(a, b, confidence, at_most=None)
 
 
-def level(a: Arm, b: Arm, confidence: float, *, factor: float) -> Comparison:
+def level(a: Losses, b: Losses, confidence: float, *, factor: float) -> Comparison:
     """The verdict on the claim that the loss of ``a`` is at most ``factor`` times that of ``b``.
 
     Reproduced if the interval of their ratio lies below ``factor``; contradicted if it lies above, or if ``a`` diverged
@@ -98,7 +98,7 @@ def level(a: Arm, b: Arm, confidence: float, *, factor: float) -> Comparison:
     return _judge(a, b, confidence, at_most=factor)
 
 
-def _judge(a: Arm, b: Arm, confidence: float, *, at_most: float | None) -> Comparison:
+def _judge(a: Losses, b: Losses, confidence: float, *, at_most: float | None) -> Comparison:
     above, below = (
         (Verdict.REPRODUCED, Verdict.CONTRADICTED) if at_most is None else (Verdict.CONTRADICTED, Verdict.REPRODUCED)
     )

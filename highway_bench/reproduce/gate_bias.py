@@ -19,7 +19,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import between, listed, three, times
 from highway_bench.reproduce._bias import signed
-from highway_bench.reproduce._paired import Arm, arm, log_ratio, loss_record, measured, worse
+from highway_bench.reproduce._paired import Losses, arm, log_ratio, loss_record, measured, worse
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -168,19 +168,19 @@ def _cell(
     )
 
 
-def beaten(arms: Mapping[float, Arm]) -> set[tuple[float, float]]:
+def beaten(arms: Mapping[float, Losses]) -> set[tuple[float, float]]:
     """Pairs of biases in which the first is worse than the second."""
     pairs = [pair for one, other in combinations(arms, 2) for pair in ((one, other), (other, one))]
     return {(a, b) for a, b in pairs if worse(arms[a], arms[b], CONFIDENCE)[1] == Verdict.REPRODUCED}
 
 
-def unbeaten(arms: Mapping[float, Arm]) -> list[float]:
+def unbeaten(arms: Mapping[float, Losses]) -> list[float]:
     """Measured biases that are not worse than any other."""
     losers = {bias for bias, _ in beaten(arms)}
     return [bias for bias, losses in arms.items() if losses and bias not in losers]
 
 
-def _guideline(layers: int, arms: Mapping[float, Arm]) -> Finding:
+def _guideline(layers: int, arms: Mapping[float, Losses]) -> Finding:
     advised, pairs, best = GUIDELINE[layers], beaten(arms), unbeaten(arms)
     index = BIASES.index(advised)
     neighbours = [bias for bias in BIASES[max(0, index - 1) : index + 2] if bias != advised]
@@ -245,7 +245,7 @@ def _shown(table: pd.DataFrame) -> column.Shown:
     return column.shown("gate-bias", "Gate bias by depth", table, columns, note="Means leave out seeds that diverged.")
 
 
-def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Picture:
+def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Losses]]) -> Picture:
     """Loss against bias, one line per depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
     shades = seaborn.color_palette("Greys", len(depths) + 2).as_hex()[2:]  # greys, because colours denote blocks
@@ -295,6 +295,6 @@ def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Pi
     )
 
 
-def _best(layers: int, arms: Mapping[float, Arm]) -> str:
+def _best(layers: int, arms: Mapping[float, Losses]) -> str:
     best = unbeaten(arms)
     return f"{layers} layers " + ("all" if len(best) == len(arms) else _biases(best))

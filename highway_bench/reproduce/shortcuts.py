@@ -16,7 +16,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import quantity, three, times
 from highway_bench.reproduce._bias import signed
-from highway_bench.reproduce._paired import Arm, Comparison, arm, level, loss_record, measured, worse
+from highway_bench.reproduce._paired import Comparison, Losses, arm, level, loss_record, measured, worse
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.reproduce.base import (
     Conclusion,
@@ -91,7 +91,7 @@ class Claim:
     source: str
     case: Case
     reference: Case
-    judge: Callable[[Arm, Arm, float], Comparison]
+    judge: Callable[[Losses, Losses, float], Comparison]
     rule: str
 
 
@@ -209,7 +209,7 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
     ]
 
 
-def _finding(claim: Claim, arms: Mapping[str, Arm]) -> Finding:
+def _finding(claim: Claim, arms: Mapping[str, Losses]) -> Finding:
     text, verdict = claim.judge(arms[claim.case.name], arms[claim.reference.name], CONFIDENCE)
     return Finding(
         published=claim.text,
@@ -251,7 +251,7 @@ def _cost(table: pd.DataFrame) -> str:
     )
 
 
-def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
+def _picture(table: pd.DataFrame, arms: Mapping[str, Losses]) -> Picture:
     """One row per case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     known = order.dropna(subset="loss")
