@@ -9,7 +9,7 @@ from highway_bench.cell import Cell
 from highway_bench.tasks import Measurement, Metric, Outcome, Task, register_task
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
 
 
 @register_task
@@ -20,6 +20,6 @@ class Idle(Task):
     version = "1"
     metrics = (Metric("nothing", "1"),)
 
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         for cell in cells:
             yield Outcome(cell, [Measurement(metric="nothing", value=float(cell.seed))])

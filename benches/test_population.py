@@ -83,7 +83,7 @@ def together_and_alone(trials: int, size: Size, device: str) -> dict[str, list[f
         for _ in range(FINITE_EVERY):
             alone.step()
 
-    found = sample_interleaved({"population": population.stretch, "alone": one_by_one}, budget(size))
+    found = sample_interleaved({"population": population.run_chunk, "alone": one_by_one}, budget(size))
     each = {"population": stack * FINITE_EVERY, "alone": FINITE_EVERY}
     return {way: [seconds / each[way] for seconds in samples] for way, samples in found.items()}
 

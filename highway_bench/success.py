@@ -1,9 +1,9 @@
-"""Success: the one rule by which a run succeeds and a depth trains, and how deep a block trains by it.
+"""Success: the one rule for when a run succeeds, when a depth trains, and how deep a block trains.
 
-A run's losses are read by ``judge``, the runs of one depth by ``verdict``, the depths of a ladder by ``l_max`` (the
-rule: the deepest depth that trains, with none failing before it), ``l50`` (the estimate, with its interval) and
-``area_under_success``; these are censored where the ladder ends. ``EXPLAINED`` says all of it in words. Needs numpy and
-scipy and no torch.
+``judge`` reads the losses of a run, ``verdict`` the runs of one depth. Three functions read a ladder of depths:
+``l_max`` (the rule: the largest depth that trains while every smaller one trains too), ``l50`` (an estimate with an
+interval) and ``area_under_success``. The first two are censored at the ends of the ladder. ``EXPLAINED`` describes all
+of this in words. Imports numpy and scipy, never torch.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, check_counts, checked_confidence
 from highway_bench.results.schema import Status
 
-THRESHOLD = 0.1  # of the constant predictor's loss, where a recipe does not say
-TAIL = 0.05  # share of the run whose mean loss is its final loss
+THRESHOLD = 0.1  # default target, as a share of the best constant predictor's loss
+TAIL = 0.05  # the final loss is the mean over this last share of the run
 TRAINABLE = 0.9  # share of seeds that must succeed
-FULL_SEEDS = 10  # fewer make a verdict provisional
-LEAST_SEEDS = 5  # fewer make none
+FULL_SEEDS = 10  # with fewer seeds a verdict is provisional
+LEAST_SEEDS = 5  # with fewer seeds there is no verdict
 ROUNDING = 1e-9  # 0.9 · n is not exact in binary
 
 TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
@@ -33,24 +33,26 @@ NOT_RUN: Final = "not measured"
 
 EXPLAINED: Final = {
     "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
-    f"most {THRESHOLD:.0%} of what the best constant answer would score. A depth trains if at least {TRAINABLE:.0%} of "
-    f"its seeds succeed. Fewer than {FULL_SEEDS} seeds make a verdict provisional, fewer than {LEAST_SEEDS} make none.",
+    f"most {THRESHOLD:.0%} of the loss of the best constant prediction. A depth trains if at least {TRAINABLE:.0%} of "
+    f"its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer than {LEAST_SEEDS} "
+    "there is none.",
     "stalled, diverged": "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
     "A diverged run ranks last and is never dropped.",
-    "L_max": "The largest depth of the ladder that trains with every shallower one training too. A rule, not an "
-    "estimate. “≥” means that the ladder ended first, “<” that its first depth did not train.",
+    "L_max": "The largest depth of the ladder that trains while every smaller depth trains too. A rule, not an "
+    "estimate. “≥” means that the ladder's last depth trained, “<” that its first depth did not.",
     "L50": "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a 95 % "
-    "bootstrap interval over seeds. “>” and “<” mean that it lies beyond the ladder.",
-    "area": "Area under the share of seeds that succeed against the logarithm of depth, as a share of the ladder's: "
-    "100 % where every seed trains at every depth. Depths beyond one at which no seed trained count as failed.",
+    "bootstrap interval over seeds. “>” and “<” mean that it lies outside the ladder.",
+    "area": "Area under the curve of the share of successful seeds against the logarithm of depth, as a share of the "
+    "largest possible area: 100 % means that every seed trains at every depth. Depths beyond one at which no seed "
+    "trained count as failed.",
 }
-"""The rule in words, by the word that it explains."""
+"""Explanation of each term of the rule, by term."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the losses of a run say of it: its final loss (none where it diverged), its outcome with a remark, and the
-    step by which it had reached the target."""
+    """The result of one run: its final loss (``None`` if it diverged), its status with a message, and the first step
+    at which it had reached the target."""
 
     final: float | None
     status: Status
@@ -59,8 +61,9 @@ class Judgement:
 
 
 def judge(losses: Sequence[float], target: float, steps: int) -> Judgement:
-    """Read a run of ``steps`` off its losses, one a step, which end with the first that is not finite. It succeeds if
-    the mean of the last ``TAIL`` of them, its final loss, is at most ``target``."""
+    """Judge a run of ``steps`` steps by its losses, one per step, up to the first that is not finite.
+
+    The run succeeds if its final loss, the mean over the last ``TAIL`` of the steps, is at most ``target``."""
     tail = max(1, round(TAIL * steps))
     reached = first_below(losses, target, tail)
     if not math.isfinite(losses[-1]):
@@ -79,8 +82,8 @@ def first_below(losses: Sequence[float], target: float, window: int) -> int | No
 
 
 def verdict(successes: int, runs: int, unfinished: int = 0) -> str:
-    """What ``runs`` at one depth say of it. Runs that did not finish could have gone either way: the rule must hold
-    both ways."""
+    """The verdict on one depth from its ``runs``. Runs that did not finish might have succeeded or failed: the verdict
+    must hold in both cases."""
     if runs == 0:
         return NOT_RUN
     if runs + unfinished < LEAST_SEEDS:
@@ -95,9 +98,9 @@ Censored = Literal["left", "right"] | None
 
 @dataclass(frozen=True)
 class LMax:
-    """The deepest rung that is trainable with no failing shallower one; ``None`` (``left``) where the shallowest fails.
+    """The largest depth that trains while every smaller one trains too; ``None`` (``left``) if the smallest fails.
 
-    ``right``: the whole ladder is trainable. ``provisional``: some rung of the verdict had fewer than ten seeds.
+    ``right``: every depth of the ladder trains. ``provisional``: some depth that was used had fewer than ten seeds.
     """
 
     value: int | None
@@ -112,11 +115,11 @@ class LMax:
 
 @dataclass(frozen=True)
 class L50:
-    """The depth at which half the runs succeed, with its interval.
+    """The depth at which half of the runs succeed, with its interval.
 
-    Where the ladder ends first, ``value`` is its last rung on that side and ``censored`` says which: ``right``, L50
-    lies deeper; ``left``, shallower. A censored value is a bound and must not be averaged. An end of the interval that
-    no rung bounds is infinite (``high``) or 0 (``low``).
+    If L50 lies outside the ladder, ``value`` is the ladder's depth next to it, and ``censored`` gives the side:
+    ``right`` if L50 is larger, ``left`` if it is smaller. A censored value is a bound and must not be averaged. Where
+    no depth of the ladder bounds the interval, ``high`` is infinite or ``low`` is 0.
     """
 
     value: float
@@ -127,15 +130,16 @@ class L50:
     def __str__(self) -> str:
         if self.censored:
             return f"{'>' if self.censored == 'right' else '<'} {self.value:.4g}"
-        ends = (
-            "below the ladder" if self.low == 0 else f"{self.low:.3g}",
-            "beyond the ladder" if math.isinf(self.high) else f"{self.high:.3g}",
-        )
-        return f"{self.value:.3g} [{ends[0]}, {ends[1]}]"
+        low = "below the ladder" if self.low == 0 else f"{self.low:.3g}"
+        high = "beyond the ladder" if math.isinf(self.high) else f"{self.high:.3g}"
+        return f"{self.value:.3g} [{low}, {high}]"
 
 
 def l_max(success: Success, share: float = TRAINABLE) -> LMax:
-    """Read ``success`` by the rule: a rung is trainable if at least ``share`` of its seeds succeed."""
+    """L_max of ``success``. A depth trains if at least ``share`` of its seeds succeed.
+
+    Raises ``BadInput`` without a depth, for a depth below 1, and for impossible counts.
+    """
     ladder = _ladder(success)
     reached: int | None = None
     provisional = False
@@ -149,30 +153,33 @@ def l_max(success: Success, share: float = TRAINABLE) -> LMax:
 
 
 def l50(success: Success, confidence: float = CONFIDENCE, *, seed: int = 0) -> L50:
-    """Where a falling (isotonic) fit of success rate on log depth crosses one half, straight between rungs.
+    """The depth at which a decreasing isotonic fit of the success rate, linear in log depth between depths, is 1/2.
 
-    The interval is a percentile bootstrap over the seeds, resampled within each depth. It is never narrower than the
-    two rungs that bracket the crossing: where every seed agrees, resampling shows no spread, but the ladder has not
-    looked between its rungs.
+    The interval is a percentile bootstrap over the seeds, resampled within each depth. It always contains the two
+    depths that bracket the crossing: where all seeds agree, resampling shows no spread, but nothing was measured
+    between the two depths. Raises ``BadInput`` as ``l_max`` does.
     """
     ladder = _ladder(success)
     depths, counts, totals = (np.array(column) for column in zip(*ladder, strict=True))
     best = _crossing(depths, counts / totals, totals)
 
     draws = np.random.default_rng(seed).binomial(totals, counts / totals, size=(RESAMPLES, len(totals)))
-    resampled, times = np.unique(draws, axis=0, return_counts=True)  # few distinct ones: fit each of them once
+    resampled, times = np.unique(draws, axis=0, return_counts=True)  # few distinct draws: fit each once
     crossings = np.repeat([_crossing(depths, row / totals, totals).middle for row in resampled], times)
     tail = (1 - checked_confidence(confidence)) / 2
     low = min(float(np.quantile(crossings, tail, method="lower")), best.below)
     high = max(float(np.quantile(crossings, 1 - tail, method="higher")), best.above)
 
-    ends: dict[float, Censored] = {math.inf: "right", 0.0: "left"}
+    censored: dict[float, Censored] = {math.inf: "right", 0.0: "left"}
     middle = min(max(best.middle, float(depths[0])), float(depths[-1]))
-    return L50(middle, low, high, ends.get(best.middle))
+    return L50(middle, low, high, censored.get(best.middle))
 
 
 def area_under_success(success: Success) -> float:
-    """Area under success rate against log depth, by trapezoids, as a share of the ladder's: 0 … 1."""
+    """Area under the success rate against log depth, by trapezoids, as a share of the largest possible: 0 … 1.
+
+    Raises ``BadInput`` as ``l_max`` does.
+    """
     ladder = _ladder(success)
     rates = [k / n for _, k, n in ladder]
     if len(ladder) == 1:
@@ -182,7 +189,9 @@ def area_under_success(success: Success) -> float:
 
 
 class _Crossing(NamedTuple):
-    """Depth at which a fit crosses one half, and the rungs around it; infinite or 0 off the ladder's ends."""
+    """The depth at which a fit crosses one half, and the ladder's depths on both sides of it.
+
+    Values beyond the largest depth are infinite, values below the smallest are 0."""
 
     middle: float
     below: float
@@ -199,7 +208,7 @@ def _crossing(depths: NDArray[np.int_], rates: Array, weights: NDArray[np.int_])
     over, level, under = (np.flatnonzero(test) for test in (fit > 0, fit == 0, fit < 0))
     below = float(depths[over[-1]]) if len(over) else 0.0
     above = float(depths[under[0]]) if len(under) else math.inf
-    if len(level):  # a stretch at one half is crossed in its middle
+    if len(level):  # where the fit is level at one half, the crossing is the geometric middle
         middle = math.sqrt(depths[level[0]] * depths[level[-1]])
     else:
         drop = fit[over[-1]] - fit[under[0]]
@@ -208,7 +217,7 @@ def _crossing(depths: NDArray[np.int_], rates: Array, weights: NDArray[np.int_])
 
 
 def _ladder(success: Success) -> list[tuple[int, int, int]]:
-    """(depth, successes, runs), shallowest first."""
+    """(depth, successes, runs), sorted by depth."""
     if not success:
         raise BadInput("there is no depth")
     for depth, (k, n) in success.items():

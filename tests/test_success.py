@@ -72,8 +72,8 @@ def test_the_words_have_the_rules_numbers() -> None:
     assert "last 5% of" in said
     assert "at most 10% of" in said
     assert "at least 90% of" in said
-    assert "Fewer than 10 seeds" in said
-    assert "fewer than 5 make none" in said
+    assert "fewer than 10 seeds" in said
+    assert "fewer than 5 there is none" in said
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Task, tasks
 from highway_bench.tasks.measurement import Outcome, worst
-from highway_bench.training.checkpoint import Kept
+from highway_bench.training.checkpoint import CheckpointFolder
 
 _unready: BaseException | None = None  # why ``start`` could not get this process ready
 _sources = SourceCheck()
@@ -83,7 +83,7 @@ def _measure(task: Task, job: Job, out: IO[str]) -> str:
     waiting = list(range(len(job.cells)))
     began = time.perf_counter()
     keys = dict(zip(job.cells, job.keys, strict=True))
-    outcomes = task.measure(job.cells, None if job.checkpoints is None else Kept(job.checkpoints, keys))
+    outcomes = task.measure(job.cells, None if job.checkpoints is None else CheckpointFolder(job.checkpoints, keys))
     while True:
         try:
             outcome = next(outcomes, None)

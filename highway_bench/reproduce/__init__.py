@@ -1,1 +1,1 @@
-"""Published results, measured again: one a file. ``base.reproductions`` is the registry."""
+"""Published results, measured again: one per file. ``base.reproductions`` is the registry."""

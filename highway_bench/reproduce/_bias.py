@@ -1,8 +1,8 @@
-"""A gate bias as it is read."""
+"""Gate biases as text."""
 
 from __future__ import annotations
 
 
 def signed(bias: float) -> str:
-    """With a minus sign and no hyphen: −2."""
+    """``bias`` with a minus sign instead of a hyphen: −2."""
     return f"{bias:g}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""The table and the picture of BiLSTMs by depth: test accuracy, a panel a corpus."""
+"""The table and the figure of BiLSTMs by depth: test accuracy, one panel per corpus."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
-from highway_bench.report.style import styles
+from highway_bench.report.style import styles as styles_of
 
 
-def in_percent(found: IntervalEstimate) -> str:
-    """A share, or a difference of shares, times a hundred and with its interval: 71.2 [70.1, 72.3]."""
-    ends = "" if math.isnan(found.low) else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    return f"{100 * found.value:.1f}{ends}".replace("-", "−")
+def in_percent(share: IntervalEstimate) -> str:
+    """A share, or a difference of shares, in percent with its interval: 71.2 [70.1, 72.3]."""
+    interval = "" if math.isnan(share.low) else f" [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{100 * share.value:.1f}{interval}".replace("-", "−")
 
 
 def shown(table: pd.DataFrame, note: str) -> column.Shown:
-    """A row a corpus, depth and block."""
+    """The table with one row per corpus, depth and block."""
 
     def accuracy(record: column.Record) -> column.Entry:
-        found = IntervalEstimate(record["accuracy"], record["low"], record["high"], record["n"])
-        return column.Entry(f"{in_percent(found)} %", record["accuracy"])
+        estimate = IntervalEstimate(record["accuracy"], record["low"], record["high"], record["n"])
+        return column.Entry(f"{in_percent(estimate)} %", record["accuracy"])
 
     columns = [
         column.words("corpus", "corpus"),
@@ -39,7 +39,9 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.made("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
         column.percent("chance", "chance", "always the commoner class"),
         column.percent("train_accuracy", "train accuracy"),
-        column.percent("gain", "last epoch's gain", "of test accuracy: large where the budget ended too soon"),
+        column.percent(
+            "gain", "last epoch's gain", "in test accuracy; a large gain means that the budget was too short"
+        ),
         column.whole("diverged", "diverged"),
         column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
         column.number("step_seconds", "step", "s"),
@@ -48,14 +50,14 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
 
 
 def picture(table: pd.DataFrame, caption: str) -> Picture:
-    """A panel a corpus: accuracy by depth, a line a block, with intervals where seeds allow them."""
-    look, told = styles(table["block"]), []
+    """Test accuracy against depth: one panel per corpus, one line per block, with intervals from two seeds on."""
+    styles, alt = styles_of(table["block"]), []
     chances = dict(zip(table["corpus"], table["chance"], strict=True))
     depths = sorted(table["depth"].unique())
     with settings():
         figure, all_axes = panels(len(chances), 2, 2.9)
         for axes, (corpus, chance) in zip(all_axes, chances.items(), strict=True):
-            for block, style in look.items():
+            for block, style in styles.items():
                 own = table[(table["corpus"] == corpus) & (table["block"] == block)].sort_values("depth")
                 axes.plot(own["depth"], 100 * own["accuracy"], color=style.colour, linestyle=style.dash)
                 axes.fill_between(
@@ -70,7 +72,7 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
                         marker=style.marker,
                         markerfacecolor="white" if single else style.colour,
                     )
-                told += [
+                alt += [
                     f"{corpus}, {block}, {record['depth']} layers: {three(100 * record['accuracy'])} %"
                     for record in rows_of(own)
                 ]
@@ -93,21 +95,23 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
         title = _title(table)
         head(figure, title)
         extra = [mark("o", "a single seed", filled=False)] if np.isnan(table["low"]).any() else []
-        legend(figure, look, extra, lines=True)
+        legend(figure, styles, extra, lines=True)
     seeds = sorted(set(table["n"]))
     caption += (
         f"; bands are 95 % t intervals over {' or '.join(map(str, seeds))} seeds; dotted: always the commoner class."
     )
-    return Picture("bilstm-accuracy", title, f"Test accuracy by depth. {joined(told, 40)}", caption, figure)
+    return Picture("bilstm-accuracy", title, f"Test accuracy by depth. {joined(alt, 40)}", caption, figure)
 
 
 def _title(table: pd.DataFrame) -> str:
-    """What depth does to plain and highway, at the deepest that both have with an interval."""
+    """Test accuracy of plain and highway at the smallest and largest depth for which both have an interval."""
     parts = []
     for corpus, part in table.groupby("corpus", sort=False):
-        sure = part[part["low"].notna()].pivot_table(index="depth", columns="block", values="accuracy")
-        sure = sure.reindex(columns=["plain", "highway"]).dropna()
-        if len(sure):
-            ends = [f"{block} {100 * sure[block].iloc[0]:.0f} → {100 * sure[block].iloc[-1]:.0f} %" for block in sure]
-            parts.append(f"{corpus}, {sure.index[0]:.0f} to {sure.index[-1]:.0f} layers: {', '.join(ends)}")
+        known = part[part["low"].notna()].pivot_table(index="depth", columns="block", values="accuracy")
+        known = known.reindex(columns=["plain", "highway"]).dropna()
+        if len(known):
+            falls = [
+                f"{block} {100 * known[block].iloc[0]:.0f} → {100 * known[block].iloc[-1]:.0f} %" for block in known
+            ]
+            parts.append(f"{corpus}, {known.index[0]:.0f} to {known.index[-1]:.0f} layers: {', '.join(falls)}")
     return "; ".join(parts) or "Test accuracy of BiLSTMs by depth"

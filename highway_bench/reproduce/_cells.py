@@ -1,4 +1,4 @@
-"""What the reproductions' cells have in common: a width that is matched to plain's, and trained networks."""
+"""Trainability cells of reproductions, with a width matched to plain's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def trained(
     match: Match = "params",
     **fields: Any,
 ) -> Cell:
-    """A trainability cell whose width gives ``block`` the budget that plain has at ``nominal_width``."""
+    """A trainability cell. Its width gives ``block`` the budget (``match``) of plain at ``nominal_width``."""
     cell = Cell(
         task="trainability",
         block=block,
@@ -38,6 +38,6 @@ def trained(
         recipe=recipe,
         **fields,
     )
-    made = make_family(family, **cell.family_options)
-    width = matched_width(blocks.get(block), made, nominal_width, match, positions=positions_of(made, cell))
+    instance = make_family(family, **cell.family_options)
+    width = matched_width(blocks.get(block), instance, nominal_width, match, positions=positions_of(instance, cell))
     return cell.but(width=width)

@@ -1,4 +1,4 @@
-"""The table and the picture of long ranges: steps to the hit by length, problem, family and block."""
+"""The table and the figure of long ranges: steps to the threshold by length, problem, family and block."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import between, count
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import Style
+from highway_bench.report.style import styles as styles_of
 
-MISSED = 1.3  # × the budget: where a miss is drawn
+MISSED = 1.3  # × the budget: the y value at which a miss is drawn
 
 Hits = Mapping[int, Mapping[int, float]]
-"""Length → seed → step of the hit, ∞ for a miss."""
+"""Length → seed → step at which the run reached the threshold (its hit), ∞ for a miss."""
 
 
-def told(steps: Sequence[float]) -> str:
-    """Hits as they are read: 310–420 steps, 3 of 3 seeds."""
+def steps_text(steps: Sequence[float]) -> str:
+    """Steps to the hit, over seeds: "310–420 steps, 3 of 3 seeds"."""
     reached = sorted(step for step in steps if math.isfinite(step))
-    which = f"{len(reached)} of {len(steps)} seeds"
     if not reached:
         return f"no hit in {len(steps)} seeds"
-    return f"{_range(reached)} steps, {which}"
+    return f"{_range(reached)} steps, {len(reached)} of {len(steps)} seeds"
 
 
 def _range(values: Sequence[float]) -> str:
@@ -37,15 +37,15 @@ def _range(values: Sequence[float]) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def table_of(found: pd.DataFrame) -> pd.DataFrame:
-    """A row a problem, length and arm."""
+def table_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per problem, length, family and block, from the ``runs`` of all seeds."""
     records = []
-    order = {"block": UNDESCRIBED.block_order(found["block"]).index}
-    place = ["dataset", "seq_len", "family", "block"]
-    ordered = found.sort_values(
-        place, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
+    order = {"block": UNDESCRIBED.block_order(runs["block"]).index}
+    arm = ["dataset", "seq_len", "family", "block"]
+    ordered = runs.sort_values(
+        arm, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
     )
-    for _, part in ordered.groupby(place, sort=False):
+    for _, part in ordered.groupby(arm, sort=False):
         first, reached = part.iloc[0], int((part["hit"] < math.inf).sum())
         low, high = wilson(reached, len(part))
         loss = log10_interval(part["relative"]) if (part["relative"] > 0).all() else None
@@ -60,7 +60,7 @@ def table_of(found: pd.DataFrame) -> pd.DataFrame:
                 "rate": part["rate"].median(),
                 "hits": f"{reached} of {len(part)} {between(low, high)}",
                 "median": median(part["hit"]),
-                "steps": told(list(part["hit"])),
+                "steps": steps_text(list(part["hit"])),
                 "relative": loss.value if loss else math.nan,
                 "low": loss.low if loss else math.nan,
                 "high": loss.high if loss else math.nan,
@@ -71,7 +71,7 @@ def table_of(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(table: pd.DataFrame, note: str) -> column.Shown:
-    """The table of ``table_of``."""
+    """The rows of ``table_of`` as a table of the page."""
     columns = [
         column.words("problem", "problem"),
         column.whole("length", "T"),
@@ -91,12 +91,12 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
 
 
 def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, title: str, caption: str) -> Picture:
-    """A panel a problem and family, two in a row: every seed's steps to the hit against length, a line a block."""
-    look, read = styles(dict.fromkeys(block for by_block in steps.values() for block in by_block)), []
+    """Steps to the hit against length: one panel per problem and family, one mark per seed, one line per block."""
+    styles, alt = styles_of(dict.fromkeys(block for by_block in steps.values() for block in by_block)), []
     with settings():
         figure, axes = panels(len(steps), 2, 2.0, sharey=True)
         for panel, ((problem, family), by_block) in zip(axes, steps.items(), strict=True):
-            _draw(panel, by_block, budget, look)
+            _draw(panel, by_block, budget, styles)
             panel.axhline(budget, color="#555555", linewidth=0.8, linestyle=":")
             panel.set_title(f"{problem}, {family}", loc="left")
             panel.set_ylim(budget / 25, budget * 1.7)
@@ -105,8 +105,8 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
                 panel.set_xlim(lengths[0] / 1.4, lengths[-1] * 1.4)
                 log_axis(panel, "x", at=lengths)
             log_axis(panel, "y")
-            read += [
-                f"{problem}, {block} {family}, T = {length}: {told(list(of_seeds.values()))}"
+            alt += [
+                f"{problem}, {block} {family}, T = {length}: {steps_text(list(of_seeds.values()))}"
                 for block, hits in by_block.items()
                 for length, of_seeds in hits.items()
             ]
@@ -114,16 +114,16 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
             panel.set_xlabel("length T (log)")
         figure.supylabel("steps to a tenth of chance (log)", fontsize=9)
         head(figure, title)
-        legend(figure, look, [mark("x", "missed")], lines=True)
-    caption += f" A mark a seed, lines through medians; crosses above the dots missed within {count(budget)} steps."
-    return Picture("long-range", title, f"Steps to the threshold by length. {joined(read, 40)}", caption, figure)
+        legend(figure, styles, [mark("x", "missed")], lines=True)
+    caption += f" One mark per seed, lines through medians; crosses above the dots missed within {count(budget)} steps."
+    return Picture("long-range", title, f"Steps to the threshold by length. {joined(alt, 40)}", caption, figure)
 
 
-def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, look: Mapping[str, Style]) -> None:
-    """One family's blocks side by side, misses above the budget."""
-    for turn, (block, hits) in enumerate(by_block.items()):
-        style = look[block]
-        shift = [length * math.exp(dodge(turn, len(by_block), 0.12)) for length in hits]
+def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, styles: Mapping[str, Style]) -> None:
+    """One family's blocks next to each other, misses above the budget."""
+    for number, (block, hits) in enumerate(by_block.items()):
+        style = styles[block]
+        shift = [length * math.exp(dodge(number, len(by_block), 0.12)) for length in hits]
         middles = [median(of_seeds.values()) for of_seeds in hits.values()]
         panel.plot(
             shift,

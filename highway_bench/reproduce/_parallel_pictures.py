@@ -1,4 +1,4 @@
-"""The table and the picture of step times by sequence length."""
+"""The table and the figure of step times by sequence length."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import quantity
 from highway_bench.report.rows import rows_of
-from highway_bench.report.style import styles
+from highway_bench.report.style import styles as styles_of
 
 NAMES = {"attention": "attention", "bilstm": "BiLSTM"}
 
 
 def shown(table: pd.DataFrame, note: str) -> column.Shown:
-    """A row a length, both families side by side."""
+    """The table with one row per length, which has the columns of both families."""
     values = ("step", "low", "high", "share", "flops")
     by_length: dict[int, dict[str, float]] = {}
     for record in rows_of(table):
@@ -41,15 +41,15 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
 
 
 def picture(table: pd.DataFrame, width: int, title: str, caption: str) -> Picture:
-    """Step time over length on log scales, a line a family, with p10 to p90; a dotted line where n is the width d."""
-    look, told = styles(table["family"]), []
+    """Step time against length on log scales: a line and a band (p10 to p90) per family, a dotted line at n = d."""
+    styles, alt = styles_of(table["family"]), []
     with settings():
         figure, (axes,) = panels(1, 1, 3.1)
-        for family, style in look.items():
+        for family, style in styles.items():
             own = table[table["family"] == family].sort_values("length")
             axes.plot(own["length"], own["step"], color=style.colour, marker=style.marker, linestyle=style.dash)
             axes.fill_between(own["length"], own["p10"], own["p90"], color=style.colour, alpha=0.18, linewidth=0)
-            told += [f"{family}, n = {record['length']}: {quantity(record['step'], 's')}" for record in rows_of(own)]
+            alt += [f"{family}, n = {record['length']}: {quantity(record['step'], 's')}" for record in rows_of(own)]
         axes.axvline(width, color="#555555", linewidth=0.8, linestyle=":")
         axes.annotate(
             "n = d",
@@ -65,6 +65,6 @@ def picture(table: pd.DataFrame, width: int, title: str, caption: str) -> Pictur
         axes.set_xlabel("sequence length n (log)")
         axes.set_ylabel("step time (log)")
         head(figure, title)
-        legend(figure, look, lines=True)
+        legend(figure, styles, lines=True)
     caption += f" Medians, bands p10 to p90 of {table['n'].min()} samples or more; each cell sampled by itself."
-    return Picture("parallel-step-time", title, f"Step time by length. {joined(told, 30)}", caption, figure)
+    return Picture("parallel-step-time", title, f"Step time by length. {joined(alt, 30)}", caption, figure)

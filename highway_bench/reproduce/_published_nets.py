@@ -1,4 +1,4 @@
-"""The published networks that are counted: how each is built here, what it must hold, and what is printed of it."""
+"""The published networks that are counted: how each is built here, its exact counts, and its published count."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ RESNET, LONG, SHORT, VGG = "arXiv:1512.03385", "arXiv:1507.06228", "arXiv:1505.0
 COMPARISON = "R. Srivastava, 2025"
 ARITHMETIC = "arithmetic on the published layers"
 
-# Branches of pairs of convolutions with batch norm; GATE_PAIR is the counter-result's, with a gate of such a pair.
+# Options of branches of two convolutions with batch norm. In the counter-result (GATE_PAIR) the gate is such a pair too
 NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
 GATE_PAIR: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Net:
-    """A published network: how it is built here, what it must hold by arithmetic, and what is printed of it.
+    """A published network: how it is built here, its exact counts, and its published count.
 
-    ``parameters`` and ``multiply_adds`` are worked out by hand from the published layers, apart from this code;
-    ``printed`` is (metric, number, as it is printed, where).
+    ``parameters`` and ``multiply_adds`` (of one item, forward) were computed by hand from the published layers, without
+    this code. ``printed`` is (metric, number, the number as text, source).
     """
 
     name: str
@@ -42,7 +42,7 @@ class Net:
 
     @property
     def evidence(self) -> Evidence:
-        """Of ``parameters`` and ``multiply_adds``."""
+        """The kind of evidence for ``parameters`` and ``multiply_adds``."""
         return Evidence.COMPUTED if self.source == ARITHMETIC else Evidence.PAPER
 
     def cell(self) -> Cell:

@@ -1,4 +1,4 @@
-"""The pictures of a search: best loss by depth, the best trials' curves, and what one trial more would buy."""
+"""The figures of a search: best loss by depth, the best trials' curves, and the expected best loss of k trials."""
 
 from __future__ import annotations
 
@@ -17,28 +17,33 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
-from highway_bench.report.style import styles
+from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._trials import Trials
 
 ARMS = ("plain", "highway")
 
 
 def best(table: pd.DataFrame) -> Picture:
-    """Best loss by depth, and the winners' losses on fresh seeds with their intervals."""
-    look = styles(ARMS)
-    told = []
+    """Best loss against depth, and the winners' losses on other seeds with their intervals."""
+    styles = styles_of(ARMS)
+    alt = []
     with settings():
         figure, (axes,) = panels(1, 1, 3.2)
-        for turn, arm in enumerate(ARMS):
+        for number, arm in enumerate(ARMS):
             part = table[table["block"] == arm].sort_values("depth")
-            style = look[arm]
+            style = styles[arm]
             axes.plot(part["depth"], part["best"], color=style.colour, marker=style.marker, linestyle="-")
-            at = part["depth"] * (1.05 if turn else 0.95)
+            shifted = part["depth"] * (1.05 if number else 0.95)
             axes.plot(
-                at, part["winner"], color=style.colour, marker=style.marker, markerfacecolor="white", linestyle="none"
+                shifted,
+                part["winner"],
+                color=style.colour,
+                marker=style.marker,
+                markerfacecolor="white",
+                linestyle="none",
             )
-            axes.vlines(at, part["winner_low"], part["winner_high"], color=style.colour, linewidth=2, alpha=0.45)
-            told += [f"{arm}, {row['depth']} layers: {three(row['best'])}" for row in rows_of(part)]
+            axes.vlines(shifted, part["winner_low"], part["winner_high"], color=style.colour, linewidth=2, alpha=0.45)
+            alt += [f"{arm}, {row['depth']} layers: {three(row['best'])}" for row in rows_of(part)]
         log_axis(axes, "y")
         axes.set_xlim(table["depth"].min() / 1.3, table["depth"].max() * 1.3)
         log_axis(axes, "x", at=sorted(table["depth"].unique()))
@@ -58,11 +63,11 @@ def best(table: pd.DataFrame) -> Picture:
                 label="winner, fresh seeds",
             ),
         ]
-        legend(figure, look, extra, lines=True)
+        legend(figure, styles, extra, lines=True)
     return Picture(
         "figure1-best",
         title,
-        f"Best loss by depth. {joined(told)}",
+        f"Best loss by depth. {joined(alt)}",
         "Filled: the lowest final loss of the trials. Open: that trial's settings on fresh seeds, geometric "
         "mean with 95 % t interval of log10.",
         figure,
@@ -81,8 +86,8 @@ def _headline(table: pd.DataFrame) -> str:
 
 
 def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
-    """The best trials' loss by step, a panel a depth: the paper's own picture."""
-    look = styles(ARMS)
+    """Loss by step of the best trial of each arm, one panel per depth, as in the paper's figure."""
+    styles = styles_of(ARMS)
 
     def draw(axes: Axes, arm: str, depth: int) -> None:
         here = rows[(rows["block"] == arm) & (rows["depth"] == depth - 1) & rows["trial"].notna()]
@@ -90,7 +95,7 @@ def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
         if len(ended):
             trial = ended.sort_values("value")["trial"].iloc[0]
             curve = here[(here["trial"] == trial) & (here["axis"] == "step")].sort_values("index")
-            axes.plot(curve["index"], curve["value"], color=look[arm].colour, linestyle=look[arm].dash)
+            axes.plot(curve["index"], curve["value"], color=styles[arm].colour, linestyle=styles[arm].dash)
 
     return _by_depth(
         "figure1-curves",
@@ -98,19 +103,19 @@ def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
         trials,
         draw,
         ("step", "training loss, nat (log)"),
-        "Means over stretches of a fiftieth of the run.",
+        "Each point is the mean over a fiftieth of the run.",
     )
 
 
 def best_of(trials: Trials) -> Picture:
-    """The expected best of k trials against k: what the next trial would buy."""
-    look = styles(ARMS)
+    """The expected best loss of k trials against k."""
+    styles = styles_of(ARMS)
 
     def draw(axes: Axes, arm: str, depth: int) -> None:
         losses = trials.get((arm, depth), np.array([]))
         expected = [best_of_k(losses, k) for k in range(1, len(losses) + 1)]
         shown = [value if math.isfinite(value) else math.nan for value in expected]
-        axes.plot(range(1, len(losses) + 1), shown, color=look[arm].colour, linestyle=look[arm].dash)
+        axes.plot(range(1, len(losses) + 1), shown, color=styles[arm].colour, linestyle=styles[arm].dash)
 
     return _by_depth(
         "figure1-best-of-k",
@@ -118,14 +123,14 @@ def best_of(trials: Trials) -> Picture:
         trials,
         draw,
         ("trials", "expected best loss, nat (log)"),
-        "Unbiased estimates; a line begins where k of the trials cannot all have diverged.",
+        "Unbiased estimates. A line begins at the first k for which k trials cannot all have diverged.",
     )
 
 
 def _by_depth(
     name: str, title: str, trials: Trials, draw: Callable[[Axes, str, int], None], labels: tuple[str, str], caption: str
 ) -> Picture:
-    """A panel a depth, both arms in each."""
+    """A figure with one panel per depth and both arms in each."""
     depths = sorted({depth for _, depth in trials})
     with settings():
         figure, all_axes = panels(len(depths), 2, 1.9, sharex=True, sharey=True)
@@ -140,5 +145,5 @@ def _by_depth(
             axes.set_xlabel(labels[0])
         figure.supylabel(labels[1], fontsize=9)
         head(figure, title)
-        legend(figure, {arm: replace(look, marker="") for arm, look in styles(ARMS).items()}, lines=True)
+        legend(figure, {arm: replace(style, marker="") for arm, style in styles_of(ARMS).items()}, lines=True)
     return Picture(name, title, f"{title}, at {joined([f'{depth} layers' for depth in depths])}", caption, figure)

@@ -1,7 +1,7 @@
-"""Reproduction: a published result, measured again, and what came of it.
+"""Reproduction: a published result that is measured again, and its findings.
 
-What a paper claims is written down here, with where it says so, beside the rule that decides; both stand before
-anything is run. A reproduction gives the cells to measure, and reads the findings off their rows.
+A reproduction states the published claims with their sources, and the rule that decides each of them; both are fixed
+before anything is run. It gives the cells to measure and derives the findings from their rows.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from highway_bench.results.schema import OUTCOMES
 
 
 class Verdict(StrEnum):
-    """What a measurement says of a claim."""
+    """The verdict of a measurement on a claim."""
 
     REPRODUCED = "reproduced"
     CONTRADICTED = "contradicted"
-    NOT_TESTABLE = "not testable"  # with this budget, this hardware or this data; the finding says which
+    NOT_TESTABLE = "not testable"  # with this budget, hardware or data; the finding says which
 
 
 class Evidence(StrEnum):
-    """Where a claim comes from, and so what a measurement can be held against."""
+    """The origin of a claim, which limits what a measurement can show."""
 
     PAPER = "the paper"  # its text, its authors' code or their logs
-    SECONDARY = "second-hand"  # a review, a blog, a reading of a plot: a direction, and no number to be held to
-    COMPUTED = "arithmetic"  # follows from the published layers; agreeing checks this project, and reproduces nothing
-    OURS = "our reading"  # what the published statement would mean here, which its authors did not say
+    SECONDARY = "second-hand"  # a review, a blog, a value read from a plot: gives a direction and no exact number
+    COMPUTED = "arithmetic"  # computed from the published layers: agreement checks this project, not the paper
+    OURS = "our reading"  # what the published statement implies here; its authors did not state it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One row of *published | measured | verdict*.
 
-    ``published`` is the claim in few words with its number, ``source`` where it stands, ``evidence`` of what kind it
-    is, and ``rule`` what was agreed beforehand to decide; ``measured`` is what was found, with its interval and count.
+    ``published`` is the claim with its number, ``source`` its reference, ``evidence`` its origin, and ``rule`` the rule
+    for the verdict, fixed before the runs; ``measured`` is the result with its interval and count.
     """
 
     published: str
@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class NotAttempted:
-    """A published result that is not tried here, and why."""
+    """A published result that is not reproduced here, and the reason."""
 
     published: str
     source: str
@@ -68,7 +68,7 @@ class NotAttempted:
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """What a reproduction says once its cells were measured."""
+    """The findings, tables and figures of a reproduction whose cells were measured."""
 
     findings: Sequence[Finding]
     tables: Sequence[Shown] = ()
@@ -78,8 +78,8 @@ class Conclusion:
 class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
-    ``takes`` names the fields of ``Request`` that mean something here, besides the device; others are refused.
-    ``least_seeds`` are those without which no verdict is given.
+    ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. With fewer seeds than
+    ``least_seeds`` no verdict is given.
     """
 
     name: ClassVar[str]
@@ -91,20 +91,22 @@ class Reproduction(ABC):
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
 
     def conclude(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        """``outcome``, with no verdict where a run that it rests on did not end, or where fewer seeds were requested
-        than a verdict takes: what is left out might have said otherwise. Nor does a budget that was cut below the
-        scale's contradict anything: any network fails that is trained for too short."""
+        """``outcome`` without the verdicts that its runs do not support.
+
+        There is no verdict if any run did not end, or if the request has fewer than ``least_seeds`` seeds: the missing
+        runs might change it. With a smaller budget than the scale's no claim is contradicted: any network fails if its
+        training is too short."""
         outcome = self.outcome(rows, request)
         runs = list(with_needs(self.cells(request)))
         ended = ended_cells(rows)
-        left = sum(cell.key not in ended for cell in runs)
-        why = f"{left} of {len(runs)} runs did not end" if left else ""
+        missing = sum(cell.key not in ended for cell in runs)
+        why = f"{missing} of {len(runs)} runs did not end" if missing else ""
         if not why and request.seeds is not None and request.seeds < self.least_seeds:
             why = f"{request.seeds} of at least {self.least_seeds} seeds"
         if why:
             return replace(outcome, findings=[undecided(one, why) for one in outcome.findings])
-        whole = self.cells(replace(request, steps=None, epochs=None, trials=None))
-        if any(is_cut(cell, meant) for cell, meant in zip(self.cells(request), whole, strict=True)):
+        full = self.cells(replace(request, steps=None, epochs=None, trials=None))
+        if any(has_smaller_budget(cell, other) for cell, other in zip(self.cells(request), full, strict=True)):
             why = "with less than this scale's budget"
             return replace(
                 outcome,
@@ -116,27 +118,27 @@ class Reproduction(ABC):
 
     @abstractmethod
     def cells(self, request: Request) -> list[Cell]:
-        """What is measured. Cells that these need (a search's trials) follow from them by their task."""
+        """The cells to measure. Their tasks add the cells that these need, such as the trials of a search."""
 
     @abstractmethod
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        """Findings, tables and figures from ``rows``: the store's rows of all these cells and of what they needed,
-        prepared as for a report. A cell that failed has rows that say so, and none of its metrics."""
+        """Findings, tables and figures from ``rows``: the store's rows of the cells and of those that they needed,
+        prepared as for a report. The rows of a failed cell have its status and no values."""
 
 
 def undecided(finding: Finding, why: str) -> Finding:
-    """``finding`` without its verdict."""
+    """``finding`` with the verdict "not testable", and the reason ``why`` after what was measured."""
     return replace(finding, verdict=Verdict.NOT_TESTABLE, measured=f"{finding.measured} ({why})")
 
 
-def is_cut(cell: Cell, meant: Cell) -> bool:
-    """Whether ``cell`` trains for fewer steps than ``meant``, or is the best of fewer trials."""
-    budgets = [(one.recipe.get("steps", 0), one.recipe.get("search", {}).get("trials", 0)) for one in (cell, meant)]
+def has_smaller_budget(cell: Cell, full: Cell) -> bool:
+    """Whether ``cell`` trains for fewer steps than ``full``, or is the best of fewer trials."""
+    budgets = [(one.recipe.get("steps", 0), one.recipe.get("search", {}).get("trials", 0)) for one in (cell, full)]
     return any(mine < theirs for mine, theirs in zip(*budgets, strict=True))
 
 
 def ended_cells(rows: pd.DataFrame) -> set[str]:
-    """Keys of the cells in ``rows`` that ended in a result, be it that they diverged or stalled."""
+    """Keys of the cells in ``rows`` that ended with a result; diverged and stalled runs are results."""
     ended = rows[rows["status"].isin([str(status) for status in OUTCOMES])]
     named = groups(ended, [item.name for item in fields(Cell)])
     return {canonical(cell) for cell, _ in named}
@@ -148,7 +150,7 @@ R = TypeVar("R", bound=type[Reproduction])
 
 
 def register_reproduction(name: str, *, title: str, source: str) -> Callable[[R], R]:
-    """Class decorator: put one instance of a reproduction into the registry."""
+    """Class decorator: add one instance of a reproduction to the registry."""
 
     def register(cls: R) -> R:
         cls.name, cls.title, cls.source = name, title, source

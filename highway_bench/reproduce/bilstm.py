@@ -1,4 +1,4 @@
-"""Stacked against highway against residual bidirectional LSTMs by depth, on real sentences."""
+"""Plain, highway and residual stacks of bidirectional LSTMs by depth, on real sentences."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES, Status
 
 BLOCKS = ("plain", "highway", "residual")
-DEPTHS = (1, 2, 4, 10)  # the deepest is the one that the author names; tuning at 8 and 16 too would take half an hour
+DEPTHS = (1, 2, 4, 10)  # the author names 10; tuning at 8 and 16 too would take half an hour
 WIDTH, BATCH, SEEDS = 64, 64, 3
-LENGTH = 32  # words: one film review in seven has more, and loses its end
+LENGTH = 32  # words; one film review in seven is longer and is cut
 
-# The published optimiser and clipping. The published rate, 0.001, is meant for 500 epochs in batches of 16; within a
-# few epochs of batches of 64 one layer learns at 0.003 and hardly at 0.001, and deep stacks may want less. So the rate
-# is tuned over both for every block and depth, by the training loss of one run each on a seed of its own.
+# The published optimiser and clipping. The published rate, 0.001, is meant for 500 epochs in batches of 16. Within a
+# few epochs of batches of 64, one layer learns at 0.003 and hardly at 0.001; deep stacks may need less. So the rate is
+# tuned over both for every block and depth: one run per rate on a separate seed, compared by training loss.
 RATES, CLIP = (0.003, 0.001), 3.0
 
 
 @dataclass(frozen=True)
 class CorpusTraining:
-    """A corpus, the batches that an epoch over its training part has, and the epochs trained."""
+    """Training on one corpus: batches per epoch, and epochs."""
 
     steps_per_epoch: int
     epochs: int
@@ -49,13 +49,13 @@ class CorpusTraining:
 
 CORPORA = {"movie-reviews": CorpusTraining(132, 2), "tweets": CorpusTraining(51, 4)}
 
-# The rules, agreed before any run. Differences are taken seed by seed, intervals are 95 % t intervals over seeds, and
-# a depth with fewer than three seeds is shown without a verdict. A run that diverged counts with chance accuracy.
+# The rules, fixed before any run. Differences are paired by seed; intervals are 95 % t intervals over seeds. A depth
+# with fewer than three seeds gets no verdict. A run that diverged counts with chance accuracy.
 LEAST_SEEDS = 3
-MARGIN = 0.02  # of accuracy: a gain up to this is none, and an accuracy up to this above chance a random guess
-POINT = 0.01  # of accuracy: a fall below this is none
-MUCH = 0.5  # of plain's fall: what highway may lose at most to fall "much less"
-NAMED = 10  # layers, at which the author's plain stack falls below a random guess
+MARGIN = 0.02  # of accuracy: a smaller gain is no gain, and an accuracy this close to chance is a random guess
+POINT = 0.01  # of accuracy: a smaller fall is no fall
+MUCH = 0.5  # highway falls "much less" if it falls by less than this share of plain's fall
+NAMED = 10  # layers at which, by the author, the plain stack falls below a random guess
 
 BLOG = "bamtercelboo/pytorch_Highway_Networks and its blog post, 2017; a direction, no numbers"
 
@@ -66,22 +66,22 @@ BLOG = "bamtercelboo/pytorch_Highway_Networks and its blog post, 2017; a directi
     source="bamtercelboo/pytorch_Highway_Networks, 2017; block: arXiv:1505.00387, eq. 3",
 )
 class BiLstmByDepth(Reproduction):
-    """Embedding → 1 to 10 BiLSTM layers, 64 wide, equal parameters a layer → mean over the words → two classes.
+    """Embedding → 1 to 10 BiLSTM layers of width 64, equal parameters per layer → mean over the words → two classes.
 
-    The published code draws its gate anew in every forward pass and carries the gate's pre-activation in place of the
-    input; the highway block here has neither fault. Padding is kept out of both directions and of the mean. What a
-    text is judged by is fixed beforehand: the network after the last epoch, on test texts that nothing was chosen by.
-    The rate is tuned for every block and depth over the same two, on training texts.
+    The published code initialises its gate again in every forward pass and carries the gate's pre-activation instead of
+    the input; the highway block here has neither fault. Padding enters neither direction nor the mean. Accuracy is that
+    of the network after the last epoch, on test texts that were used for no choice. The rate is tuned for every block
+    and depth over the same two values, on training texts.
     """
 
     takes = frozenset({"epochs", "seeds", "depth"})
     least_seeds = LEAST_SEEDS
     not_attempted = (
-        NotAttempted("accuracy by depth, in numbers", BLOG, "its table is a picture without digits to quote"),
+        NotAttempted("accuracy by depth, in numbers", BLOG, "its table is an image without numbers to quote"),
         NotAttempted(
             "the same on the Stanford Sentiment Treebank",
             BLOG,
-            "the data are not here; film reviews and tweets stand in for it",
+            "the data are not here; film reviews and tweets replace it",
         ),
         NotAttempted("500 epochs at 300 units with a dropout of 0.6", BLOG, "out of reach of two cores"),
     )
@@ -106,28 +106,28 @@ class BiLstmByDepth(Reproduction):
         ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        found = accuracies(rows)
-        measured = set(found["corpus"])
+        results = accuracies(rows)
+        measured = set(results["corpus"])
         chances = {corpus: chance_of(corpus) if corpus in measured else math.nan for corpus in CORPORA}
         findings = [
             finding
             for corpus, chance in chances.items()
-            for finding in findings_of(corpus, found[found["corpus"] == corpus], chance)
+            for finding in findings_of(corpus, results[results["corpus"] == corpus], chance)
         ]
-        if found.empty:
+        if results.empty:
             return Conclusion(findings=findings)
-        table = table_of(found, last_gains(rows)).assign(chance=lambda own: own["corpus"].map(chances))
+        table = table_of(results, last_gains(rows)).assign(chance=lambda own: own["corpus"].map(chances))
         budget = _budget(table)
         note = (
-            f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Widths give each block the "
-            f"parameters a layer that plain has at {WIDTH}; the embedding is in the count."
+            f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Every block has the parameters per "
+            f"layer of plain at width {WIDTH}; the counts include the embedding."
         )
-        caption = f"Equal parameters a layer, plain {WIDTH} wide, rate tuned; {budget}"
+        caption = f"Equal parameters per layer, plain at width {WIDTH}, rate tuned; {budget}"
         return Conclusion(findings=findings, tables=[shown(table, note)], pictures=[picture(table, caption)])
 
 
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:
-    """How every network is trained on ``corpus``."""
+    """The recipe of every network on ``corpus``."""
     steps = (epochs or CORPORA[corpus].epochs) * CORPORA[corpus].steps_per_epoch
     return {
         "optimiser": "adam",
@@ -143,42 +143,42 @@ def recipe(corpus: str, epochs: int | None) -> dict[str, object]:
 
 
 def chance_of(corpus: str) -> float:
-    """Test accuracy of always giving the commoner class."""
+    """Test accuracy of always predicting the more frequent class."""
     chance = make_dataset("sentiment", corpus=corpus).chance_accuracy
     assert chance is not None
     return chance
 
 
 def accuracies(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a run that ended: ``corpus``, ``block``, ``depth``, ``seed``, ``test_accuracy``, ``train_accuracy``, …"""
-    found = training_runs(rows)
-    found = found[found["status"].isin(OUTCOMES)].copy()
-    found["corpus"] = [_corpus(text) for text in found["recipe"]]
-    diverged = found["status"] == Status.DIVERGED
-    for corpus in found.loc[diverged, "corpus"].unique():
-        found.loc[diverged & (found["corpus"] == corpus), "test_accuracy"] = chance_of(corpus)
-    return found.assign(diverged=diverged)
+    """One row per run that ended: ``corpus``, ``block``, ``depth``, ``seed``, accuracies, width, size, rate, time."""
+    results = training_runs(rows)
+    results = results[results["status"].isin(OUTCOMES)].copy()
+    results["corpus"] = [_corpus(text) for text in results["recipe"]]
+    diverged = results["status"] == Status.DIVERGED
+    for corpus in results.loc[diverged, "corpus"].unique():
+        results.loc[diverged & (results["corpus"] == corpus), "test_accuracy"] = chance_of(corpus)
+    return results.assign(diverged=diverged)
 
 
 def last_gains(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the last epoch added to the test accuracy, mean over seeds: ``corpus``, ``block``, ``depth``, ``gain``."""
+    """The gain in test accuracy in the last epoch, mean over seeds: ``corpus``, ``block``, ``depth``, ``gain``."""
     frame = of_task(rows, "trainability")
     frame = frame[(frame["metric"] == "epoch_test_accuracy") & frame["trial"].isna()].sort_values("index")
     frame = frame.assign(corpus=[_corpus(text) for text in frame["recipe"]])
-    place = ["corpus", "label", "depth"]
-    gains = frame.groupby([*place, "seed"])["value"].apply(lambda values: values.diff().iloc[-1])
-    return gains.groupby(place).mean().rename("gain").reset_index().rename(columns={"label": "block"})
+    arm = ["corpus", "label", "depth"]
+    gains = frame.groupby([*arm, "seed"])["value"].apply(lambda values: values.diff().iloc[-1])
+    return gains.groupby(arm).mean().rename("gain").reset_index().rename(columns={"label": "block"})
 
 
 def _corpus(text: object) -> str:
     return str(recipe_of(text)["dataset"]["corpus"])
 
 
-def table_of(found: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
-    """A row a corpus, depth and block: accuracy with its interval over seeds, and what goes with it."""
+def table_of(results: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
+    """One row per corpus, depth and block: accuracy with its interval over seeds, size, rate, gain and step time."""
     records = []
     order = {"corpus": list(CORPORA).index, "block": BLOCKS.index}
-    ordered = found.sort_values(
+    ordered = results.sort_values(
         ["corpus", "depth", "block"],
         kind="stable",
         key=lambda column: column.map(order[column.name]) if column.name in order else column,
@@ -225,12 +225,12 @@ def table_of(found: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------------ findings
 
 Falls = Mapping[int, pd.Series]
-"""Depth → how much lower the test accuracy is than at one layer, seed by seed; depths with enough seeds only."""
+"""Depth → test accuracy at one layer minus that at this depth, by seed; only depths with enough seeds."""
 
 
-def findings_of(corpus: str, found: pd.DataFrame, chance: float) -> list[Finding]:
-    """What one corpus says of the published statements; accuracies are shares."""
-    plain, highway = (found[found["block"] == block] for block in ("plain", "highway"))
+def findings_of(corpus: str, results: pd.DataFrame, chance: float) -> list[Finding]:
+    """The findings on one corpus. Accuracies are shares; ``chance`` is that of the more frequent class."""
+    plain, highway = (results[results["block"] == block] for block in ("plain", "highway"))
     learnt = all(_single(own).low > chance for own in (plain, highway))
     return [
         _gains_nothing(corpus, falls(plain), learnt),
@@ -240,7 +240,7 @@ def findings_of(corpus: str, found: pd.DataFrame, chance: float) -> list[Finding
 
 
 def falls(own: pd.DataFrame) -> Falls:
-    """How much one block's accuracy falls from one layer to each depth beyond."""
+    """The fall of one block's accuracy from one layer to each larger depth."""
     by_seed = own.pivot_table(index="seed", columns="depth", values="test_accuracy")
     if 1 not in by_seed:
         return {}
@@ -250,8 +250,7 @@ def falls(own: pd.DataFrame) -> Falls:
 
 
 def _single(own: pd.DataFrame) -> IntervalEstimate:
-    """The accuracy of one layer. Where it is not above chance, depth has nothing to take away; with too few seeds, or
-    none, the ends are NaN, and nobody knows."""
+    """The accuracy of one layer. If it is not above chance, it cannot fall with depth. NaN with too few seeds."""
     single = own.loc[own["depth"] == 1, "test_accuracy"]
     return (
         t_interval(single)
@@ -281,14 +280,14 @@ def _gains_nothing(corpus: str, plain: Falls, learnt: bool) -> Finding:
 
 def _falls_to_chance(corpus: str, plain: pd.DataFrame, chance: float, learnt: bool) -> Finding:
     values = plain.loc[plain["depth"] == NAMED, "test_accuracy"]
-    found = t_interval(values) if len(values) else None
+    accuracy = t_interval(values) if len(values) else None
     verdict = Verdict.NOT_TESTABLE
-    if learnt and found is not None and found.n >= LEAST_SEEDS:
-        if found.high <= chance + MARGIN:
+    if learnt and accuracy is not None and accuracy.n >= LEAST_SEEDS:
+        if accuracy.high <= chance + MARGIN:
             verdict = Verdict.REPRODUCED
-        elif found.low > chance + MARGIN:
+        elif accuracy.low > chance + MARGIN:
             verdict = Verdict.CONTRADICTED
-    measured = f"no run of {NAMED} layers" if found is None else f"{NAMED} layers: {in_percent(found)} %"
+    measured = f"no run of {NAMED} layers" if accuracy is None else f"{NAMED} layers: {in_percent(accuracy)} %"
     return Finding(
         published=f"{corpus}: at {NAMED} layers it falls below a random guess",
         source=BLOG,
@@ -335,24 +334,24 @@ def _falls_less(corpus: str, plain: Falls, highway: Falls, learnt: bool) -> list
             f"{MUCH:g} of plain's minus highway's {_points(half)}",
         ]
     return [
-        Finding(published=claim, source=BLOG, evidence=Evidence.SECONDARY, measured=told, rule=rule, verdict=verdict)
-        for claim, told, rule, verdict in zip(claims, measured, rules, verdicts, strict=True)
+        Finding(published=claim, source=BLOG, evidence=Evidence.SECONDARY, measured=text, rule=rule, verdict=verdict)
+        for claim, text, rule, verdict in zip(claims, measured, rules, verdicts, strict=True)
     ]
 
 
 def _why(learnt: bool) -> str:
-    """Why there is nothing to judge."""
+    """The reason why there is no verdict."""
     few = f"fewer than {LEAST_SEEDS} seeds"
     return few if learnt else f"{few}, or one layer is not above chance within the budget"
 
 
-def _points(found: IntervalEstimate) -> str:
-    """A difference of accuracies in points."""
-    return f"{in_percent(found)} points"
+def _points(difference: IntervalEstimate) -> str:
+    """A difference of accuracies in percentage points."""
+    return f"{in_percent(difference)} points"
 
 
 def _budget(table: pd.DataFrame) -> str:
-    """The epochs trained, corpus by corpus."""
+    """The epochs of training on each corpus."""
     return "; ".join(
         f"{corpus}: epochs: {count(part['epochs'].max())}" for corpus, part in table.groupby("corpus", sort=False)
     )

@@ -1,4 +1,4 @@
-"""The highway paper's Figure 1: the best of a random search for plain and highway nets of 10, 20, 50 and 100 layers."""
+"""The highway paper's Figure 1: best of a random search for plain and highway networks of 10, 20, 50 and 100 layers."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from highway_bench.reproduce.base import (
 from highway_bench.reproduce.request import Request
 
 DEPTHS = (10, 20, 50, 100)  # as the papers count: the plain layer before the stack is one of them
-NOMINAL = 71  # plain's units; highway gets 50: 5,112 and 5,100 parameters a layer
+NOMINAL = 71  # units of plain; highway has 50: 5,112 and 5,100 parameters per layer
 BATCH = 100
 LONG, SHORT = "arXiv:1507.06228, Figure 1", "arXiv:1505.00387, Figure 1"
 READING = "a reading of arXiv:1505.00387, Figure 1"
 
-# The rules, agreed before any run. The statistic is the paper's own: the lowest final training loss of the trials. Its
-# interval is a percentile bootstrap over trials, drawn in pairs, for trial i has the same rate, momentum, decay and
-# activation in both arms. (The bootstrap of a minimum is rough: it cannot go below the lowest trial seen.) Nine claims
-# are judged at once, so that each interval is as wide as one in nine of the usual errors asks for.
+# The rules, fixed before any run. The statistic is the paper's: the lowest final training loss of the trials. Its
+# interval is a percentile bootstrap over pairs of trials: trial i has the same rate, momentum, decay and activation in
+# both arms. (The bootstrap of a minimum is rough: it cannot go below the lowest trial.) Nine claims are judged
+# together, so the error of each interval is a ninth of the usual one (Bonferroni).
 CLAIMS = 9
 LEVEL = 1 - (1 - CONFIDENCE) / CLAIMS
 BETTER = "reproduced if the interval's lower end is above 1, contradicted if its upper end is below 1"
-ABOUT = 10.0  # losses within a factor of ten are about equal, on a scale on which the paper speaks of orders
-TWICE = 2.0  # where plain should be the better of the two, a loss of up to twice highway's is about as good
+ABOUT = 10.0  # losses within a factor of ten count as about equal: the paper speaks of orders of magnitude
+TWICE = 2.0  # plain counts as about as good up to twice highway's loss
 HUNDRED = 100.0
 
 
 class SearchScale(NamedTuple):
-    """How much is run: data, steps, trials an arm and depth, seeds of the winner, and trials trained as one."""
+    """The size of a run: data set, steps, trials per arm and depth, seeds of the winner, networks per population."""
 
     dataset: str
     steps: int
@@ -69,21 +69,23 @@ SCALES = {
     source="arXiv:1505.00387 and arXiv:1507.06228, Figure 1",
 )
 class Figure1(Reproduction):
-    """Dense nets on MNIST, trained by SGD with momentum and a rate that falls exponentially.
+    """Dense networks on MNIST, trained by SGD with momentum and a rate that falls exponentially.
 
-    Rate, momentum, decay and activation are drawn at random, for highway the gate bias as well; both arms get the same
-    number of trials. The paper names the dimensions and not their ranges: the priors are those of ``search``. Its
-    batch and the number of runs behind a curve are not certain either (100; 40 or 100). The plain first layer is
-    rectified here whatever the activation of the layers after it.
+    Rate, momentum, decay and activation are drawn at random, and for highway the gate bias too; both arms have the same
+    number of trials. The paper names these dimensions but not their ranges; the priors are those of
+    ``highway_bench.tuning.space``. Its batch size (100) and its number of runs per curve (40 or 100) are not certain
+    either. The plain first layer is always rectified here, whatever the activation of the other layers.
     """
 
     takes = frozenset({"trials", "steps", "seeds", "depth"})
     scales = tuple(SCALES)
     not_attempted = (
         NotAttempted(
-            "the best loss at each depth, in numbers", LONG, "the text has none, and a plot read by eye is no number"
+            "the best loss at each depth, in numbers",
+            LONG,
+            "the text has none, and values read from a plot are not exact",
         ),
-        NotAttempted("a 900-layer net on CIFAR-100, stopped at 80 epochs", SHORT, "CIFAR-100 is not at hand"),
+        NotAttempted("a 900-layer net on CIFAR-100, stopped at 80 epochs", SHORT, "the data are not here"),
     )
 
     def cells(self, request: Request) -> list[Cell]:
@@ -125,7 +127,7 @@ class Figure1(Reproduction):
 
 
 def _findings(trials: Trials, table: pd.DataFrame, request: Request) -> list[Finding]:
-    """The same claims whatever was run; those about depths that were not are not testable."""
+    """The findings, always on the same claims; those about depths that were not run are not testable."""
     orders, plain = _ratio(trials, ("plain", 100), ("highway", 100)), _ratio(trials, ("plain", 100), ("plain", 10))
     fifty, hundred = (_ratio(trials, ("highway", depth), ("highway", 10)) for depth in (50, 100))
     return [
@@ -134,24 +136,24 @@ def _findings(trials: Trials, table: pd.DataFrame, request: Request) -> list[Fin
         Finding(
             published="a 100-layer highway net is more than two orders of magnitude better than a plain one",
             source=LONG,
-            measured=f"plain / highway {_told(orders)}",
+            measured=f"plain / highway {_text(orders)}",
             rule=f"reproduced if the lower end is {HUNDRED:g} or more; at the paper's own budget contradicted if "
             "the upper end is below it",
-            verdict=_against(orders, HUNDRED, request),
+            verdict=_at_least(orders, HUNDRED, request),
         ),
         Finding(
             published="plain nets degrade strongly as depth grows",
             source=LONG,
-            measured=f"plain, 100 / 10 layers: {_told(plain)}",
+            measured=f"plain, 100 / 10 layers: {_text(plain)}",
             rule=f"reproduced if the lower end is above {ABOUT:g}, contradicted if the upper end is below 1",
-            verdict=_beyond(plain, ABOUT),
+            verdict=_above(plain, ABOUT),
         ),
         Finding(
             published="highway nets of 50 and 100 layers do about as well as those of 10 and 20",
             source=LONG,
-            measured=f"highway, 50 / 10 layers: {_told(fifty)}; 100 / 10 layers: {_told(hundred)}",
+            measured=f"highway, 50 / 10 layers: {_text(fifty)}; 100 / 10 layers: {_text(hundred)}",
             rule=f"reproduced if both upper ends are below {ABOUT:g}, contradicted if a lower end is above it",
-            verdict=_about(fifty, hundred),
+            verdict=_about_equal(fifty, hundred),
         ),
         _absolute(trials, request),
         _faster(table),
@@ -167,7 +169,7 @@ def _at_ten(ratio: Ratio | None) -> Finding:
         source=READING,
         verdict=verdict,
         evidence=Evidence.SECONDARY,
-        measured=f"plain / highway {_told(ratio)}",
+        measured=f"plain / highway {_text(ratio)}",
         rule=f"reproduced if the upper end is {TWICE:g} or less, contradicted if the lower end is above it",
     )
 
@@ -178,15 +180,15 @@ def _deeper(depth: int, ratio: Ratio | None) -> Finding:
         source=READING,
         rule=BETTER,
         evidence=Evidence.SECONDARY,
-        measured=f"plain / highway {_told(ratio)}",
-        verdict=_beyond(ratio, 1.0),
+        measured=f"plain / highway {_text(ratio)}",
+        verdict=_above(ratio, 1.0),
     )
 
 
 def _absolute(trials: Trials, request: Request) -> Finding:
     best = {depth: float(trials["plain", depth].min()) for depth in (10, 20) if ("plain", depth) in trials}
     reached = len(best) == 2 and all(loss < 1e-4 for loss in best.values())
-    missed = Verdict.CONTRADICTED if _is_papers(request) and len(best) == 2 else Verdict.NOT_TESTABLE
+    missed = Verdict.CONTRADICTED if _has_papers_budget(request) and len(best) == 2 else Verdict.NOT_TESTABLE
     return Finding(
         published="plain nets of 10 and 20 layers reach a mean loss below 1e-4",
         source=LONG,
@@ -197,13 +199,13 @@ def _absolute(trials: Trials, request: Request) -> Finding:
 
 
 def _faster(table: pd.DataFrame) -> Finding:
-    """By the winners' fresh seeds: one that never gets there comes after all that do."""
+    """Which arm's winner reaches the threshold in fewer steps; a run that never reaches it counts as the slowest."""
     steps = {(row["block"], row["depth"]): row["steps"] for row in rows_of(table)}
-    told, orders = [], []
+    parts, orders = [], []
     for depth in (20, 50, 100):
         plain, highway = (steps.get((arm, depth), []) for arm in ARMS)
         if plain and highway:
-            told.append(f"{depth} layers: plain {three(median(plain))}, highway {three(median(highway))}")
+            parts.append(f"{depth} layers: plain {three(median(plain))}, highway {three(median(highway))}")
             orders.append(-1 if max(highway) < min(plain) else 1 if max(plain) < min(highway) else 0)
     verdict = Verdict.NOT_TESTABLE
     if len(orders) == 3 and any(orders):
@@ -218,15 +220,15 @@ def _faster(table: pd.DataFrame) -> Finding:
         published="highway nets converge faster than plain ones",
         source=LONG,
         verdict=verdict,
-        measured="median steps to a tenth of chance's loss: " + ("; ".join(told) or "not run"),
+        measured="median steps to a tenth of chance's loss: " + ("; ".join(parts) or "not run"),
         rule="the winners on fresh seeds, at 20, 50 and 100 layers: reproduced if every highway seed gets "
         "there before every plain one, contradicted where every plain one is first (∞: never)",
     )
 
 
 def _ratio(trials: Trials, over: tuple[str, int], under: tuple[str, int]) -> Ratio | None:
-    """How many times one best loss is another; ``None`` where one was not run, NaN where every trial of both diverged,
-    by which no rule decides."""
+    """The ratio of two best losses: ``None`` if one was not run, NaN, which decides no rule, if every trial of both
+    diverged."""
     if over not in trials or under not in trials:
         return None
     if not any(np.isfinite(trials[arm].min()) for arm in (over, under)):
@@ -234,39 +236,39 @@ def _ratio(trials: Trials, over: tuple[str, int], under: tuple[str, int]) -> Rat
     return best_ratio(trials[over], trials[under], LEVEL)
 
 
-def _told(ratio: Ratio | None) -> str:
+def _text(ratio: Ratio | None) -> str:
     if ratio is None:
         return "not run"
     return "none: every trial of both diverged" if math.isnan(ratio.value) else str(ratio)
 
 
-def _beyond(ratio: Ratio | None, bound: float) -> Verdict:
+def _above(ratio: Ratio | None, bound: float) -> Verdict:
     if ratio is None:
         return Verdict.NOT_TESTABLE
     return Verdict.REPRODUCED if ratio.low > bound else Verdict.CONTRADICTED if ratio.high < 1 else Verdict.NOT_TESTABLE
 
 
-def _about(*ratios: Ratio | None) -> Verdict:
-    found = [ratio for ratio in ratios if ratio is not None]
-    if any(ratio.low > ABOUT for ratio in found):
+def _about_equal(*ratios: Ratio | None) -> Verdict:
+    known = [ratio for ratio in ratios if ratio is not None]
+    if any(ratio.low > ABOUT for ratio in known):
         return Verdict.CONTRADICTED
-    every = len(found) == len(ratios) and all(ratio.high < ABOUT for ratio in found)
+    every = len(known) == len(ratios) and all(ratio.high < ABOUT for ratio in known)
     return Verdict.REPRODUCED if every else Verdict.NOT_TESTABLE
 
 
-def _against(ratio: Ratio | None, bound: float, request: Request) -> Verdict:
+def _at_least(ratio: Ratio | None, bound: float, request: Request) -> Verdict:
     if ratio is not None and ratio.low >= bound:
         return Verdict.REPRODUCED
-    missed = ratio is not None and ratio.high < bound and _is_papers(request)
+    missed = ratio is not None and ratio.high < bound and _has_papers_budget(request)
     return Verdict.CONTRADICTED if missed else Verdict.NOT_TESTABLE
 
 
-def _is_papers(request: Request) -> bool:
-    """Whether the budget is the paper's, so that a miss may count against it."""
+def _has_papers_budget(request: Request) -> bool:
+    """Whether the budget is the paper's, so a missed bound may contradict the claim."""
     return request.scale == "paper" and request.steps is None and request.trials is None
 
 
-def _middle(record: column.Record) -> column.Entry:
+def _median_steps(record: column.Record) -> column.Entry:
     steps = record["steps"]
     return column.Entry(three(median(steps)), median(steps)) if steps else column.Entry("", math.inf)
 
@@ -288,8 +290,8 @@ def _shown(table: pd.DataFrame) -> column.Shown:
             "geometric mean of its final losses, 95 % t interval of log10",
         ),
         column.whole("seeds", "seeds"),
-        column.made("steps to threshold", _middle, "median of these seeds; ∞: never"),
-        column.whole("params", "parameters", "of the whole network; a layer's are equal within 0.3 %"),
+        column.made("steps to threshold", _median_steps, "median of these seeds; ∞: never"),
+        column.whole("params", "parameters", "of the whole network; per layer the arms are equal within 0.3 %"),
         column.words("won", "the winner"),
     ]
     return column.shown("figure1", "Best of a random search", table.sort_values(["depth", "block"]), columns)

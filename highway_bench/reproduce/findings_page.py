@@ -1,4 +1,4 @@
-"""A reproduction's files: the page of its findings, with what was run and by whom, its figures, and its rows."""
+"""A reproduction's files: the page of findings with its provenance, the figures, and the rows."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce.base import Conclusion, Reproduction
 from highway_bench.reproduce.request import Request
 
-GIVEN = ("epochs", "steps", "trials", "seeds", "depth")  # words of ``Request`` that change what is measured
+IN_FOLDER_NAME = ("epochs", "steps", "trials", "seeds", "depth")  # fields of ``Request`` that change the cells
 
 
 def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
-    """The folder in ``out`` for this request, created if it is missing: ``figure1``, and ``figure1-trials-2`` for two
-    trials, so that a short run does not overwrite the real one. Raises ``BadInput`` where it cannot be created."""
+    """The folder in ``out`` for this request, created if it is missing.
+
+    Its name is ``figure1``, or ``figure1-trials-2`` for two trials, so a short run does not overwrite a full one.
+    Raises ``BadInput`` if it cannot be created."""
     parts = [reproduction.name]
     parts += [request.scale] if request.scale != reproduction.scales[0] else []
-    for word in GIVEN:
-        value = getattr(request, word)
+    for name in IN_FOLDER_NAME:
+        value = getattr(request, name)
         if value:
-            parts += [word, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+            parts += [name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
     folder = out / "-".join(parts)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"{folder} cannot be made: {error.strerror}") from error
+        raise BadInput(f"{folder} cannot be created: {error.strerror}") from error
     return folder
 
 
@@ -44,7 +46,7 @@ def write_findings(
     runs: Mapping[str, Mapping[str, Any]],
     folder: Path,
 ) -> list[Path]:
-    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV; their paths."""
+    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV. Returns their paths."""
     files = []
     for picture in outcome.pictures:
         path = folder / f"{picture.name}.svg"
@@ -60,7 +62,7 @@ def write_findings(
 def markdown(
     reproduction: Reproduction, outcome: Conclusion, cells: Sequence[Cell], provenance: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Findings, tables, figures, what was not attempted, and the runs behind it, as a Markdown page."""
+    """A Markdown page of findings, tables, figures, results that were not attempted, and runs with their facts."""
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
     lines += _table(
         ["published", "evidence", "measured", "verdict", "rule", "source"],
@@ -85,18 +87,18 @@ def markdown(
 
 
 def budget(cells: Iterable[Cell]) -> str:
-    """What was run, in a line: ``2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; …``."""
+    """The runs in one line: ``2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; …``."""
     every = list(cells)
 
     def span(name: str, values: Iterable[Any]) -> list[str]:
-        found = sorted({value for value in values if value is not None})
-        if not found:
+        known = sorted({value for value in values if value is not None})
+        if not known:
             return []
-        return [f"{found[0]} {name}" if len(found) == 1 else f"{found[0]} to {found[-1]} {name}"]
+        return [f"{known[0]} {name}" if len(known) == 1 else f"{known[0]} to {known[-1]} {name}"]
 
     def names(values: Iterable[str | None]) -> list[str]:
-        found = list(dict.fromkeys(value for value in values if value))
-        return [", ".join(found)] if found else []
+        distinct = list(dict.fromkeys(value for value in values if value))
+        return [", ".join(distinct)] if distinct else []
 
     return "; ".join(
         [

@@ -1,4 +1,4 @@
-"""Parameters and multiply-adds of published networks, counted on the project's own blocks, families and layouts."""
+"""Parameters and multiply-adds of published networks, counted on this project's blocks, families and architectures."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 
-TOLERANCE = 0.02  # papers print two or three digits, and some are rounded down
-COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys: colours are blocks'
+TOLERANCE = 0.02  # papers print two or three digits, some of them rounded down
+COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys, because colours denote blocks
 
 
 @register_reproduction(
     "flops", title="Parameters and multiply-adds of the published networks", source=f"{RESNET}, {VGG}, {LONG}, {SHORT}"
 )
 class Flops(Reproduction):
-    """Counted for one item on tensors without storage; what these papers call FLOPs are multiply-adds, of convolutions
+    """Counts for one item, on tensors without storage. What these papers call FLOPs are multiply-adds of convolutions
     and matrix products alone."""
 
-    least_seeds = 0  # nothing is drawn
+    least_seeds = 0  # counts do not depend on seeds
     not_attempted = (
         NotAttempted(
             "ResNet-50, -101 and -152: 3.8, 7.6 and 11.3 billion",
@@ -62,59 +62,59 @@ class Flops(Reproduction):
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         counts = measured(rows, self.cells(request))
-        found = {net.name: counts[net.cell()] for net in NETS}
-        findings = [finding for net in NETS for finding in _findings(net, found[net.name])]
-        findings.append(_same("plain-34", "ResNet-34 A", found))
-        return Conclusion(findings=findings, tables=[_table(found)], pictures=[_picture(found)])
+        by_name = {net.name: counts[net.cell()] for net in NETS}
+        findings = [finding for net in NETS for finding in _findings(net, by_name[net.name])]
+        findings.append(_same("plain-34", "ResNet-34 A", by_name))
+        return Conclusion(findings=findings, tables=[_table(by_name)], pictures=[_picture(by_name)])
 
 
-def _findings(net: Net, found: Mapping[str, float]) -> list[Finding]:
-    """What is printed of ``net``, and what its layers come to."""
-    exact = {"parameters": net.parameters, "multiply_adds": net.multiply_adds}
-    held = {metric: number for metric, number in exact.items() if number is not None}
-    told, verdict = "not counted", Verdict.NOT_TESTABLE
-    if held.keys() <= found.keys():
-        agrees = all(found[metric] == number for metric, number in held.items())
-        told = "the same" if agrees else counted({metric: found[metric] for metric in held})
+def _findings(net: Net, counts: Mapping[str, float]) -> list[Finding]:
+    """The findings on the published count of ``net`` and on its exact counts."""
+    computed = {"parameters": net.parameters, "multiply_adds": net.multiply_adds}
+    exact = {metric: number for metric, number in computed.items() if number is not None}
+    text, verdict = "not counted", Verdict.NOT_TESTABLE
+    if exact.keys() <= counts.keys():
+        agrees = all(counts[metric] == number for metric, number in exact.items())
+        text = "the same" if agrees else counted({metric: counts[metric] for metric in exact})
         verdict = Verdict.REPRODUCED if agrees else Verdict.CONTRADICTED
     findings = [
         Finding(
-            published=f"{net.name}: {counted(held)}",
+            published=f"{net.name}: {counted(exact)}",
             source=net.source,
             evidence=net.evidence,
             rule="equal",
-            measured=told,
+            measured=text,
             verdict=verdict,
         )
     ]
     if net.printed is not None:
-        metric, number, text, where = net.printed
-        told, verdict = "not counted", Verdict.NOT_TESTABLE
-        if metric in found:
-            off = found[metric] / number - 1
-            told = f"{count(found[metric])} ({100 * off:+.2f} %)".replace("-", "−")
-            verdict = Verdict.REPRODUCED if abs(off) <= TOLERANCE else Verdict.CONTRADICTED
+        metric, number, printed, source = net.printed
+        text, verdict = "not counted", Verdict.NOT_TESTABLE
+        if metric in counts:
+            deviation = counts[metric] / number - 1
+            text = f"{count(counts[metric])} ({100 * deviation:+.2f} %)".replace("-", "−")
+            verdict = Verdict.REPRODUCED if abs(deviation) <= TOLERANCE else Verdict.CONTRADICTED
         findings.insert(
             0,
             Finding(
-                published=f"{net.name}: {text} {metric.replace('_', '-')}",
-                source=where,
+                published=f"{net.name}: {printed} {metric.replace('_', '-')}",
+                source=source,
                 evidence=Evidence.PAPER,
                 rule=f"within {TOLERANCE:.0%}",
-                measured=told,
+                measured=text,
                 verdict=verdict,
             ),
         )
     return findings
 
 
-def counted(held: Mapping[str, float]) -> str:
-    return ", ".join(f"{count(number)} {metric.replace('_', '-')}" for metric, number in held.items())
+def counted(numbers: Mapping[str, float]) -> str:
+    return ", ".join(f"{count(number)} {metric.replace('_', '-')}" for metric, number in numbers.items())
 
 
-def _same(one: str, other: str, found: Mapping[str, Mapping[str, float]]) -> Finding:
+def _same(one: str, other: str, by_name: Mapping[str, Mapping[str, float]]) -> Finding:
     """An identity shortcut that pads with zeros is free."""
-    a, b = found[one], found[other]
+    a, b = by_name[one], by_name[other]
     counted = {"parameters", "multiply_adds"} <= a.keys() & b.keys()
     equal = counted and all(a[metric] == b[metric] for metric in ("parameters", "multiply_adds"))
     verdict = Verdict.REPRODUCED if equal else Verdict.CONTRADICTED if counted else Verdict.NOT_TESTABLE
@@ -128,22 +128,22 @@ def _same(one: str, other: str, found: Mapping[str, Mapping[str, float]]) -> Fin
     )
 
 
-def _table(found: Mapping[str, Mapping[str, float]]) -> column.Shown:
+def _table(by_name: Mapping[str, Mapping[str, float]]) -> column.Shown:
     records = [
         {
             "network": net.name,
             "built": " ".join(filter(None, (net.block, "in", net.family, net.layout or ""))),
             "depth": net.depth,
             "width": net.width,
-            "parameters": found[net.name].get("parameters", math.nan),
-            "multiply_adds": found[net.name].get("multiply_adds", math.nan),
+            "parameters": by_name[net.name].get("parameters", math.nan),
+            "multiply_adds": by_name[net.name].get("multiply_adds", math.nan),
             "printed": f"{net.printed[2]} {net.printed[0].replace('_', '-')}" if net.printed else "",
         }
         for net in NETS
     ]
     columns = [
         column.words("network", "network"),
-        column.words("built", "built of", "block, family and layout"),
+        column.words("built", "built of", "block, family and architecture"),
         column.whole("depth", "joined layers"),
         column.whole("width", "width"),
         column.whole("parameters", "parameters"),
@@ -153,34 +153,34 @@ def _table(found: Mapping[str, Mapping[str, float]]) -> column.Shown:
     return column.shown("flops", "Counted networks", pd.DataFrame(records), columns)
 
 
-def _picture(found: Mapping[str, Mapping[str, float]]) -> Picture:
-    """Multiply-adds of the image networks, with those that are published."""
-    nets = [net for net in NETS if net.multiply_adds is not None and "multiply_adds" in found[net.name]]
-    values = [found[net.name]["multiply_adds"] for net in nets]
-    places = range(len(nets))
+def _picture(by_name: Mapping[str, Mapping[str, float]]) -> Picture:
+    """Counted multiply-adds of the image networks, next to the published numbers."""
+    nets = [net for net in NETS if net.multiply_adds is not None and "multiply_adds" in by_name[net.name]]
+    values = [by_name[net.name]["multiply_adds"] for net in nets]
+    positions = range(len(nets))
     printed = [
-        (place, net.printed[1])
-        for place, net in enumerate(nets)
+        (y, net.printed[1])
+        for y, net in enumerate(nets)
         if net.printed is not None and net.printed[0] == "multiply_adds"
     ]
-    off = max((abs(values[place] / number - 1) for place, number in printed), default=math.nan)
+    deviation = max((abs(values[y] / number - 1) for y, number in printed), default=math.nan)
     title = (
-        f"Counted multiply-adds are within {three(100 * off)} % of the published ones"
+        f"Counted multiply-adds are within {three(100 * deviation)} % of the published ones"
         if printed
         else "No network with published multiply-adds was counted"
     )
     with settings():
         figure, (axes,) = panels(1, 1, 0.24 * max(len(nets), 4) + 0.4)
-        axes.scatter(values, places, color=COUNTED, s=30, zorder=3)
+        axes.scatter(values, positions, color=COUNTED, s=30, zorder=3)
         axes.scatter(
             [number for _, number in printed],
-            [place for place, _ in printed],
+            [y for y, _ in printed],
             color=PRINTED,
             marker="x",
             s=45,
             zorder=4,
         )
-        axes.set_yticks(list(places), [net.name for net in nets])
+        axes.set_yticks(list(positions), [net.name for net in nets])
         axes.invert_yaxis()
         if values:
             log_axis(axes, "x", "MAC")

@@ -1,4 +1,4 @@
-"""How negative should a gate start? The guideline for convolutional highway networks of 10, 20 and 30 layers."""
+"""Gate biases: the published guideline for convolutional highway networks of 10, 20 and 30 layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import between, listed, three, times
 from highway_bench.reproduce._bias import signed
-from highway_bench.reproduce._paired import Arm, arm, log_ratio, loss_record, measured, worse
+from highway_bench.reproduce._paired import Losses, arm, log_ratio, loss_record, measured, worse
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -34,7 +34,7 @@ from highway_bench.reproduce.request import Request
 GUIDELINE: Mapping[int, float] = {10: -1.0, 20: -2.0, 30: -3.0}  # layers → bias
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
 MARKERS = "os^Dv"
-ENDS = 2  # layers that are not joined: the first convolution and the affine map
+UNJOINED = 2  # layers that no block joins: the first convolution and the affine map
 WIDTH, BATCH = 8, 32
 STEPS, SEEDS = 150, 4
 RATES = (0.3, 0.1, 0.03)
@@ -43,9 +43,9 @@ LONG = "arXiv:1507.06228"
 PUBLISHED: Mapping[int, float] = {16: 0.9943, 32: 0.9955}  # width → best test accuracy on MNIST
 SIZED_STEPS, SIZED_BATCH = 300, 100
 
-# The rules, agreed before any run. Biases of one depth are compared in all pairs: one is worse than another where the
-# t interval of their losses' ratio (as log10, paired by seed, widened for the pairs) lies above 1, or where it diverged
-# at every seed and the other at none. A published accuracy counts as reached within a tenth of a point.
+# The rules, fixed before any run. The biases of one depth are compared in all pairs. One is worse than another if the
+# t interval of the ratio of their losses (as log10, paired by seed, widened for the number of pairs) lies above 1, or
+# if it diverged at every seed and the other at none. A published accuracy is reached within a tenth of a point.
 ACCURACY = 0.001
 CONFIDENCE = 1 - 0.05 / math.comb(len(BIASES), 2)
 RULE = "a bias next to it is worse; contradicted if any is better; the intervals allow for all pairs of biases"
@@ -55,11 +55,12 @@ RULE = "a bias next to it is worse; contradicted if any is better; the intervals
     "gate-bias", title="Gate biases of convolutional highway networks by depth", source=f"{LONG}, §2.3 and table 1"
 )
 class GateBias(Reproduction):
-    """Highway networks of 3×3 convolutions on MNIST-5k: gates that start at 0 to −4, each at 10, 20 and 30 layers and
-    at a rate tuned for it; and the two networks of the paper's MNIST table.
+    """Highway networks of 3×3 convolutions on MNIST-5k with gate biases of 0 to −4 at 10, 20 and 30 layers; and the two
+    networks of the paper's MNIST table.
 
-    The paper's layout at width 8 and without its dropout, SGD with momentum 0.9. The two networks are trained with Adam
-    on all of MNIST, or on MNIST-5k where it is not here; 300 steps unless ``epochs`` are given.
+    The networks of the guideline have the paper's architecture at width 8 without its dropout. They are trained by SGD
+    with momentum 0.9, at a rate tuned for each depth and bias. The networks of the table are trained by Adam on MNIST,
+    or on MNIST-5k if MNIST is missing, for 300 steps unless ``epochs`` are given.
     """
 
     takes = frozenset({"depth", "seeds", "steps", "epochs"})
@@ -99,8 +100,10 @@ class GateBias(Reproduction):
 
 def _layers(request: Request) -> Sequence[int]:
     layers = request.depth or tuple(GUIDELINE)
-    if min(layers) < ENDS + 3:
-        raise BadInput(f"a depth counts the first and the last layer and three stretches between: {ENDS + 3} at least")
+    if min(layers) < UNJOINED + 3:
+        raise BadInput(
+            f"a depth counts the first and last layer and one layer per stage, of three: {UNJOINED + 3} at least"
+        )
     return layers
 
 
@@ -117,7 +120,7 @@ def crossed_cells(layers: int, bias: float, request: Request) -> list[Cell]:
         "layout": "conv-highway",
     }
     return [
-        _cell(layers - ENDS, WIDTH, bias, recipe, BATCH, "mnist-5k", request, seed)
+        _cell(layers - UNJOINED, WIDTH, bias, recipe, BATCH, "mnist-5k", request, seed)
         for seed in range(request.seeds or SEEDS)
     ]
 
@@ -165,45 +168,45 @@ def _cell(
     )
 
 
-def beaten(arms: Mapping[float, Arm]) -> set[tuple[float, float]]:
-    """Pairs of biases, of which the first is worse than the second."""
+def beaten(arms: Mapping[float, Losses]) -> set[tuple[float, float]]:
+    """Pairs of biases in which the first is worse than the second."""
     pairs = [pair for one, other in combinations(arms, 2) for pair in ((one, other), (other, one))]
     return {(a, b) for a, b in pairs if worse(arms[a], arms[b], CONFIDENCE)[1] == Verdict.REPRODUCED}
 
 
-def unbeaten(arms: Mapping[float, Arm]) -> list[float]:
-    """Biases that were measured, and than which none is better."""
+def unbeaten(arms: Mapping[float, Losses]) -> list[float]:
+    """Measured biases that are not worse than any other."""
     losers = {bias for bias, _ in beaten(arms)}
     return [bias for bias, losses in arms.items() if losses and bias not in losers]
 
 
-def _guideline(layers: int, arms: Mapping[float, Arm]) -> Finding:
+def _guideline(layers: int, arms: Mapping[float, Losses]) -> Finding:
     advised, pairs, best = GUIDELINE[layers], beaten(arms), unbeaten(arms)
-    place = BIASES.index(advised)
-    beside = [bias for bias in BIASES[max(0, place - 1) : place + 2] if bias != advised]
+    index = BIASES.index(advised)
+    neighbours = [bias for bias in BIASES[max(0, index - 1) : index + 2] if bias != advised]
     better = [bias for bias in BIASES if (advised, bias) in pairs]
     if better:
-        told, verdict = f"worse than {_biases(better)}", Verdict.CONTRADICTED
-    elif any((bias, advised) in pairs for bias in beside):
-        told, verdict = "among the best", Verdict.REPRODUCED
+        text, verdict = f"worse than {_biases(better)}", Verdict.CONTRADICTED
+    elif any((bias, advised) in pairs for bias in neighbours):
+        text, verdict = "among the best", Verdict.REPRODUCED
     else:
-        told, verdict = "not distinguished from those beside it", Verdict.NOT_TESTABLE
-    ratios = {bias: log_ratio(arms[bias], arms[advised], CONFIDENCE) for bias in beside}
-    told += "".join(
+        text, verdict = "not distinguished from the biases next to it", Verdict.NOT_TESTABLE
+    ratios = {bias: log_ratio(arms[bias], arms[advised], CONFIDENCE) for bias in neighbours}
+    text += "".join(
         f"; loss at {signed(bias)} {times(10**ratio.value)} {between(10**ratio.low, 10**ratio.high)} of "
         f"it (n = {ratio.n})"
         for bias, ratio in ratios.items()
         if ratio is not None
     )
-    lost = {bias: sum(map(math.isinf, losses.values())) for bias, losses in arms.items()}
-    told += "".join(
-        f"; {count} of {len(arms[bias])} seeds diverged at {signed(bias)}" for bias, count in lost.items() if count
+    diverged = {bias: sum(map(math.isinf, losses.values())) for bias, losses in arms.items()}
+    text += "".join(
+        f"; {count} of {len(arms[bias])} seeds diverged at {signed(bias)}" for bias, count in diverged.items() if count
     )
     return Finding(
         published=f"{layers} layers: bias {signed(advised)}",
         source=f"{LONG}, §2.3",
         rule=RULE,
-        measured=f"{told}; not worse than any: {_biases(best)}",
+        measured=f"{text}; not worse than any: {_biases(best)}",
         verdict=verdict,
         evidence=Evidence.PAPER,
     )
@@ -215,8 +218,8 @@ def _biases(biases: Sequence[float]) -> str:
 
 def _accuracy(width: int, cell: Cell, values: Mapping[Cell, Mapping[str, float]]) -> Finding:
     accuracy = values[cell].get("test_accuracy", math.nan)
-    whole = cell.dataset == "mnist"
-    reached = whole and accuracy >= PUBLISHED[width] - ACCURACY
+    on_mnist = cell.dataset == "mnist"
+    reached = on_mnist and accuracy >= PUBLISHED[width] - ACCURACY
     steps = f"after {cell.recipe['steps']} steps of {cell.batch_size} on {cell.dataset}"
     return Finding(
         published=f"width {width}, best of 5 runs: {100 * PUBLISHED[width]:.2f} % of MNIST's test set",
@@ -235,27 +238,27 @@ def _shown(table: pd.DataFrame) -> column.Shown:
         column.words("advised", "guideline"),
         column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
         column.percent("accuracy", "test accuracy"),
-        column.number("rate", "rate", hint="tuned for the depth and the bias"),
+        column.number("rate", "rate", hint="tuned for each depth and bias"),
         column.whole("n", "seeds"),
         column.whole("diverged", "diverged"),
     ]
-    return column.shown("gate-bias", "Gate bias by depth", table, columns, note="Seeds that diverged are in no mean.")
+    return column.shown("gate-bias", "Gate bias by depth", table, columns, note="Means leave out seeds that diverged.")
 
 
-def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Picture:
-    """Loss by bias, a line a depth; a ring marks the guideline's bias."""
+def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Losses]]) -> Picture:
+    """Loss against bias, one line per depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
-    shades = seaborn.color_palette("Greys", len(depths) + 2).as_hex()[2:]  # colours are blocks'
-    looks = {
-        layers: (shade, MARKERS[place % len(MARKERS)])
-        for place, (layers, shade) in enumerate(zip(depths, shades, strict=True))
+    shades = seaborn.color_palette("Greys", len(depths) + 2).as_hex()[2:]  # greys, because colours denote blocks
+    styles = {
+        layers: (shade, MARKERS[number % len(MARKERS)])
+        for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))
     }
-    title = "Biases that no other beats: " + "; ".join(_told(layers, arms[layers]) for layers in depths)
+    title = "Biases that no other beats: " + "; ".join(_best(layers, arms[layers]) for layers in depths)
     with settings():
         figure, (axes,) = panels(1, 1, 3.0)
-        for place, (layers, (shade, marker)) in enumerate(looks.items()):
+        for number, (layers, (shade, marker)) in enumerate(styles.items()):
             own = table[(table["layers"] == layers) & table["loss"].notna()].sort_values("bias")
-            shifted = own["bias"] + 0.05 * (place - (len(looks) - 1) / 2)
+            shifted = own["bias"] + 0.05 * (number - (len(styles) - 1) / 2)
             spread = np.nan_to_num(np.array([own["loss"] - own["low"], own["high"] - own["loss"]]))
             axes.errorbar(shifted, own["loss"], yerr=spread, color=shade, marker=marker, capsize=2, linewidth=1.2)
             advised = own["advised"] != ""
@@ -273,7 +276,7 @@ def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Pi
         axes.set_xlabel("gate bias at the start")
         axes.set_ylabel("final training loss, nat (log)")
         head(figure, title)
-        handles = [mark(marker, f"{layers} layers", shade) for layers, (shade, marker) in looks.items()]
+        handles = [mark(marker, f"{layers} layers", shade) for layers, (shade, marker) in styles.items()]
         figure.legend(handles=[*handles, mark("o", "guideline", filled=False)], ncols=4, loc="outside lower left")
     alt = joined(
         [
@@ -292,6 +295,6 @@ def _picture(table: pd.DataFrame, arms: Mapping[int, Mapping[float, Arm]]) -> Pi
     )
 
 
-def _told(layers: int, arms: Mapping[float, Arm]) -> str:
+def _best(layers: int, arms: Mapping[float, Losses]) -> str:
     best = unbeaten(arms)
     return f"{layers} layers " + ("all" if len(best) == len(arms) else _biases(best))

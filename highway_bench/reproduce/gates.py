@@ -1,4 +1,4 @@
-"""Inside a trained 50-layer highway network: its gates by layer, and what cutting out one layer does."""
+"""Inside a trained 50-layer highway network: its gates by layer, and the effect of cutting out one layer (a lesion)."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from highway_bench.reproduce.base import (
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 
-DEPTH = 49  # highway layers; with the plain layer before them the paper's 50
+DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
 BATCH = TRAINED.batches["vector"]
-PUBLISHED, CARRYING = "highway gate_bias=-2", "highway"  # the paper's start, and −ln L
+PUBLISHED, CARRYING = "highway gate_bias=-2", "highway"  # gate bias of the paper, and −ln L
 STARTS = {PUBLISHED: "at bias −2", CARRYING: "at bias −ln L"}
-FIRST = 2  # number of the first joined layer: the paper counts the plain one before it
+FIRST = 2  # number of the first highway layer: the paper counts the plain layer before it
 RATES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 
-# The rules, agreed before any run. Layers are counted as in the paper: layer 1 is the plain one.
+# The rules, fixed before any run. Layers are counted as in the paper: layer 1 is the plain one.
 EARLY = 15  # "the first ~15 layers" are 2 to 15 here
 SILENT = range(15, 46)  # "layers 15–45"
-NOTHING = 0.001  # of the training items: a layer whose lesion changes the error by less contributes nothing
+NOTHING = 0.001  # change of the training error below which a lesioned layer contributes nothing
 SHARE_SILENT = (0.45, 0.75)  # "about 60 %"
 SELECTIVE = 0.1  # least difference of sparsities, on a scale of 0 to 1
-CLOSED = 0.001  # least share of shortcuts (units × examples) with C = 1 − T < 0.05 that counts as "they close"
+CLOSED = 0.001  # least share of shortcuts (units × examples) with C = 1 − T < 0.05 for "they close"
 
 LONG = "arXiv:1507.06228, §4"
 LESION = "arXiv:1507.06228, §4.2"
@@ -54,7 +54,7 @@ RESNET = "arXiv:1512.03385, §2"
 
 @dataclass(frozen=True)
 class TrainingScale:
-    """How much is trained on: a data set, its training items, epochs and seeds."""
+    """The size of a run: data set, its number of training items, epochs and seeds."""
 
     dataset: str
     items: int
@@ -71,11 +71,11 @@ SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 5), "paper": TrainingSc
     source="arXiv:1507.06228, §4; arXiv:1512.03385, §2",
 )
 class Gates(Reproduction):
-    """1 plain and 49 highway layers of 50 units on MNIST, gate bias −2 as published and −ln L; pre-norm beside them.
+    """1 plain and 49 highway layers of 50 units on MNIST, with gate bias −2 as published and with −ln L; and pre-norm.
 
     SGD with momentum 0.9 at a rate tuned for each network (the paper shows the best networks of a random search). The
-    rules are applied to the network with the published bias, of which at least half of the seeds must train. The other
-    is told beside it, and decides nothing. Only seeds that trained count.
+    rules apply to the network with the published bias, of which at least half of the seeds must train. The network with
+    bias −ln L is reported but decides nothing. Only seeds that trained count.
     """
 
     takes = frozenset({"epochs", "steps", "seeds"})
@@ -119,37 +119,38 @@ class Gates(Reproduction):
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        found, table = networks(rows), layers(rows)
+        trainings, table = networks(rows), layers(rows)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
         planned = request.seeds or SCALES[request.scale].seeds
-        trained = {label: int((found.loc[found["label"] == label, "success"] == 1).sum()) for label in STARTS}
+        successes = trainings[trainings["success"] == 1]
+        trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
         subjects = [label for label, count in trained.items() if 2 * count >= planned]
         findings = [_trains(trained, planned), *(question.finding(table, subjects) for question in QUESTIONS)]
-        tables = [_networks(found, table), *([_bands(table)] if len(table) else [])]
+        tables = [_networks(trainings, table), *([_bands(table)] if len(table) else [])]
         return Conclusion(findings=findings, tables=tables, pictures=_pictures(rows))
 
 
 def _trains(trained: Mapping[str, int], planned: int) -> Finding:
-    """Whether there is a network with the published bias for the claims to be about."""
-    told = [f"{STARTS[label]}: {count} of {planned} seeds train" for label, count in trained.items()]
+    """Whether the network with the published bias, which all other claims are about, trains."""
+    counts = [f"{STARTS[label]}: {count} of {planned} seeds train" for label, count in trained.items()]
     return Finding(
         published="the 50-layer net at bias −2 trains",
         source=LONG,
         evidence=Evidence.PAPER,
         rule="at least half of the seeds; not testable below, for its training is not published in full",
-        measured="; ".join(told),
+        measured="; ".join(counts),
         verdict=Verdict.REPRODUCED if 2 * trained[PUBLISHED] >= planned else Verdict.NOT_TESTABLE,
     )
 
 
 @dataclass(frozen=True)
 class Question:
-    """A claim as a number of one trained network, and where it must lie: above ``least``, below ``most``, or both.
+    """A claim as a value of one trained network and its bounds: above ``least``, below ``most``, or both.
 
-    It is reproduced if its whole 95 % interval over seeds lies there, contradicted if none of it does, and not testable
-    with so few seeds otherwise. A share's ``unit`` is "%" or "points"; ``factor`` marks a ratio, whose interval is one
-    of logarithms; ``can`` marks what is claimed to be possible, which no measurement contradicts.
+    It is reproduced if the whole 95 % interval over seeds lies within the bounds, contradicted if all of it lies
+    outside, and not testable otherwise. ``unit`` is "%" or "points" for a share. ``factor`` marks a ratio, whose
+    interval is that of its logarithm. ``can`` marks a claim that something is possible, which nothing contradicts.
     """
 
     published: str
@@ -172,9 +173,9 @@ class Question:
         return f"{self.what}: 95 % interval {' and '.join(bounds)}"
 
     def finding(self, table: pd.DataFrame, subjects: Sequence[str]) -> Finding:
-        """What ``table`` (a row a network and layer) says of it. Only the network with the published bias decides."""
+        """The finding from ``table``, one row per network and layer. The network with the published bias decides."""
         estimates = {label: self.estimate(table[table["label"] == label]) for label in subjects}
-        told = [f"{STARTS[label]}: {self._shown(estimate)}" for label, estimate in estimates.items()]
+        parts = [f"{STARTS[label]}: {self._shown(estimate)}" for label, estimate in estimates.items()]
         verdict = self.verdict(estimates[PUBLISHED]) if PUBLISHED in estimates else Verdict.NOT_TESTABLE
         return Finding(
             published=self.published,
@@ -182,30 +183,30 @@ class Question:
             rule=self.rule,
             verdict=verdict,
             evidence=Evidence.PAPER,
-            measured="; ".join(told) or "too few highway networks trained: see how they ended",
+            measured="; ".join(parts) or "too few highway networks trained",
         )
 
     def estimate(self, table: pd.DataFrame) -> IntervalEstimate:
-        """Over seeds."""
+        """The value with its 95 % interval over seeds."""
         values = [self.value(network.set_index("layer")) for _, network in table.groupby("seed")]
         return log10_interval(values) if self.factor else t_interval(values)
 
-    def verdict(self, found: IntervalEstimate) -> Verdict:
-        """One seed has no interval, and NaN is on neither side of a bound."""
+    def verdict(self, estimate: IntervalEstimate) -> Verdict:
+        """The verdict by the bounds; not testable for one seed, whose interval is NaN."""
         least = -math.inf if self.least is None else self.least
         most = math.inf if self.most is None else self.most
-        if found.low > least and found.high < most:
+        if estimate.low > least and estimate.high < most:
             return Verdict.REPRODUCED
-        outside = found.high < least or found.low > most
+        outside = estimate.high < least or estimate.low > most
         return Verdict.CONTRADICTED if outside and not self.can else Verdict.NOT_TESTABLE
 
     def _text(self, value: float) -> str:
         return f"{100 * value:g} {self.unit}" if self.unit else f"{value:g}"
 
-    def _shown(self, found: IntervalEstimate) -> str:
+    def _shown(self, one: IntervalEstimate) -> str:
         scale = 100 if self.unit else 1
-        scaled = replace(found, value=scale * found.value, low=scale * found.low, high=scale * found.high)
-        return " ".join(filter(None, [str(scaled), self.unit])) + (f", {found.n} seeds" if found.n > 1 else "")
+        scaled = replace(one, value=scale * one.value, low=scale * one.low, high=scale * one.high)
+        return " ".join(filter(None, [str(scaled), self.unit])) + (f", {one.n} seeds" if one.n > 1 else "")
 
 
 def _early(network: pd.DataFrame, metric: str) -> pd.Series:
@@ -288,8 +289,8 @@ QUESTIONS = (
 )
 
 
-def _networks(found: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
-    """A row a kind of network: how it trained, and its gates as a whole."""
+def _networks(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
+    """One row per kind of network: its training, and its gates, averaged over layers."""
     mean = table.groupby("label")[
         [
             "gate_bias_start",
@@ -304,11 +305,11 @@ def _networks(found: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     ].mean()
     idle = table.assign(idle=table["lesion_error_change"].abs() < NOTHING).groupby("label")["idle"].mean()
     whole = (
-        found[found["success"] == 1]
+        trainings[trainings["success"] == 1]
         .groupby("label")[["intact_loss", "intact_error", "sparsity_one", "sparsity_average"]]
         .mean()
     )
-    trained = found.groupby("label", sort=False).agg(
+    trained = trainings.groupby("label", sort=False).agg(
         trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),
         rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
     )
@@ -332,14 +333,14 @@ def _networks(found: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
         column.percent("idle", "layers that contribute nothing"),
     ]
     note = (
-        "Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so that none "
-        "closes; what their layers do is ‖F‖ / ‖x‖."
+        "Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so none closes. "
+        "The contribution of their layers is ‖F‖ / ‖x‖."
     )
     return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
 
 def _bands(table: pd.DataFrame) -> column.Shown:
-    """By five layers and network: means over those layers and the seeds."""
+    """One row per network and five layers: means over these layers and the seeds."""
     metrics = (
         "gate_bias_end",
         "gate_activity",
@@ -370,18 +371,18 @@ def _bands(table: pd.DataFrame) -> column.Shown:
     ]
     return column.shown(
         "gates-layers",
-        "By layer, the plain one being the first",
+        "By layer; layer 1 is the plain one",
         mean,
         columns,
-        note="Means over five layers and the seeds that train, 95 % t intervals over seeds.",
+        note="Means over five layers and the seeds that train, with 95 % t intervals over seeds.",
     )
 
 
 def _pictures(rows: pd.DataFrame) -> list[Picture]:
-    found: list[Picture] = []
+    pictures: list[Picture] = []
     for draw in (gates_by_layer, lesion_by_layer):
         try:
-            found += draw(Results(rows), first=FIRST)
-        except NothingToShow:  # nothing trained: the findings say so
+            pictures += draw(Results(rows), first=FIRST)
+        except NothingToShow:  # no network trained, which the findings report
             continue
-    return found
+    return pictures

@@ -1,4 +1,4 @@
-"""Does a deep highway stack train whatever zero-mean distribution its weights start from, and whatever g is?"""
+"""Deep highway networks under various zero-mean weight distributions and activations: do they train?"""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ STEPS, SEEDS = 300, 3
 RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # the same for both blocks: gated stacks like the upper end, plain ones the lower
 SOURCE = "arXiv:1505.00387, §2.3"
 
-# The rule, agreed before the runs that are reported; a part of them had run under another, with three rates. A pair of
-# init and activation trains if every seed ends at a tenth of chance's loss or below, and stands still if every seed
-# ends above nine tenths of it, or diverges. The claim, that learning proceeds, is reproduced if every highway pair
-# trains, contradicted if one of them stands still; else the budget is too small.
+# The rule, fixed before the reported runs. (Some cells had run under another rule, with three rates.) A pair of init
+# and activation trains if every seed ends at a tenth of chance's loss or below. It stands still if every seed ends
+# above nine tenths of chance's loss, or diverges. The claim that highway trains is reproduced if every highway pair
+# trains, and contradicted if one of them stands still. Otherwise the budget is too small.
 STILL = 0.9
 RULE = "every pair trains at every seed: reproduced; one stands still at every seed: contradicted"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One init and activation of one block: seeds that trained of ``n``, and the geometric mean of their losses."""
+    """One init and activation of one block: ``trained`` of ``n`` seeds, and the geometric mean of their losses."""
 
     block: str
     init: str
@@ -60,9 +60,9 @@ class Pair:
 
 @register_reproduction("inits", title="Zero-mean weight distributions × activations, 50 layers", source=SOURCE)
 class Inits(Reproduction):
-    """50-layer dense nets on 4,000 MNIST digits, 300 steps of SGD at a rate tuned for each pair.
+    """50-layer dense networks on 4,000 MNIST digits, 300 steps of SGD at a rate tuned for each pair.
 
-    Highway with the negative gate bias −ln L; plain beside it, at equal parameters a layer, as the control.
+    Highway starts with the negative gate bias −ln L. Plain, with equal parameters per layer, is the control.
     """
 
     takes = frozenset({"seeds", "steps"})
@@ -77,7 +77,7 @@ class Inits(Reproduction):
             "rates": list(RATES),
             "threshold": 0.1,
         }
-        places = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(request.seeds or SEEDS))
+        grid = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(request.seeds or SEEDS))
         return [
             trained(
                 block,
@@ -91,7 +91,7 @@ class Inits(Reproduction):
                 device=request.device,
                 family_options=_options(init, activation),
             )
-            for block, init, activation, seed in places
+            for block, init, activation, seed in grid
         ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
@@ -102,23 +102,23 @@ class Inits(Reproduction):
 
 
 def _options(init: str, activation: str) -> dict[str, str]:
-    """The family's options that differ from its defaults, as a cell has them."""
+    """The family's options without those that equal its defaults, as in a cell."""
     return make_family("dense", init=init, activation=activation).options
 
 
 def pairs_of(rows: pd.DataFrame) -> Iterator[Pair]:
-    """Every block, init and activation that was run on seeds that count."""
-    counted = rows[rows["trial"].isna() & (rows["axis"] == "")]
+    """The pairs in ``rows``, without the runs that only tune the rate."""
+    final = rows[rows["trial"].isna() & (rows["axis"] == "")]
     chance = make_dataset("mnist-5k").chance_loss
-    for place, part in groups(counted, ("block", "family_options")):
-        options = recipe_of(place["family_options"])
+    for group, part in groups(final, ("block", "family_options")):
+        options = recipe_of(group["family_options"])
         success, losses, rates = (
             part.loc[part["metric"] == metric, "value"].to_numpy(np.float64)
             for metric in ("success", "final_loss", "rate")
         )
         finite = len(losses) > 0 and bool(np.isfinite(losses).all())
         yield Pair(
-            place["block"],
+            group["block"],
             options.get("init", "default"),
             options.get("activation", "relu"),
             trained=int(np.nansum(success)),
@@ -164,9 +164,9 @@ def _shown(pairs: Sequence[Pair]) -> column.Shown:
 
 
 def _picture(pairs: Sequence[Pair]) -> Picture:
-    """The share of seeds that train, a panel a block: rows are weights, columns activations."""
+    """The share of seeds that train, one panel per block: rows are weights, columns activations."""
     blocks = [block for block in ("plain", "highway") if any(pair.block == block for pair in pairs)]
-    told = []
+    alt = []
     with settings():
         figure, all_axes = panels(len(blocks), 2, 2.5, sharey=True)
         for axes, block in zip(all_axes, blocks, strict=True):
@@ -187,19 +187,19 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
                     fontsize=7.5,
                     color="white" if shares[y, x] > 0.5 else "black",
                 )
-                told.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
+                alt.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
             axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
         counts = [
             f"{block} trains with {sum(pair.trains for pair in pairs if pair.block == block)} of "
             f"{sum(pair.block == block for pair in pairs)}"
             for block in blocks
         ]
-        title = f"{DEPTH + 1} layers: of weights and activations, {', '.join(counts)}"
+        title = f"{DEPTH + 1} layers, pairs of weights and activations: {', '.join(counts)}"
         head(figure, title)
     return Picture(
         "inits",
         title,
-        f"Seeds that train. {joined(told, 40)}",
-        "Seeds that train of those run; below, the geometric mean of the final losses in nat, ∞ where a run diverged.",
+        f"Seeds that train. {joined(alt, 40)}",
+        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat, ∞ if a run diverged.",
         figure,
     )

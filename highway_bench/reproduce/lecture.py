@@ -24,18 +24,18 @@ from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verd
 from highway_bench.reproduce.request import Request
 
 WIDTH, DEPTH, BATCH = 784, 20, 1_000
-EPOCHS, SEEDS = 3, 3  # by default; the lecture trained for 50, once
+EPOCHS, SEEDS = 3, 3  # defaults; the lecture has one run of 50 epochs
 STEPS_PER_EPOCH = 53  # ⌈52,500 / 1,000⌉: the last batch has 500
 MISTAKES = 25
 
-# Epoch → (training loss while the epoch ran, test loss at its end), as the lecture's log prints them
+# Epoch → (mean training loss during the epoch, test loss at its end), as printed in the lecture's log
 PUBLISHED = {1: (0.8074, 0.2227), 2: (0.1436, 0.1434), 3: (0.0870, 0.1224), 49: (0.0033, 0.1112), 50: (0.0023, 0.1144)}
 PUBLISHED_ACCURACY = 0.9827
 
-# The rules. One published run has no spread, so that a factor stands in for one: a training loss counts as reproduced
-# within a factor of 2 in the first epochs and of 5 at the end, where it nears zero, and a test loss within 1.5. The
-# accuracy's band is four binomial standard errors at 17,500 images. Losses are geometric means over seeds. That one run
-# decides nothing was agreed after the first of 50 epochs: its early losses differ from seed to seed by more than that.
+# The rules. A single published run has no spread, so a factor replaces it: a training loss is reproduced within a
+# factor of 2 in the first epochs and of 5 at the end, where it is near zero, and a test loss within 1.5. The band of
+# the accuracy is four binomial standard errors at 17,500 images. Losses are geometric means over seeds. The rule that
+# one run decides nothing was added after the first run of 50 epochs: early losses differ more than this between seeds.
 EARLY, LATE, TESTED, ACCURACY = 2.0, 5.0, 1.5, 0.004
 
 WHERE = "the lecture's log"
@@ -47,12 +47,12 @@ WHERE = "the lecture's log"
     source="a lecture's highway network and its printed log",
 )
 class Lecture(Reproduction):
-    """784 inputs → 20 highway layers of 784 units → softmax; H: He, ReLU; T: Glorot, bias 0, so open by half.
+    """784 inputs → 20 highway layers of 784 units → softmax; H: He, ReLU; T: Glorot, bias 0, so half open at the start.
 
-    Adam at 0.001 with ε = 1e-7 outside of the bias correction, as the lecture's framework (Keras) has it, which
-    matters where gradients start as small as these; batches of 1,000 with the last one kept; 52,500 images for
-    training and 17,500 for testing, drawn at random. The framework draws its normal weights truncated (of the same
-    variance) and prints an epoch's training loss as the mean while it ran; so does the table here.
+    Adam at 0.001 with ε = 1e-7 outside of the bias correction, as in the lecture's framework (Keras); this matters for
+    small gradients such as these. Batches of 1,000, the incomplete last one included; 52,500 training and 17,500 test
+    images, drawn at random. The framework draws weights from a truncated normal (of the same variance). Like the table
+    here, it prints the mean training loss during an epoch.
     """
 
     takes = frozenset({"epochs", "seeds"})
@@ -168,18 +168,18 @@ def _spread(low: float, high: float) -> str:
 
 
 def _by_epoch(curves: pd.DataFrame) -> pd.DataFrame:
-    """A row an epoch, the mean over seeds of each curve."""
+    """One row per epoch: the mean over seeds of each curve."""
     return curves.pivot_table(index="index", columns="metric", values="value", aggfunc="mean")
 
 
 def _table(curves: pd.DataFrame) -> column.Shown:
     table = _by_epoch(curves).reset_index().rename(columns={"index": "epoch"})
-    for name, place in (("published_train", 0), ("published_test", 1)):
-        table[name] = [PUBLISHED.get(int(epoch), (math.nan, math.nan))[place] for epoch in table["epoch"]]
+    for name, index in (("published_train", 0), ("published_test", 1)):
+        table[name] = [PUBLISHED.get(int(epoch), (math.nan, math.nan))[index] for epoch in table["epoch"]]
     columns = [
         column.whole("epoch", "epoch"),
         column.number("published_train", "published training loss", "nat"),
-        column.number("epoch_train_loss", "training loss", "nat", "mean while the epoch ran"),
+        column.number("epoch_train_loss", "training loss", "nat", "mean during the epoch"),
         column.number("published_test", "published test loss", "nat"),
         column.number("epoch_test_loss", "test loss", "nat", "at the epoch's end"),
         column.number("epoch_test_accuracy", "test accuracy"),
@@ -191,17 +191,17 @@ def _curves(curves: pd.DataFrame) -> Picture:
     table = _by_epoch(curves)
     last = int(table.index.max())
     dots = {epoch: losses for epoch, losses in PUBLISHED.items() if epoch <= last}
-    looks = (
+    lines = (
         ("epoch_train_loss", 0, "training", KNOWN["highway"].colour),
         ("epoch_test_loss", 1, "test", KNOWN["residual"].colour),
     )
     with settings():
         figure, (axes,) = panels(1, 1, 3.1)
-        for metric, place, _, colour in looks:
+        for metric, index, _, colour in lines:
             axes.plot(table.index, table[metric], color=colour, marker="o" if last < 10 else None)
             axes.plot(
                 list(dots),
-                [losses[place] for losses in dots.values()],
+                [losses[index] for losses in dots.values()],
                 color=colour,
                 marker="x",
                 markersize=8,
@@ -218,7 +218,7 @@ def _curves(curves: pd.DataFrame) -> Picture:
             f"test loss {three(final['epoch_test_loss'])}"
         )
         head(figure, title)
-        handles = [Line2D([], [], color=colour, label=name) for _, _, name, colour in looks]
+        handles = [Line2D([], [], color=colour, label=name) for _, _, name, colour in lines]
         handles.append(Line2D([], [], color="#555555", marker="x", linestyle="none", label="published"))
         figure.legend(handles=handles, loc="outside lower left", ncols=3)
     alt = joined(
@@ -232,32 +232,31 @@ def _curves(curves: pd.DataFrame) -> Picture:
         "lecture-curves",
         title,
         f"Loss by epoch. {alt}",
-        "Training loss is the mean while the epoch ran; crosses are the lecture's printed log.",
+        "Training loss is the mean during the epoch; crosses are the lecture's printed log.",
         figure,
     )
 
 
 def _mistakes(wrong: pd.DataFrame) -> Picture:
-    """Test digits that the network got wrong, with the true class and the one it gave."""
+    """Misclassified test digits, each with its true and its predicted class."""
     options: dict[str, Any] = {"test_share": 0.25}
     test = make_dataset("mnist", **options).load(seed=int(wrong["seed"].iloc[0])).test
     shown = wrong.sort_values("index").head(MISTAKES)
-    places = [int(place) for place in shown["index"]]
-    given = [int(value) for value in shown["value"]]
-    true = [int(test.targets[place]) for place in places]
+    rows = [int(row) for row in shown["index"]]
+    predicted = [int(value) for value in shown["value"]]
+    true = [int(test.targets[row]) for row in rows]
     with settings():
-        figure, all_axes = panels(len(places), 5, 0.98)
-        for axes, place, right, answer in zip(all_axes, places, true, given, strict=True):
-            _digit(axes, test.inputs[place, 0].numpy(), f"{right}, read as {answer}")
+        figure, all_axes = panels(len(rows), 5, 0.98)
+        for axes, row, right, other in zip(all_axes, rows, true, predicted, strict=True):
+            _digit(axes, test.inputs[row, 0].numpy(), f"{right}, read as {other}")
         title = "Test digits that the trained network gets wrong"
         head(figure, title)
-    alt = joined([f"{right} read as {answer}" for right, answer in zip(true, given, strict=True)], MISTAKES)
+    alt = joined([f"{right} read as {other}" for right, other in zip(true, predicted, strict=True)], MISTAKES)
     return Picture(
         "lecture-mistakes",
         title,
         f"Misclassified digits. {alt}",
-        f"The first {len(places)} of the test images that were misclassified: the true digit and the one "
-        "that the network gave.",
+        f"The first {len(rows)} misclassified test images: the true digit and the network's prediction.",
         figure,
     )
 

@@ -1,4 +1,4 @@
-"""Long ranges: steps that attention and bidirectional LSTMs need to learn adding and copy, by the sequence's length."""
+"""Long ranges: training steps of attention and bidirectional LSTMs on adding and copy, by sequence length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from highway_bench.report.format import count, three
 from highway_bench.report.rows import recipe_of
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, table_of, told
+from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, steps_text, table_of
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -31,29 +31,29 @@ from highway_bench.results.schema import OUTCOMES
 from highway_bench.success import THRESHOLD
 
 WIDTH, DEPTH, BATCH = 32, 2, 16
-HEADS = 2  # of attention: with four, scores of 200 × 200 steps would take most of the time
+HEADS = 2  # of attention; with four, the scores of 200 × 200 positions would take most of the time
 STEPS, SEEDS = 1_000, 3
-RATES = (0.01, 0.003)  # Adam's; LSTMs like the first here and attention the second
-ITEMS = STEPS * BATCH  # training items: none is met twice within the steps by default
+RATES = (0.01, 0.003)  # Adam's; here LSTMs learn best at the first, attention at the second
+ITEMS = STEPS * BATCH  # training items; none is repeated within the default number of steps
 
 FAMILIES = {"attention": ("pre-norm", "highway"), "bilstm": ("plain", "highway")}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A data set, its lengths T, and the layout that reads the answer where it is not the usual one."""
+    """The lengths T of a problem, and its architecture if it is not the default one."""
 
     lengths: tuple[int, ...]
     layout: str | None = None
 
 
-# The usual head averages over steps. A sum over marked steps is then learnt by layers that look at one step at a time,
-# so the adding problem's answer is read at the last step.
+# The default head averages over positions. Layers that see one position at a time could then learn a sum over marked
+# positions, so the output for the adding problem is read at the last position.
 PROBLEMS = {"adding": Problem((25, 50, 100, 200), "last-step"), "copy": Problem((50, 100))}
 
 
 class Arm(NamedTuple):
-    """A family under a block."""
+    """A family with a block."""
 
     family: str
     block: str
@@ -62,13 +62,13 @@ class Arm(NamedTuple):
         return f"{self.block} {self.family}"
 
 
-# The rules, agreed before any run. A miss counts as later than any hit, and as a growth of at least what the budget
-# says. With three seeds an order that every seed keeps is the most that can be required: without any difference one
-# permutation of the six in twenty gives it in favour of attention, and one in favour of the BiLSTM (p = 0.1).
+# The rules, fixed before any run. A run hits when it reaches the threshold. A miss is later than any hit, and its
+# growth is at least that at the budget. With three seeds, the strongest possible requirement is that all seeds of one
+# arm precede all of the other: without any difference this happens with p = 0.1 (2 of the 20 orders, one per arm).
 PAIRS = (
     (Arm("attention", "highway"), Arm("bilstm", "highway")),  # the same block
-    (Arm("attention", "pre-norm"), Arm("bilstm", "plain")),
-)  # each family as it is commonly stacked
+    (Arm("attention", "pre-norm"), Arm("bilstm", "plain")),  # the usual block of each family
+)
 LEAST_SEEDS = 3
 
 TABLE = "arXiv:1706.03762, Table 1"
@@ -81,19 +81,20 @@ PATHS = "arXiv:1706.03762, §4"
     source="arXiv:1706.03762, §4 and Table 1; problems: arXiv:1803.01271, arXiv:1511.06464",
 )
 class LongRange(Reproduction):
-    """Two layers, 32 wide, equal parameters a layer within a family; Adam, the rate tuned over the same two for all.
+    """Two layers of width 32, equal parameters per layer within a family; Adam, the rate tuned over two values.
 
-    Between any two steps a signal passes one attention layer, or as many LSTM steps as lie between. If short paths make
-    distant relations easier to learn, an LSTM needs more steps than attention, and ever more as sequences grow.
+    Between two positions a signal passes one attention layer, or one LSTM step per position between them. If short
+    paths make distant relations easier to learn, an LSTM needs more training steps than attention, and the difference
+    grows with the sequence.
 
-    Each of the eight findings is decided by an order of three seeds against three, which chance alone gives with
-    p = 0.1: without any difference 0.8 of the eight are expected to be decided, 0.4 of them as reproduced. One verdict
-    alone says little. Families are matched in width, not in parameters; both counts are told.
+    Each of the eight findings is decided by the order of three seeds against three, which occurs by chance with
+    p = 0.1: without any difference, 0.8 of the eight are expected to be decided, 0.4 of them as reproduced. A single
+    verdict is weak evidence. Families are matched in width, not in parameters; both counts are reported.
 
-    Adding is read at the last step, of which the backward direction has seen one step. In copy a bidirectional layer
-    has only markers to the right of each answer, but its backward direction can count the steps from the end, and
-    attention looks at the symbols directly: neither needs a memory over time of the kind that a one-directional layer
-    does, so that copy compares paths here and not memories.
+    Adding is read at the last position, where the backward direction has seen one position only. In copy, a
+    bidirectional layer sees only markers to the right of each target, but its backward direction can count positions
+    from the end, and attention reads the symbols directly. Neither needs the memory over time that a one-directional
+    layer needs, so copy compares paths here and not memories.
     """
 
     takes = frozenset({"steps", "seeds"})
@@ -126,35 +127,35 @@ class LongRange(Reproduction):
         ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        found = hits(rows)
-        findings = [finding for problem in PROBLEMS for pair in PAIRS for finding in findings_of(problem, *pair, found)]
-        if found.empty:
+        ended = hits(rows)
+        findings = [finding for problem in PROBLEMS for pair in PAIRS for finding in findings_of(problem, *pair, ended)]
+        if ended.empty:
             return Conclusion(findings=findings)
-        budget = budget_of(found)
+        budget = budget_of(ended)
         note = (
             f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(budget)} "
             f"steps in batches of {BATCH}. {DEPTH} layers, plain's width {WIDTH}, {HEADS} heads. Adding is read at "
-            "the last step. In copy the backward direction can count the steps from the end."
+            "the last position. In copy the backward direction can count positions from the end."
         )
         caption = (
-            f"{DEPTH} layers, equal parameters a layer within a family, plain's width {WIDTH}, batches of "
+            f"{DEPTH} layers, equal parameters per layer within a family, plain's width {WIDTH}, batches of "
             f"{BATCH}, rate tuned."
         )
         panels = {
-            (problem, family): {block: hits_of(Arm(family, block), problem, found) for block in blocks}
+            (problem, family): {block: hits_of(Arm(family, block), problem, ended) for block in blocks}
             for problem in PROBLEMS
             for family, blocks in FAMILIES.items()
         }
         return Conclusion(
             findings=findings,
-            tables=[shown(table_of(found), note)],
-            pictures=[picture(panels, budget, _title(found), caption)],
+            tables=[shown(table_of(ended), note)],
+            pictures=[picture(panels, budget, _title(ended), caption)],
         )
 
 
 def recipe(problem: Problem, steps: int) -> dict[str, Any]:
-    """How every network is trained on ``problem``."""
-    told: dict[str, Any] = {
+    """The recipe of every network on ``problem``."""
+    words: dict[str, Any] = {
         "optimiser": "adam",
         "rate": "tuned",
         "rates": list(RATES),
@@ -163,55 +164,55 @@ def recipe(problem: Problem, steps: int) -> dict[str, Any]:
         "threshold": THRESHOLD,
         "dataset": {"size": ITEMS},
     }
-    return told | ({"layout": problem.layout} if problem.layout else {})
+    return words | ({"layout": problem.layout} if problem.layout else {})
 
 
 def hits(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a run that ended: as in ``runs``, ``hit`` being the step at which it met the threshold, ∞ for a miss, and
-    ``relative`` its final loss over the constant predictor's."""
-    found = training_runs(rows)
-    found = found[found["status"].isin(OUTCOMES)].copy()
-    found["hit"] = found["steps_to_threshold"].astype("float64").fillna(math.inf)
+    """One row per run that ended, with the columns of ``runs`` and two more: ``hit``, the step at which it reached the
+    threshold (∞ for a miss), and ``relative``, its final loss over that of the constant predictor."""
+    ended = training_runs(rows)
+    ended = ended[ended["status"].isin(OUTCOMES)].copy()
+    ended["hit"] = ended["steps_to_threshold"].astype("float64").fillna(math.inf)
     chances = {
         (name, length): make_dataset(name, length=length).chance_loss
         for name, problem in PROBLEMS.items()
         for length in problem.lengths
     }
-    places = zip(found["dataset"], found["seq_len"], found["final_loss"], strict=True)
-    found["relative"] = [loss / chances[str(name), int(length)] for name, length, loss in places]
-    return found
+    losses = zip(ended["dataset"], ended["seq_len"], ended["final_loss"], strict=True)
+    ended["relative"] = [loss / chances[str(name), int(length)] for name, length, loss in losses]
+    return ended
 
 
 # ------------------------------------------------------------------------------------------------------- findings
 
 
-def hits_of(arm: Arm, problem: str, found: pd.DataFrame) -> Hits:
+def hits_of(arm: Arm, problem: str, ended: pd.DataFrame) -> Hits:
     """One arm's hits on one problem."""
-    own = found[(found["dataset"] == problem) & (found["family"] == arm.family) & (found["block"] == arm.block)]
+    own = ended[(ended["dataset"] == problem) & (ended["family"] == arm.family) & (ended["block"] == arm.block)]
     by_length: dict[int, dict[int, float]] = {}
     for length, seed, hit in zip(own["seq_len"], own["seed"], own["hit"], strict=True):
         by_length.setdefault(int(length), {})[int(seed)] = float(hit)
     return dict(sorted(by_length.items()))
 
 
-def findings_of(problem: str, attention: Arm, lstm: Arm, found: pd.DataFrame) -> Iterator[Finding]:
-    """What one pair of arms says: who hits first at the longest sequences, and whose steps grow more with length."""
-    near, far = hits_of(attention, problem, found), hits_of(lstm, problem, found)
+def findings_of(problem: str, attention: Arm, lstm: Arm, ended: pd.DataFrame) -> Iterator[Finding]:
+    """The findings on two arms: which hits first at the longest sequences, and whose steps grow more with length."""
+    near, far = hits_of(attention, problem, ended), hits_of(lstm, problem, ended)
     common = [length for length in near if length in far]
     enough = [length for length in common if min(len(near[length]), len(far[length])) >= LEAST_SEEDS]
     who = f"{problem}, {attention} against {lstm}"
-    sizes = " against ".join(_parameters(arm, problem, found) for arm in (attention, lstm))
+    sizes = " against ".join(_parameters(arm, problem, ended) for arm in (attention, lstm))
     yield _earlier(who, near, far, enough, sizes)
-    yield _grows(who, near, far, enough, budget_of(found), sizes)
+    yield _grows(who, near, far, enough, budget_of(ended), sizes)
 
 
-def budget_of(found: pd.DataFrame) -> int:
-    """The steps that a run may take."""
-    return int(max((recipe_of(text)["steps"] for text in found["recipe"]), default=STEPS))
+def budget_of(ended: pd.DataFrame) -> int:
+    """The number of training steps of a run."""
+    return int(max((recipe_of(text)["steps"] for text in ended["recipe"]), default=STEPS))
 
 
-def _parameters(arm: Arm, problem: str, found: pd.DataFrame) -> str:
-    own = found[(found["dataset"] == problem) & (found["family"] == arm.family) & (found["block"] == arm.block)]
+def _parameters(arm: Arm, problem: str, ended: pd.DataFrame) -> str:
+    own = ended[(ended["dataset"] == problem) & (ended["family"] == arm.family) & (ended["block"] == arm.block)]
     return count(own["params"].max())
 
 
@@ -220,12 +221,12 @@ def _earlier(who: str, near: Hits, far: Hits, lengths: Sequence[int], sizes: str
     if lengths:
         shortest, longest = min(lengths), max(lengths)
         ours, others = list(near[longest].values()), list(far[longest].values())
-        measured = f"T = {longest}: {told(ours)} against {told(others)}, with {sizes} parameters"
+        measured = f"T = {longest}: {steps_text(ours)} against {steps_text(others)}, with {sizes} parameters"
         slower = far if max(ours) < min(others) else near if max(others) < min(ours) else None
         if math.isinf(min(ours)) and math.isinf(min(others)):
             measured += "; the budget is too small for either"
         elif slower is not None and not all(math.isfinite(hit) for hit in slower[shortest].values()):
-            measured += f"; the slower one misses at T = {shortest} too: it may not be the range that it fails at"
+            measured += f"; the slower one misses at T = {shortest} too, so the range may not be its difficulty"
         elif slower is not None:
             verdict = Verdict.REPRODUCED if slower is far else Verdict.CONTRADICTED
     return Finding(
@@ -253,7 +254,7 @@ def _grows(who: str, near: Hits, far: Hits, lengths: Sequence[int], budget: int,
             bound = any(math.isinf(hit) for hit in far[longest].values())
             measured += f"{_times(ours, censored)} against {_times(others, bound)}"
             if censored:
-                measured += f"; attention misses within {count(budget)} steps, so that its growth is not known"
+                measured += f"; attention misses within {count(budget)} steps, so its growth is unknown"
             elif min(others) > max(ours):
                 verdict = Verdict.REPRODUCED
             elif max(others) < min(ours) and not bound:
@@ -273,8 +274,9 @@ def _grows(who: str, near: Hits, far: Hits, lengths: Sequence[int], budget: int,
 
 
 def growth(hits: Hits, shortest: int, longest: int, budget: int) -> list[float]:
-    """By what factor the steps grow, seed by seed; a miss at the longest counts as the budget. Empty where a seed
-    misses at the shortest."""
+    """The factor by which the steps grow from the shortest to the longest length, by seed.
+
+    A miss at the longest counts as the budget. Empty if a seed misses at the shortest."""
     both = [seed for seed in hits[shortest] if seed in hits[longest]]
     if any(math.isinf(hits[shortest][seed]) for seed in both):
         return []
@@ -286,9 +288,9 @@ def _times(factors: Sequence[float], bound: bool) -> str:
     return f"{'≥ ' if bound else ''}{low if low == high else f'{low}–{high}'}×"
 
 
-def _title(found: pd.DataFrame) -> str:
-    """The longest adding problem that both families ended, highway in both."""
-    steps = {arm: hits_of(arm, "adding", found) for arm in PAIRS[0]}
+def _title(ended: pd.DataFrame) -> str:
+    """Steps of both families, with highway, on the longest adding problem that both have results for."""
+    steps = {arm: hits_of(arm, "adding", ended) for arm in PAIRS[0]}
     common = set.intersection(*(set(hits) for hits in steps.values()))
     if not common:
         return "Steps to learn by sequence length"

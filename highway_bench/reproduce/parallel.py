@@ -1,4 +1,4 @@
-"""Step time of self-attention and of a bidirectional LSTM by the sequence's length."""
+"""Step time of self-attention and of a bidirectional LSTM by sequence length."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ FAMILIES = ("attention", "bilstm")
 LENGTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512)
 WIDTH, DEPTH, BATCH = 64, 2, 16
 RECIPE = {"seconds": 0.3, "samples": 15}
-ENOUGH = 5  # samples of a cell, below which its median says little
-TELLING = 1.0  # width of an exponent's interval, from which on a title does not state it
+ENOUGH = 5  # with fewer samples, the median of a cell is unreliable
+WIDEST = 1.0  # the title gives exponents only if their intervals are narrower than this
 
-# The rules, agreed before any run. An exponent is the slope of log time on log length with its 95 % t interval.
+# The rules, fixed before any run. An exponent is the slope of log time against log length with its 95 % t interval.
 LINEAR = (0.8, 1.2)  # exponents that count as linear
 SHORT = tuple(length for length in LENGTHS if length < WIDTH)
-FROM = WIDTH  # below it, what a step costs besides its work hides how that grows
-QUADRATIC_FROM = 2 * WIDTH  # above it, most of attention's work is the n² part
-FLAT, FLAT_TO = 0.25, 128  # on a GPU: the exponent up to this length of a step that does not wait for its length
+FROM = WIDTH  # below this length, a step's constant overhead hides the growth of its work
+QUADRATIC_FROM = 2 * WIDTH  # above this length, most of attention's work is the n² part
+FLAT, FLAT_TO = 0.25, 128  # on a GPU: up to length 128, a smaller exponent means a time that is independent of n
 
 TABLE = "arXiv:1706.03762, Table 1"
 TEXT = "arXiv:1706.03762, §4"
@@ -41,15 +41,15 @@ TEXT = "arXiv:1706.03762, §4"
     "parallel", title="Step time of attention and BiLSTM by sequence length", source="arXiv:1706.03762, §4 and Table 1"
 )
 class Parallel(Reproduction):
-    """Two layers of width 64 without connections, batches of 16, forward and backward, 16 to 512 steps.
+    """Two layers of width 64 without connections, batches of 16, forward and backward, sequence lengths 16 to 512.
 
-    The paper's table gives a self-attention layer O(n²·d) work in O(1) sequential operations, a recurrent one O(n·d²)
-    in O(n). Those are counts, which no clock can confirm or contradict. What is tested is this project's reading: that
-    time on this device goes the way of the counts. A CPU has few lanes: its time follows the work. What runs side by
-    side shows on a GPU alone.
+    By the paper's table, a self-attention layer has O(n²·d) work in O(1) sequential operations, a recurrent layer
+    O(n·d²) in O(n). These are counts, which no clock can confirm or contradict. This project tests its own reading:
+    that time on this device follows the counts. On a CPU, which has few lanes, time follows the work; parallelism is
+    visible on a GPU only.
 
-    Each family and length is sampled by itself, not in turn with the others: times are of one machine and one run, and
-    their ratios carry no paired interval.
+    Each family and length is sampled on its own, not interleaved with the others: times are from one machine and one
+    run, and their ratios have no paired interval.
     """
 
     def cells(self, request: Request) -> list[Cell]:
@@ -78,27 +78,29 @@ class Parallel(Reproduction):
         findings = [_recurrent(table), _quadratic(table), _faster_when_short(table), _flat(table, request.device)]
         if table.empty:
             return Conclusion(findings=findings)
-        told = (
+        caption = (
             f"{DEPTH} layers, width d = {WIDTH}, batches of {BATCH}, forward and backward, "
             f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}."
         )
-        told += disturbed(table)
+        caption += disturbed(table)
         ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
         title = f"Step time by sequence length, from n = {QUADRATIC_FROM} on too noisy for an exponent"
-        if max(one.high - one.low for one in (ours, other)) < TELLING:
+        if max(one.high - one.low for one in (ours, other)) < WIDEST:
             title = (
                 f"From n = {QUADRATIC_FROM} attention's step grows as n to the power {three(ours.value)}, "
                 f"BiLSTM's to the power {three(other.value)}"
             )
-        return Conclusion(findings=findings, tables=[shown(table, told)], pictures=[picture(table, WIDTH, title, told)])
+        return Conclusion(
+            findings=findings, tables=[shown(table, caption)], pictures=[picture(table, WIDTH, title, caption)]
+        )
 
 
 def disturbed(table: pd.DataFrame) -> str:
-    """What a note must say of cells that other work on the machine has spoilt; nothing where there are none."""
+    """A sentence on cells that other work on the machine has disturbed; empty if there are none."""
     above = int(table["share"].isna().sum())  # a step that is faster than the roofline has no share
     few = int((table["n"] < ENOUGH).sum())
     counts = {
-        "are faster than the roofline that was measured beside them": above,
+        "are faster than the roofline that was measured with them": above,
         f"have fewer than {ENOUGH} samples": few,
     }
     signs = [f"{number} of {len(table)} steps {what}" for what, number in counts.items() if number]
@@ -109,9 +111,10 @@ COLUMNS = ["family", "length", "step", "low", "high", "p10", "p90", "n", "machin
 
 
 def times(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a family and length that was timed: the median ``step`` in seconds with its interval ``low`` and
-    ``high``, percentiles ``p10`` and ``p90``, count ``n``, the step's ``share`` of the roofline, and ``flops``. A
-    step is all layers, forward and backward, over a batch; ``flops`` is one layer, forward, over one sequence."""
+    """One row per family and length that was timed: the median ``step`` in seconds with its interval ``low`` to
+    ``high``, percentiles ``p10`` and ``p90``, number ``n`` of samples, ``share`` of the roofline, and ``flops``.
+
+    A step is all layers, forward and backward, on a batch; ``flops`` is one layer, forward, on one sequence."""
     frame = of_task(rows, "throughput")
     frame = frame[frame["status"] == Status.OK].sort_values(["family", "seq_len"])
     shares = {
@@ -142,7 +145,7 @@ def times(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LENGTHS[-1]) -> IntervalEstimate:
-    """The power of the length that a family's step time follows between two lengths; NaN ends below three lengths."""
+    """The exponent of a family's step time in the length, between two lengths; NaN with fewer than three lengths."""
     own = table[(table["family"] == family) & table["length"].between(least, most)]
     if len(own) < 3:
         return IntervalEstimate(math.nan, math.nan, math.nan, len(own))
@@ -152,8 +155,10 @@ def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LE
 
 
 def crossing(table: pd.DataFrame) -> float | None:
-    """The length from which attention takes longer for good, between the two around it on log scales; ``None`` if it
-    is the faster one at the longest, 0 if it never is, NaN where no length was timed for both."""
+    """The length from which attention is always slower, interpolated between two lengths on log scales.
+
+    ``None`` if attention is faster at the longest length, 0 if it is slower at every length, NaN if no length was timed
+    for both."""
     steps = table.pivot_table(index="length", columns="family", values="step").reindex(columns=FAMILIES).dropna()
     logs = np.log(steps["attention"].to_numpy() / steps["bilstm"].to_numpy())
     if not len(logs):
@@ -173,11 +178,11 @@ def crossing(table: pd.DataFrame) -> float | None:
 
 
 def _recurrent(table: pd.DataFrame) -> Finding:
-    found = exponent(table, "bilstm", least=FROM)
+    power = exponent(table, "bilstm", least=FROM)
     verdict = Verdict.NOT_TESTABLE
-    if found.low >= LINEAR[0] and found.high <= LINEAR[1]:
+    if power.low >= LINEAR[0] and power.high <= LINEAR[1]:
         verdict = Verdict.REPRODUCED
-    elif found.high < LINEAR[0] or found.low > LINEAR[1]:
+    elif power.high < LINEAR[0] or power.low > LINEAR[1]:
         verdict = Verdict.CONTRADICTED
     return Finding(
         published="a recurrent layer has O(n) sequential operations and O(n·d²) work; if so, its time on "
@@ -185,7 +190,7 @@ def _recurrent(table: pd.DataFrame) -> Finding:
         source=TABLE,
         evidence=Evidence.OURS,
         verdict=verdict,
-        measured=f"BiLSTM's time grows as n to the {found} from n = {FROM}",
+        measured=f"BiLSTM's time grows as n to the {power} from n = {FROM}",
         rule=f"of our reading, for the counts are not measured: reproduced if the exponent's interval lies "
         f"within {LINEAR[0]:g}–{LINEAR[1]:g}, contradicted if outside",
     )
@@ -244,7 +249,7 @@ def _faster_when_short(table: pd.DataFrame) -> Finding:
         source=TEXT,
         evidence=Evidence.OURS,
         verdict=verdict,
-        measured="; ".join(times or ["no n < d was timed for both"]) + _told(crossing(table)),
+        measured="; ".join(times or ["no n < d was timed for both"]) + _crossing_text(crossing(table)),
         rule="of our reading: medians with 95 % intervals apart at every one of n = "
         f"{listed([str(length) for length in SHORT])}: reproduced if attention's lies below, "
         "contradicted if above",
@@ -252,12 +257,12 @@ def _faster_when_short(table: pd.DataFrame) -> Finding:
 
 
 def _time(step: IntervalEstimate) -> str:
-    """A step's time with its interval. Families are not sampled in turn, so that their ratio is not quoted."""
+    """A step's time with its interval. No ratio is given, because the families are not sampled in turn."""
     return f"{quantity(step.value, 's')} [{quantity(step.low, 's')}, {quantity(step.high, 's')}]"
 
 
-def _told(cross: float | None) -> str:
-    """Where attention becomes the slower one, as a sentence goes on; nothing where that is not known."""
+def _crossing_text(cross: float | None) -> str:
+    """The length from which attention is slower, as the end of a sentence; empty if it is unknown."""
     if cross is None:
         return "; attention is the faster one at the longest n"
     if math.isnan(cross):
@@ -270,7 +275,7 @@ def _flat(table: pd.DataFrame, device: str) -> Finding:
     measured = f"up to n = {FLAT_TO}: attention's time grows as n to the {ours}, BiLSTM's to the {other}"
     verdict = Verdict.NOT_TESTABLE
     if device != "cuda":
-        measured = "not asked for on a GPU, and a CPU's time follows the work, not the sequential operations"
+        measured = "not run on a GPU, and a CPU's time follows the work, not the sequential operations"
     elif ours.high < FLAT and other.low > FLAT:
         verdict = Verdict.REPRODUCED
     elif ours.low > FLAT:

@@ -1,4 +1,4 @@
-"""Running a reproduction: its cells measured, and its findings read."""
+"""Running a reproduction: measuring its cells and deriving its findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from highway_bench.tasks.from_cell import check_device, default_device
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a reproduction gave: its conclusion, how its cells ended, and the files that were written."""
+    """The result of a reproduction: its conclusion, the summary of its cells, and the files that were written."""
 
     reproduction: Reproduction
     conclusion: Conclusion
@@ -36,22 +36,26 @@ class Reproduced:
 
 
 def request_for(name: str, options: Mapping[str, Any]) -> Request:
-    """The options that were given as a request. Raises ``BadInput`` for one that means nothing to this reproduction."""
+    """The request with these ``options``; ``None`` and empty values are ignored.
+
+    Raises ``UnknownName`` for a reproduction or scale that does not exist, ``BadInput`` for an option that the
+    reproduction does not take, for a number below its minimum, and for a missing device.
+    """
     reproduction = reproductions.get(name)
-    given = {word: value for word, value in options.items() if value not in (None, ())}
-    for word in given:
-        if word not in {*reproduction.takes, "scale", "device"}:
+    chosen = {option: value for option, value in options.items() if value not in (None, ())}
+    for option in chosen:
+        if option not in {*reproduction.takes, "scale", "device"}:
             takes = ", ".join(sorted(reproduction.takes)) or "none"
-            raise BadInput(f"{name} has no use for {word}; it takes {takes}")
-    if given.get("scale", reproduction.scales[0]) not in reproduction.scales:
-        raise UnknownName(f"scale of {reproduction.name}", given["scale"], reproduction.scales)
-    request = Request(**{"scale": reproduction.scales[0], "device": default_device(), **given})
+            raise BadInput(f"{name} has no use for {option}; it takes {takes}")
+    if chosen.get("scale", reproduction.scales[0]) not in reproduction.scales:
+        raise UnknownName(f"scale of {reproduction.name}", chosen["scale"], reproduction.scales)
+    request = Request(**{"scale": reproduction.scales[0], "device": default_device(), **chosen})
     check_device(request.device)
     return request
 
 
 def plan_of(name: str, request: Request) -> Plan:
-    """The reproduction's cells; raises ``BadInput`` for a device that is not there."""
+    """The plan of the reproduction's cells. Raises ``BadInput`` for a missing device."""
     cells = tuple(reproductions.get(name).cells(request))
     for device in {cell.device for cell in cells}:
         check_device(device)
@@ -61,9 +65,9 @@ def plan_of(name: str, request: Request) -> Plan:
 def cost(
     name: str, request: Request, *, store: AnyPath | None, workers: int | None = None, resume: bool = True
 ) -> Estimate:
-    """What ``reproduce`` would measure, and roughly the time and memory that it would take. Writes nothing.
+    """What ``reproduce`` would measure, with a rough estimate of its time and memory. Writes nothing.
 
-    Raises ``BadInput`` where the largest network does not fit this machine's memory.
+    Raises ``BadInput`` if the largest network does not fit in the device's memory.
     """
     estimate = plan_of(name, request).estimate(store, workers=workers, resume=resume)
     check_memory(name, request, estimate.bytes)
@@ -71,15 +75,15 @@ def cost(
 
 
 def check_memory(name: str, request: Request, needed: int) -> None:
-    """Raise ``BadInput`` where one worker's network, or those that it trains together, are larger than the memory."""
+    """Raise ``BadInput`` if one worker's networks, ``needed`` bytes, do not fit in the device's memory."""
     if request.device == "cuda":
-        there, device = gpu(request.device).memory, "the GPU"
+        available, device = gpu(request.device).memory, "the GPU"
     else:
-        there, device = psutil.virtual_memory().total, "this machine"
-    if needed > there:
+        available, device = psutil.virtual_memory().total, "this machine"
+    if needed > available:
         raise BadInput(
             f"{name} at scale {request.scale} needs about {needed / 2**30:,.1f} GiB at once, and {device} has "
-            f"{there / 2**30:,.1f} GiB"
+            f"{available / 2**30:,.1f} GiB"
         )
 
 
@@ -95,20 +99,20 @@ def reproduce(
     on_event: Callable[[Event], None] | None = None,
     command: Sequence[str] | None = None,
 ) -> Reproduced:
-    """Measure what the store lacks of a reproduction, and write findings, tables and figures into a folder of ``out``.
+    """Measure the cells that the store lacks, and write findings, tables and figures into a folder in ``out``.
 
-    The trials of its searches are saved as optuna's studies next to the store. Raises ``BadInput`` for data that are
-    missing, and for a store whose searches were made with other priors, before anything is measured.
+    The trials of a search are also saved as optuna studies next to the store. Before anything is measured, raises
+    ``BadInput`` for missing data, for too little memory, and for a store whose searches have other priors.
     """
     reproduction = reproductions.get(name)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     plan = plan_of(name, request)
     check_memory(name, request, max(tasks.get(cell.task).cost(cell).bytes for cell in plan.needs))
-    with opened(store) as given:
-        check_studies(plan.cells, given.path)  # once this process has the store's lock, which covers the studies
-        ran = plan.run(given, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)
-        save_studies(plan.cells, given, ran.summary.digests)
-        runs = given.runs()
+    with opened(store) as results:
+        check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
+        ran = plan.run(results, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)
+        save_studies(plan.cells, results, ran.summary.digests)
+        runs = results.runs()
     conclusion = reproduction.conclude(prepared(ran.rows, runs), request)
     files = []
     if folder is not None:

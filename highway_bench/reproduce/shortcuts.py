@@ -1,4 +1,4 @@
-"""What a shortcut may do to what it carries: the gate table of "Identity mappings", and the result against it."""
+"""Scaled and gated shortcuts: table 1 of "Identity mappings in deep residual networks", and a counter-result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import quantity, three, times
 from highway_bench.reproduce._bias import signed
-from highway_bench.reproduce._paired import Arm, Said, arm, level, loss_record, measured, worse
+from highway_bench.reproduce._paired import Comparison, Losses, arm, level, loss_record, measured, worse
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.reproduce.base import (
     Conclusion,
@@ -28,15 +28,15 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 
-DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 joined pairs of convolutions: 34 layers
+DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 pairs of convolutions: 34 layers with the first and the last
 STEPS, SEEDS = 200, 4
 MAPPINGS = "arXiv:1603.05027, table 1"
-SEED, MEAN = "#999999", "#222222"  # greys: colours are blocks', and some blocks stand here several times
+SEED, MEAN = "#999999", "#222222"  # greys, because colours denote blocks and some blocks occur several times
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A way to join the branch, and the error that is published of it: ResNet-110 on CIFAR-10."""
+    """A shortcut, and its published error as ResNet-110 on CIFAR-10."""
 
     name: str
     block: str
@@ -76,21 +76,22 @@ NORMED_GATE = Case(
 CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
 
 
-# The rules, agreed before any run: final training losses, paired by seed, as log10. "Worse" holds where the t interval
-# of the ratio lies above 1, "about as good" where it lies below 1.5; contradicted on the other side, and in between
-# this budget does not tell. The intervals are widened for the number of claims (Bonferroni).
+# The rules, fixed before any run. They compare final training losses as log10, paired by seed. "Worse" is reproduced if
+# the t interval of the ratio lies above 1, "about as good" if it lies below 1.5. A claim is contradicted if the
+# interval lies on the other side, and not testable in between. Intervals are widened for the number of claims
+# (Bonferroni).
 FACTOR = 1.5
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is published of ``case`` against ``reference``, and the rule that decides."""
+    """A published claim about ``case`` against ``reference``, and the rule for its verdict."""
 
     text: str
     source: str
     case: Case
     reference: Case
-    judge: Callable[[Arm, Arm, float], Said]
+    judge: Callable[[Losses, Losses, float], Comparison]
     rule: str
 
 
@@ -134,12 +135,13 @@ CONFIDENCE = 1 - 0.05 / len(CLAIMS)
     source=f"{MAPPINGS}; {COMPARISON}, Weighted skip connections are not harmful for deep nets",
 )
 class Shortcuts(Reproduction):
-    """34-layer networks of pairs of convolutions with batch norm on MNIST-5k, at the published rate, momentum and
-    weight decay, all alike. Direction only.
+    """34-layer networks of pairs of convolutions with batch norm on MNIST-5k; the same published rate, momentum and
+    weight decay for all. Only the direction of differences is tested.
 
-    The published nets have 110 layers on CIFAR-10. Here the 7×7 stem and the pool of the 34-layer net leave 7 × 7
-    pixels of a digit, so that all cases run in minutes. No ReLU follows the sum, as in the same paper's own proposal.
-    The case of the counter-result has its width (× 0.875), projections where the shape changes, and a ReLU ending H.
+    The published networks have 110 layers and are trained on CIFAR-10. Here the 7×7 stem and the pooling of the
+    34-layer network leave 7 × 7 pixels of a digit, so all cases run in minutes. No ReLU follows the sum, as in the
+    paper's own proposal. The counter-result's network has its published width (× 0.875), projections where the shape
+    changes, and a ReLU at the end of H.
     """
 
     takes = frozenset({"seeds", "steps"})
@@ -207,12 +209,12 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
     ]
 
 
-def _finding(claim: Claim, arms: Mapping[str, Arm]) -> Finding:
-    told, verdict = claim.judge(arms[claim.case.name], arms[claim.reference.name], CONFIDENCE)
+def _finding(claim: Claim, arms: Mapping[str, Losses]) -> Finding:
+    text, verdict = claim.judge(arms[claim.case.name], arms[claim.reference.name], CONFIDENCE)
     return Finding(
         published=claim.text,
         source=claim.source,
-        measured=told,
+        measured=text,
         rule=claim.rule,
         verdict=verdict,
         evidence=Evidence.PAPER,
@@ -230,12 +232,12 @@ def _shown(table: pd.DataFrame) -> column.Shown:
         column.whole("n", "seeds"),
         column.whole("diverged", "diverged"),
     ]
-    note = f"Seeds that diverged are in no mean. {_price(table)}".strip()
+    note = f"Means leave out seeds that diverged. {_cost(table)}".strip()
     return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
 
 
-def _price(table: pd.DataFrame) -> str:
-    """What the counter-result's network costs, of one with identity shortcuts."""
+def _cost(table: pd.DataFrame) -> str:
+    """The cost of the counter-result's network relative to the one with identity shortcuts."""
     costs = table.set_index("case")[["params", "step_seconds"]].to_dict("index")
     gated, identity = costs[NORMED_GATE.name], costs[IDENTITY.name]
     size = float(gated["params"]) / float(identity["params"])
@@ -249,8 +251,8 @@ def _price(table: pd.DataFrame) -> str:
     )
 
 
-def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
-    """A row a case: every seed, and the geometric mean with its interval."""
+def _picture(table: pd.DataFrame, arms: Mapping[str, Losses]) -> Picture:
+    """One row per case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     known = order.dropna(subset="loss")
     title = (
@@ -261,22 +263,22 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
     title += "; some diverged" if order["diverged"].any() else ""
     with settings():
         figure, (axes,) = panels(1, 1, 0.28 * len(order) + 0.5)
-        for place, record in enumerate(order.to_dict("records")):
+        for y, record in enumerate(order.to_dict("records")):
             finite = [loss for loss in arms[record["case"]].values() if math.isfinite(loss)]
-            axes.scatter(finite, [place] * len(finite), s=12, color=SEED, zorder=2)
+            axes.scatter(finite, [y] * len(finite), s=12, color=SEED, zorder=2)
             if len(finite) < len(arms[record["case"]]):
                 axes.text(
                     0.02,
-                    place,
+                    y,
                     f"{record['diverged']} diverged",
                     va="center",
                     fontsize=7.5,
                     transform=axes.get_yaxis_transform(),
                 )
             if finite:
-                ends = [] if math.isnan(record["low"]) else [record["low"], record["high"]]
-                axes.plot(ends, [place] * len(ends), color=MEAN, linewidth=1.6, zorder=3)
-                axes.scatter([record["loss"]], [place], s=34, color=MEAN, zorder=4)
+                interval = [] if math.isnan(record["low"]) else [record["low"], record["high"]]
+                axes.plot(interval, [y] * len(interval), color=MEAN, linewidth=1.6, zorder=3)
+                axes.scatter([record["loss"]], [y], s=34, color=MEAN, zorder=4)
         axes.set_yticks(
             range(len(order)), [f"{record['case']}  ({record['published']})" for record in order.to_dict("records")]
         )
@@ -285,13 +287,13 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, Arm]) -> Picture:
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)
         figure.legend(
-            handles=[mark("o", "mean and 95 %", MEAN), mark(".", "a seed", SEED)], ncols=2, loc="outside lower left"
+            handles=[mark("o", "mean and 95 %", MEAN), mark(".", "one seed", SEED)], ncols=2, loc="outside lower left"
         )
     alt = joined([f"{record['case']} {three(record['loss'])}" for record in order.to_dict("records")])
     return Picture(
         "shortcuts",
         title,
         f"Final training loss by shortcut. {alt}",
-        "34 layers on 4,000 digits; in brackets the published test error of 110 layers on CIFAR-10.",
+        "34 layers on 4,000 digits; in parentheses, the published test error of 110 layers on CIFAR-10.",
         figure,
     )

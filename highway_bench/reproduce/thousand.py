@@ -1,4 +1,4 @@
-"""More than a thousand layers: plain stochastic gradient descent with momentum does not stall on a highway network."""
+"""More than a thousand layers: does stochastic gradient descent with momentum train a highway network?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
-from highway_bench.report.style import styles
+from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce.base import (
     Conclusion,
@@ -35,17 +35,17 @@ from highway_bench.reproduce.base import (
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 
-LAYERS = 1_101  # one plain layer and 1,100 that the block joins
-DEEP = 1_000  # layers joined from which the claim is about a network
+LAYERS = 1_101  # one plain layer, and 1,100 layers with the block
+DEEP = 1_000  # the claim is about networks with at least this number of block layers
 STEPS, SEEDS = 200, 3
-RATES = (1.0, 0.3, 0.1, 0.01)  # gated stacks like the upper end, deep plain ones the lower
+RATES = (1.0, 0.3, 0.1, 0.01)  # gated stacks train best at the high rates, deep plain ones at the low
 DATASET = "mnist-5k"
 
-# The rules, agreed before any run. Chance is the constant predictor's loss, ln 10.
-TRAINS = 0.1  # of chance: a run whose final loss is at most this has trained
-MOVES = 0.5  # of chance: a run must be below this to have left it, if it does not train within the budget
-STALLS = 0.9  # of chance: a final loss above it is a stall
-FIFTHS = 5  # a run that is under way still has a lower mean loss in each fifth of the steps than in the one before
+# The rules, fixed before any run. Chance is the constant predictor's loss, ln 10.
+TRAINS = 0.1  # of chance: a run trains if its final loss is at most this
+MOVES = 0.5  # of chance: a run that does not train must end below this to be under way
+STALLS = 0.9  # of chance: a run stalls if its final loss is above this
+FIFTHS = 5  # a run is under way only if its mean loss falls from each fifth of the steps to the next
 
 LONG = "arXiv:1507.06228, §3.1"
 CLAIM = "SGD does not stall with more than 1,000 highway layers"
@@ -59,9 +59,9 @@ RULE = (
 class Thousand(Reproduction):
     """1 plain and 1,100 highway layers of 50 units on MNIST-5k, SGD with momentum, gate bias −ln L, against plain.
 
-    The rate is tuned over the same grid for both, and the winner run on fresh seeds. The paper's pilot states neither
-    data, width, bias nor curve, so that only "it does not stall" can be tested. Plain layers of the same depth are the
-    control: what stalls there is not the optimiser's budget.
+    The rate is tuned over the same grid for both; the best rate is run on other seeds. The paper states no data, width,
+    bias or curve of its pilot, so only "it does not stall" can be tested. Plain layers of the same depth are the
+    control.
     """
 
     takes = frozenset({"depth", "steps", "seeds"})
@@ -99,11 +99,11 @@ class Thousand(Reproduction):
         return list(Plan.of(Profile("thousand", "", (grid,)), Selection(device=request.device)).cells)
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        found, curves = training_runs(rows), _curves(rows)
-        found = found[found["status"].isin(OUTCOMES)]  # a run that failed says nothing of its network
+        ended, curves = training_runs(rows), _curves(rows)
+        ended = ended[ended["status"].isin(OUTCOMES)]  # a failed run is no evidence about its network
         depths = sorted({layers - 1 for layers in request.depth or (LAYERS,)})
         deep = [depth for depth in depths if depth >= DEEP]
-        findings = [_highway(found[found["depth"] == depth], depth, curves) for depth in deep]
+        findings = [_highway(ended[ended["depth"] == depth], depth, curves) for depth in deep]
         if not findings:
             findings = [
                 Finding(
@@ -117,9 +117,9 @@ class Thousand(Reproduction):
             ]
         drawn = [depth for depth in depths if (curves["depth"] == depth).any()]
         pictures = [
-            _picture(curves[curves["depth"] == depth], found[found["depth"] == depth], depth) for depth in drawn
+            _picture(curves[curves["depth"] == depth], ended[ended["depth"] == depth], depth) for depth in drawn
         ]
-        return Conclusion(findings=findings, tables=[_table(found, curves)], pictures=pictures)
+        return Conclusion(findings=findings, tables=[_table(ended, curves)], pictures=pictures)
 
 
 def _chance() -> float:
@@ -127,8 +127,7 @@ def _chance() -> float:
 
 
 def _curves(rows: pd.DataFrame) -> pd.DataFrame:
-    """The loss curves of the runs that count, as far as they are finite: ``block``, ``depth``, ``seed``, ``step`` and
-    ``loss``."""
+    """The finite part of the loss curves, without tuning runs: ``block``, ``depth``, ``seed``, ``step``, ``loss``."""
     frame = of_task(rows, "trainability")
     frame = frame[frame["trial"].isna() & (frame["axis"] == "step") & (frame["value"] > 0)]
     table = frame[["label", "depth", "seed", "index", "value"]]
@@ -137,33 +136,36 @@ def _curves(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _highway(here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
-    """Reproduced if every seed trains or is under way; contradicted if half of them stall. The plain networks beside it
-    are told and not judged: nothing is published of them at such a depth."""
+    """Reproduced if every seed trains or is under way; contradicted if half of them stall or diverge.
+
+    The plain networks are reported without a verdict: nothing is published about them at such a depth."""
     chance = _chance()
-    ways = {
-        block: [_way(record, curves, chance) for record in rows_of(here[here["block"] == block])]
+    results = {
+        block: [_result(record, curves, chance) for record in rows_of(here[here["block"] == block])]
         for block in ("highway", "plain")
     }
-    own = ways["highway"]
+    own = results["highway"]
     stalled = own.count("stalls") + own.count("diverges")
     verdict = Verdict.NOT_TESTABLE
-    if own and all(way in ("trains", "under way") for way in own):
+    if own and all(result in ("trains", "under way") for result in own):
         verdict = Verdict.REPRODUCED
     elif own and 2 * stalled >= len(own):
         verdict = Verdict.CONTRADICTED
-    told = [f"{block}: {counted(ways[block])}, final loss {_loss(here[here['block'] == block])} nat" for block in ways]
+    parts = [
+        f"{block}: {counted(results[block])}, final loss {_loss(here[here['block'] == block])} nat" for block in results
+    ]
     return Finding(
         published=CLAIM,
         source=LONG,
         rule=RULE,
         verdict=verdict,
         evidence=Evidence.PAPER,
-        measured=f"{count(depth + 1)} layers, {'; '.join(told)}; chance {three(chance)}",
+        measured=f"{count(depth + 1)} layers, {'; '.join(parts)}; chance {three(chance)}",
     )
 
 
-def _way(run: column.Record, curves: pd.DataFrame, chance: float) -> str:
-    """How one run went: trains, under way, stalls, diverges, or slow."""
+def _result(run: column.Record, curves: pd.DataFrame, chance: float) -> str:
+    """The result of one run: trains, under way, stalls, diverges, or slow."""
     if column.missing(run["final_loss"]):
         return "diverges"
     if run["final_loss"] <= TRAINS * chance:
@@ -173,27 +175,25 @@ def _way(run: column.Record, curves: pd.DataFrame, chance: float) -> str:
     own = curves[
         (curves["block"] == run["block"]) & (curves["depth"] == run["depth"]) & (curves["seed"] == run["seed"])
     ]
-    if len(own) < FIFTHS:  # too short a run to see it move
+    if len(own) < FIFTHS:  # too short for a trend
         return "slow"
     fifths = [float(part.mean()) for part in np.array_split(own["loss"].to_numpy(), FIFTHS)]
     falling = all(after < before for before, after in pairwise(fifths))
     return "under way" if falling and run["final_loss"] < MOVES * chance else "slow"
 
 
-def counted(ways: Sequence[str]) -> str:
-    return (
-        ", ".join(
-            f"{ways.count(way)} of {len(ways)} seeds {_says(way, ways.count(way))}" for way in dict.fromkeys(ways)
-        )
-        or "no run ended"
-    )
+def counted(results: Sequence[str]) -> str:
+    """The number of seeds with each result: "1 of 3 seeds stalls, 2 of 3 seeds train"."""
+    counts = {result: results.count(result) for result in dict.fromkeys(results)}
+    parts = [f"{count} of {len(results)} seeds {_verb(result, count)}" for result, count in counts.items()]
+    return ", ".join(parts) or "no run ended"
 
 
-def _says(way: str, seeds: int) -> str:
-    verb = {"trains": "train", "stalls": "stall", "diverges": "diverge"}.get(way)
-    if verb is None:
-        return "are " + way if seeds > 1 else "is " + way
-    return verb if seeds > 1 else way
+def _verb(result: str, seeds: int) -> str:
+    plural = {"trains": "train", "stalls": "stall", "diverges": "diverge"}.get(result)
+    if plural is None:
+        return "are " + result if seeds > 1 else "is " + result
+    return plural if seeds > 1 else result
 
 
 def _loss(own: pd.DataFrame) -> str:
@@ -201,18 +201,18 @@ def _loss(own: pd.DataFrame) -> str:
     return str(log10_interval(losses)) if len(losses) else "–"
 
 
-def _table(found: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
-    """A row a run."""
-    chance = _chance()
-    table = found.assign(layers=found["depth"] + 1, way=[_way(record, curves, chance) for record in rows_of(found)])
+def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
+    """The table with one row per run."""
+    results = [_result(record, curves, _chance()) for record in rows_of(ended)]
+    table = ended.assign(layers=ended["depth"] + 1, result=results)
     columns = [
         column.words("block", "block"),
         column.whole("layers", "layers"),
         column.whole("width", "width"),
         column.whole("params", "parameters"),
         column.whole("seed", "seed"),
-        column.number("rate", "rate", hint="the best of a search over the same rates for both"),
-        column.words("way", "outcome"),
+        column.number("rate", "rate", hint="the best of the same rates for both blocks"),
+        column.words("result", "outcome"),
         column.number("final_loss", "final loss", "nat", "mean of the last 5 % of the steps"),
         column.whole("steps_to_threshold", "steps to threshold"),
         column.percent("train_accuracy", "train accuracy"),
@@ -221,7 +221,7 @@ def _table(found: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
     ]
     note = f"{count(int(_steps(curves)))} steps in batches of {TRAINED.batches['vector']}." if len(curves) else ""
     return column.shown(
-        "thousand-runs", "Every run that counts", table.sort_values(["layers", "block", "seed"]), columns, note=note
+        "thousand-runs", "Every final run", table.sort_values(["layers", "block", "seed"]), columns, note=note
     )
 
 
@@ -229,13 +229,13 @@ def _steps(curves: pd.DataFrame) -> float:
     return float(curves["step"].max())
 
 
-def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
-    """A line a block: the geometric mean of the loss over seeds by step, with its t interval of log₁₀."""
-    look = styles(curves["block"])
-    told, ends = [], {}
+def _picture(curves: pd.DataFrame, ended: pd.DataFrame, depth: int) -> Picture:
+    """Loss against step, one line per block: the geometric mean over seeds with the t interval of its log₁₀."""
+    styles = styles_of(curves["block"])
+    alt, final_losses = [], {}
     with settings():
         figure, (axes,) = panels(1, 1, 3.0)
-        for block, style in look.items():
+        for block, style in styles.items():
             own = curves[curves["block"] == block]
             points = pd.DataFrame(
                 [
@@ -255,10 +255,10 @@ def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
                 axes.fill_between(
                     points["step"], points["low"], points["high"], color=style.colour, alpha=0.2, linewidth=0
                 )
-            final = found.loc[found["block"] == block, "final_loss"].dropna()
-            ends[block] = log10_interval(final).value if len(final) else np.inf
-            first, last = (float(points["value"].iloc[place]) for place in (0, -1))
-            told.append(f"{block}: {three(first)} to {three(last)} nat")
+            final = ended.loc[ended["block"] == block, "final_loss"].dropna()
+            final_losses[block] = log10_interval(final).value if len(final) else np.inf
+            first, last = (float(points["value"].iloc[index]) for index in (0, -1))
+            alt.append(f"{block}: {three(first)} to {three(last)} nat")
         for level, text, side in ((1.0, "chance", 1), (TRAINS, "threshold", 0)):
             axes.axhline(level * _chance(), color="#555555", linewidth=0.8, linestyle=":")
             axes.annotate(
@@ -274,23 +274,23 @@ def _picture(curves: pd.DataFrame, found: pd.DataFrame, depth: int) -> Picture:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("training step")
         axes.set_ylabel("training loss, nat (log)")
-        lost = {block: found.loc[found["block"] == block, "final_loss"].isna() for block in ends}
-        order = sorted(ends, key=lambda block: (int(lost[block].sum()), ends[block]))
-        ended = ", ".join(_ended(block, ends[block], lost[block]) for block in order)
-        title = f"{count(depth + 1)} layers of SGD with momentum: after {count(int(_steps(curves)))} steps {ended}"
+        diverged = {block: ended.loc[ended["block"] == block, "final_loss"].isna() for block in final_losses}
+        order = sorted(final_losses, key=lambda block: (int(diverged[block].sum()), final_losses[block]))
+        parts = ", ".join(_end_of(block, final_losses[block], diverged[block]) for block in order)
+        title = f"{count(depth + 1)} layers, SGD with momentum: after {count(int(_steps(curves)))} steps {parts}"
         head(figure, title)
-        legend(figure, look, lines=True)
+        legend(figure, styles, lines=True)
     seeds = listed([f"{size}" for size in sorted(set(curves.groupby("block")["seed"].nunique()))])
     caption = (
-        f"dense on {DATASET}, equal parameters a layer, rate tuned per block. Geometric means over n = {seeds} "
-        "seeds of the mean loss of each stretch of steps, bands 95 % t intervals of log10."
+        f"dense on {DATASET}, equal parameters per layer, rate tuned per block. Geometric means over n = {seeds} "
+        "seeds; each point is the mean loss over several steps; bands are 95 % t intervals of log10."
     )
-    return Picture(f"thousand-{depth + 1}", title, f"Loss by step. {joined(told)}", caption, figure)
+    return Picture(f"thousand-{depth + 1}", title, f"Loss by step. {joined(alt)}", caption, figure)
 
 
-def _ended(block: str, loss: float, lost: pd.Series) -> str:
-    """How a block's runs ended; ``lost`` marks those that diverged, which are in no loss."""
-    if len(lost) and lost.all():
+def _end_of(block: str, loss: float, diverged: pd.Series) -> str:
+    """The final loss of a block's runs. ``diverged`` marks the runs that diverged, which the loss leaves out."""
+    if len(diverged) and diverged.all():
         return f"{block} diverged"
-    some = f" ({lost.sum()} of {len(lost)} seeds diverged)" if lost.any() else ""
+    some = f" ({diverged.sum()} of {len(diverged)} seeds diverged)" if diverged.any() else ""
     return f"{block} at a loss of {three(loss)}{some}"

@@ -16,7 +16,7 @@ from highway_bench.families.parts import FusedMaps, Maps
 from highway_bench.network import Stack
 from highway_bench.tasks.from_cell import cell_device, cell_dtype, cell_family, dataset_options
 from highway_bench.tasks.recipe_words import recipe_from
-from highway_bench.training.evaluation import loss_of, placed
+from highway_bench.training.evaluation import loss_of, to_device
 from highway_bench.training.loop import Training
 
 Loss = Callable[[], Tensor]
@@ -116,5 +116,5 @@ def training_of(cell: Cell, name: str, network: nn.Module) -> Training:
 def data_batch(training: Training, generator: torch.Generator) -> tuple[Tensor, Loss]:
     """One batch of the training data, and its loss."""
     chosen = torch.randperm(len(training.train.inputs), generator=generator)[: training.batch_size]
-    inputs, targets = (placed(part[chosen], training.device, training.dtype) for part in training.train)
+    inputs, targets = (to_device(part[chosen], training.device, training.dtype) for part in training.train)
     return inputs, lambda: loss_of(training.network(inputs), targets, training.target_kind)

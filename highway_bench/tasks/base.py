@@ -18,7 +18,7 @@ from highway_bench.registry import Registry
 from highway_bench.tasks.measurement import Metric, Outcome
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
     from highway_bench.training.recipe import Word
 
 
@@ -101,7 +101,7 @@ class Task(ABC):
         return cell
 
     @abstractmethod
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         """Measure a group of cells: one outcome a cell, as soon as it is known; ``cell_by_cell`` does most of it.
 
         ``checkpoints`` is where a long measurement may store its state, and from where it goes on; most tasks ignore

@@ -18,7 +18,7 @@ from highway_bench.tasks.from_cell import cell_family, count_parameters, dataset
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
 
 SHAPES = torch.device("meta")  # tensors that have a shape and no numbers
 
@@ -44,7 +44,7 @@ class Cost(Task):
     def cost(self, cell: Cell) -> CellCost:
         return CellCost(0.3 + 0.03 * cell.depth)  # no bytes: nothing is stored
 
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:

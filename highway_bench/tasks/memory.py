@@ -21,7 +21,7 @@ from highway_bench.tasks.modes import EXECUTION_MODES
 from highway_bench.tasks.network_bytes import network_bytes
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
 
 
 @register_task
@@ -51,7 +51,7 @@ class Memory(StepTask):
             raise Skip("a replayed graph allocates nothing; its memory is that of eager mode")
         return StackStep(cell)
 
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:

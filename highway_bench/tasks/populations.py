@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from highway_bench.cell import Cell
 from highway_bench.tasks.from_cell import cell_family, cell_spec
 from highway_bench.tasks.recipe_words import value_of
-from highway_bench.training.checkpoint import Kept
+from highway_bench.training.checkpoint import CheckpointFolder
 
 ON_CPU = 16  # networks in one stack on a CPU core: with more, a layer's activations leave its cache
 LARGEST = 1e7  # FLOP of a layer's forward pass on a batch, above which one network keeps a CPU core busy by itself
@@ -53,10 +53,10 @@ def shape(cell: Cell) -> Cell:
     return cell.but(recipe=recipe, block_options=options, seed=0, trial=None)
 
 
-def stacks(cells: Sequence[Cell], kept: Kept | None) -> Iterator[list[Cell]]:
+def stacks(cells: Sequence[Cell], kept: CheckpointFolder | None) -> Iterator[list[Cell]]:
     """``cells``, of one group, in stacks of a size that the device is quick with; those that were being trained as one
     when they were interrupted stay so."""
-    for part in kept.parted(cells) if kept is not None else [list(cells)]:
+    for part in kept.by_file(cells) if kept is not None else [list(cells)]:
         most = len(part) if part[0].device != "cpu" else ON_CPU
         size = math.ceil(len(part) / math.ceil(len(part) / most))
         yield from (part[start : start + size] for start in range(0, len(part), size))

@@ -34,7 +34,7 @@ from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.recipe import NOT_NEGATIVE, Word, whole
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
 
 UNPAIRED = "unpaired: it could not be prepared beside the others of its group"
 LARGEST_SHARE = 1.05  # of the roofline that a step may reach by the roofline's own noise
@@ -87,7 +87,7 @@ class Throughput(StepTask):
     def prepare(self, cell: Cell) -> StackStep:
         return StackStep(cell)
 
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired.
 
         It is tried again by itself when the others are gone, for it may only have lacked the memory that they held; its

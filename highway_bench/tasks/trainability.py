@@ -39,7 +39,7 @@ from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.populations import at_once, most_together, shape, stacks
 from highway_bench.tasks.recipe_words import recipe_from, value_of
 from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
-from highway_bench.training.checkpoint import Checkpoint, Kept
+from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
@@ -76,7 +76,7 @@ class TrainingWork:
         if self.checkpoint is None:
             self.training.run()
         else:
-            self.checkpoint.train_keeping([self.training], self.training.run)
+            self.checkpoint.train([self.training], self.training.run)
 
     def release(self) -> None:
         """Give the gradients' memory back."""
@@ -180,7 +180,7 @@ class Trainability(Task):
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
         return TrainingWork(training, data, dataset, count_parameters(network))
 
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         """The group in stacks that train as one; each goes on from its checkpoint and removes it at its end."""
         for stack in stacks(cells, checkpoints):
             works: dict[Cell, TrainingWork] = {}
@@ -199,7 +199,7 @@ class Trainability(Task):
                     work.release()
             if checkpoints is not None:
                 for cells_of_one in (works, *([cell] for cell in works)):
-                    checkpoints.checkpoint(cells_of_one).forget()
+                    checkpoints.checkpoint(cells_of_one).remove()
 
     def measurements(self, work: TrainingWork, cell: Cell) -> Iterator[Measurement]:
         """Train ``work`` to its end, and what came of it; each measurement has the run's status."""
@@ -244,7 +244,7 @@ def answers_of(work: TrainingWork) -> Iterator[Measurement]:
     yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 
-def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
+def train(works: Mapping[Cell, TrainingWork], kept: CheckpointFolder | None) -> None:
     """Put ``works`` where they left off, and train several as one; one by itself trains when it is measured."""
     members = [work.training for work in works.values()]
     checkpoint = None if kept is None or not works else kept.checkpoint(works)
@@ -256,7 +256,7 @@ def train(works: Mapping[Cell, TrainingWork], kept: Kept | None) -> None:
     except NotStackable as error:  # what its modules do, no registry can tell
         why_alone = f"trained by itself: {error}".partition("\n")[0]
     if population is not None and checkpoint is not None:
-        checkpoint.train_keeping(members, population.run)
+        checkpoint.train(members, population.run)
     elif population is not None:
         population.run()
     for cell, work in works.items():

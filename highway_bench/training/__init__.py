@@ -1,1 +1,1 @@
-"""Training: how a network is trained, by itself or with others of its shape as one population."""
+"""Training: how a network is trained, alone or stacked with others of its shape as one population."""

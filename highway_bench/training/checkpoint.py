@@ -1,8 +1,8 @@
-"""Checkpoint: the state of a run that is under way, in a file, so that Ctrl-C costs a step and a kill a minute of it.
+"""Checkpoint: the state of an unfinished run in a file. Ctrl-C costs such a run one step, a kill about a minute.
 
-A file holds one run: a network, or the networks of a population. Its first line is JSON: the keys of the cells that are
-trained (digests, which change with the code, the cell and the machine), and the length and hash of what follows. It is
-replaced as a whole or not at all. torch is imported only where a state is read or written.
+A file holds one run: one network, or the networks of a population. Its first line is JSON: the keys of the cells in
+training (digests, which change with the code, the cell and the machine), and the length and hash of the rest. A file is
+replaced atomically. torch is imported only where a state is read or written.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from highway_bench.cell import Cell
-from highway_bench.training.stopping import termination_put_off
+from highway_bench.training.stopping import deferred_sigterm
 
 if TYPE_CHECKING:
     from highway_bench.training.loop import Training
 
-EVERY = 60.0  # seconds between two writings, at least
-SHARE = 20.0  # and so many times what the last one took
-WORTH = 10.0  # seconds of training that are worth a file at its end: what is measured then may take long
+INTERVAL = 60.0  # least seconds between two saves
+WRITING_FACTOR = 20.0  # and at least this many times the duration of the last save
+WORTH_SAVING = 10.0  # seconds of training from which a finished run is saved: measuring it may take long too
 SUFFIX, UNFINISHED = ".checkpoint", ".unfinished"
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The folder in which runs keep their states, and the key of each cell."""
+class CheckpointFolder:
+    """The folder of a store's checkpoints, and the key of each cell."""
 
     folder: Path
     keys: Mapping[Cell, str]
 
     def checkpoint(self, cells: Iterable[Cell]) -> Checkpoint:
-        """The checkpoint of ``cells``, which are trained as one."""
+        """The checkpoint of ``cells`` that are trained as one population."""
         return Checkpoint(self.folder, [self.keys[cell] for cell in cells])
 
-    def parted(self, cells: Sequence[Cell]) -> list[list[Cell]]:
-        """``cells`` by the file that has their state, and last those of which none has."""
+    def by_file(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """``cells`` grouped by the file that holds their state. The last group has those without a file."""
         headers = dict(headers_in(self.folder))
-        found: dict[Path | None, list[Cell]] = {path: [] for path in (*headers, None)}
+        groups: dict[Path | None, list[Cell]] = {path: [] for path in (*headers, None)}
         for cell in cells:
-            found[next((path for path, keys in headers.items() if self.keys[cell] in keys), None)].append(cell)
-        return [group for group in found.values() if group]
+            groups[next((path for path, keys in headers.items() if self.keys[cell] in keys), None)].append(cell)
+        return [group for group in groups.values() if group]
 
 
 class Checkpoint:
@@ -57,17 +57,17 @@ class Checkpoint:
     def __init__(self, folder: Path, keys: Sequence[str]) -> None:
         self.keys = list(keys)
         self.path = folder / f"{hashlib.sha256(' '.join(sorted(keys)).encode()).hexdigest()[:32]}{SUFFIX}"
-        self._written = time.monotonic()
-        self._every = EVERY
+        self._saved_at = time.monotonic()
+        self._interval = INTERVAL
         self._warned = False
 
     def restore(self, members: Sequence[Training]) -> bool:
-        """Put ``members``, one a key, where a file that has them all left off; whether there was one.
+        """Restore ``members``, one per key, from a file that holds all of them. Returns whether there was one.
 
-        A file that is broken is removed, with a warning: its run starts anew.
+        A broken file is removed with a warning, and its run starts from step 0.
         """
         covering = [path for path, keys in headers_in(self.path.parent) if keys.issuperset(self.keys)]
-        for path in sorted(covering, key=lambda path: path != self.path):  # its own before that of a larger group
+        for path in sorted(covering, key=lambda path: path != self.path):  # the own file before a larger group's
             states = read(path)
             if states is not None:
                 for key, member in zip(self.keys, members, strict=True):
@@ -75,65 +75,67 @@ class Checkpoint:
                 return True
         return False
 
-    def train_keeping(
-        self, members: Sequence[Training], run: Callable[[Callable[[], None], Callable[[], bool]], None]
-    ) -> None:
-        """Have ``run`` train ``members`` and keep their state now and then. It is given what to do at a look, and how
-        to know that it is to stop: where the process is told to end, it does so here, with their last state kept.
+    def train(self, members: Sequence[Training], run: Callable[[Callable[[], None], Callable[[], bool]], None]) -> None:
+        """Let ``run`` train ``members``, and save their state at intervals.
+
+        ``run`` gets two functions: the first saves the state if a save is due, the second says whether to stop. On
+        SIGTERM the last state is saved, and the process ends here.
         """
-        with termination_put_off() as told_to_stop:
-            run(lambda: self.offer(members, told_to_stop=told_to_stop()), told_to_stop)
+        with deferred_sigterm() as should_stop:
+            run(lambda: self.save_if_due(members, should_stop=should_stop()), should_stop)
 
-    def offer(self, members: Sequence[Training], *, told_to_stop: bool = False) -> None:
-        """Keep the state of ``members``, if the last is old enough: a minute, and twenty times what it took to write;
-        ten seconds where they have ended; any where they are to stop.
+    def save_if_due(self, members: Sequence[Training], *, should_stop: bool = False) -> None:
+        """Save the state of ``members`` if a save is due.
 
-        A state that cannot be written (a full disk) is none: the run goes on, with a warning the first time.
+        A save is due a minute after the last one, and not before 20 times its duration have passed. It is due after ten
+        seconds if all members have ended, and at once if they are to stop.
+
+        If the state cannot be written (a full disk), the run goes on. The first failure is a warning.
         """
         began = time.monotonic()
-        enough = WORTH if all(member.ended for member in members) else self._every
-        if not told_to_stop and began - self._written < enough:
+        due = WORTH_SAVING if all(member.ended for member in members) else self._interval
+        if not should_stop and began - self._saved_at < due:
             return
         try:
-            self.keep(members)
+            self.save(members)
         except OSError as error:
             if not self._warned:
                 warnings.warn(
-                    f"no checkpoint can be kept ({error.strerror or error}): a kill loses this run", stacklevel=2
+                    f"no checkpoint can be saved ({error.strerror or error}): a kill loses this run", stacklevel=2
                 )
             self._warned = True
-        self._written = time.monotonic()
-        self._every = max(EVERY, SHARE * (self._written - began))
+        self._saved_at = time.monotonic()
+        self._interval = max(INTERVAL, WRITING_FACTOR * (self._saved_at - began))
 
-    def keep(self, members: Sequence[Training]) -> None:
-        """Write the state of ``members``; a kill amid it leaves the file as it was."""
+    def save(self, members: Sequence[Training]) -> None:
+        """Write the state of ``members``. A kill during the write leaves the old file. Raises ``OSError``."""
         import torch
 
         states = io.BytesIO()
         torch.save({key: member.state() for key, member in zip(self.keys, members, strict=True)}, states)
         content = states.getvalue()
-        about = {"keys": self.keys, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        header = {"keys": self.keys, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_suffix(UNFINISHED)
         try:
             with unfinished.open("wb") as out:
-                out.write(json.dumps(about).encode() + b"\n")
+                out.write(json.dumps(header).encode() + b"\n")
                 out.write(content)
                 out.flush()
                 os.fsync(out.fileno())
             unfinished.replace(self.path)
         except OSError:
             with suppress(OSError):
-                unfinished.unlink(missing_ok=True)  # a full disk has no room for half a state
+                unfinished.unlink(missing_ok=True)  # frees the space on a full disk
             raise
 
-    def forget(self) -> None:
-        """Remove the file: its cells have ended. The folder stays, for another worker may be about to write there."""
+    def remove(self) -> None:
+        """Remove the file once its cells have ended. The folder stays: another worker may be about to write there."""
         self.path.unlink(missing_ok=True)
 
 
 def headers_in(folder: Path) -> Iterator[tuple[Path, frozenset[str]]]:
-    """The checkpoints in ``folder`` with the keys that each has; a broken one is removed, with a warning."""
+    """The checkpoints in ``folder``, each with its keys. A broken one is removed with a warning."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         header = _header(path)
         if header is not None:
@@ -141,7 +143,7 @@ def headers_in(folder: Path) -> Iterator[tuple[Path, frozenset[str]]]:
 
 
 def read(path: Path) -> dict[str, dict[str, Any]] | None:
-    """The states in the file, by key; ``None`` where it is broken, and then it is removed, with a warning."""
+    """The states in the file, by key. A broken file is removed with a warning, and the result is ``None``."""
     import torch
 
     header = _header(path)
@@ -158,13 +160,13 @@ def read(path: Path) -> dict[str, dict[str, Any]] | None:
 
 
 def sweep(folder: Path, ended: Collection[str]) -> None:
-    """Remove the checkpoints of cells that have all ended, and the folder if it is empty; no run may be under way."""
-    for path in folder.glob(f"*{UNFINISHED}"):  # a kill amid writing left it
+    """Remove the checkpoints whose cells have all ended, and the folder if it is empty. No run may be active."""
+    for path in folder.glob(f"*{UNFINISHED}"):  # left by a kill during a write
         path.unlink()
     for path, keys in headers_in(folder):
         if keys.issubset(ended):
             path.unlink(missing_ok=True)
-    with suppress(OSError):  # others are still needed, or nothing was ever kept
+    with suppress(OSError):  # the folder holds other checkpoints, or does not exist
         folder.rmdir()
 
 
@@ -173,17 +175,17 @@ def _header(path: Path) -> dict[str, Any] | None:
         with path.open("rb") as source:
             line = source.readline()
             header = json.loads(line)
-            whole = source.seek(0, os.SEEK_END) == len(line) + header["bytes"]
+            complete = source.seek(0, os.SEEK_END) == len(line) + header["bytes"]
     except FileNotFoundError:  # its run has just ended
         return None
     except (ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
+        complete = False
+    if not complete:
         _discard(path)
         return None
     return dict(header)
 
 
 def _discard(path: Path) -> None:
-    warnings.warn(f"checkpoint {path.name} is broken: its run starts anew", stacklevel=3)
+    warnings.warn(f"checkpoint {path.name} is broken: its run starts from step 0", stacklevel=3)
     path.unlink(missing_ok=True)

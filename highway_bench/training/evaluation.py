@@ -1,4 +1,4 @@
-"""Answers: what a network's outputs are worth, on a batch or over a whole split."""
+"""Evaluation: the loss and accuracy of a network on a batch or over a split."""
 
 from __future__ import annotations
 
@@ -13,68 +13,71 @@ from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 
 
-class Answers(NamedTuple):
-    """Loss and accuracy over a split. No accuracy where targets are scalars, and where the loss is not finite: the
-    largest of outputs that are no numbers is the first class."""
+class Evaluation(NamedTuple):
+    """Mean loss and accuracy (0 … 1) over a split.
+
+    ``accuracy`` is ``None`` for scalar targets, and where the loss is not finite: ``argmax`` of NaN outputs is class 0.
+    """
 
     loss: float
     accuracy: float | None
 
 
-def place_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
+def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
     """The device and the dtype of ``network``'s parameters."""
     first = next(network.parameters())
     return first.device, first.dtype
 
 
-def placed(part: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """``part`` on ``device``, floating-point numbers in ``dtype``; classes and tokens stay whole numbers."""
+def to_device(part: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """``part`` on ``device``. Floating-point values are cast to ``dtype``; classes and tokens stay integers."""
     return part.to(device, dtype if part.is_floating_point() else part.dtype, non_blocking=True)
 
 
-def loss_of(answers: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
+def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
     """Mean cross entropy in nat for classes and tokens (targets of −100 do not count), mean squared error for
     scalars."""
     if kind == "scalar":
-        return functional.mse_loss(answers, targets.to(answers.dtype))
+        return functional.mse_loss(outputs, targets.to(outputs.dtype))
     if kind == "token":
-        return functional.cross_entropy(answers.flatten(0, 1), targets.flatten(), ignore_index=-100)
-    return functional.cross_entropy(answers, targets)
+        return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten(), ignore_index=-100)
+    return functional.cross_entropy(outputs, targets)
 
 
 @torch.no_grad()
 def evaluate(
     network: nn.Module, split: Split, kind: TargetKind, *, batch_size: int = 500, at_most: int | None = None
-) -> Answers:
-    """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items; every target
-    that counts does so once, however they fall into batches."""
+) -> Evaluation:
+    """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items.
+
+    Every target has the same weight, whatever the batch size."""
     network.eval()
-    device, dtype = place_of(network)
-    total, right, asked = 0.0, 0, 0
+    device, dtype = device_and_dtype(network)
+    total, right, targets_seen = 0.0, 0, 0
     count = len(split.inputs) if at_most is None else min(at_most, len(split.inputs))
     for start in range(0, count, batch_size):
-        inputs, targets = (placed(part[start : min(start + batch_size, count)], device, dtype) for part in split)
+        inputs, targets = (to_device(part[start : min(start + batch_size, count)], device, dtype) for part in split)
         here = len(inputs) if kind == "scalar" else int((targets != -100).sum())
-        answers = network(inputs)
-        if here:  # a mean over no target is no number
-            total += float(loss_of(answers, targets, kind)) * here
-            right += 0 if kind == "scalar" else int((answers.argmax(-1) == targets).sum())
-            asked += here
-    loss = total / asked if asked else math.nan
-    return Answers(loss, None if kind == "scalar" or not math.isfinite(loss) else right / asked)
+        outputs = network(inputs)
+        if here:  # a mean over no target is NaN
+            total += float(loss_of(outputs, targets, kind)) * here
+            right += 0 if kind == "scalar" else int((outputs.argmax(-1) == targets).sum())
+            targets_seen += here
+    loss = total / targets_seen if targets_seen else math.nan
+    return Evaluation(loss, None if kind == "scalar" or not math.isfinite(loss) else right / targets_seen)
 
 
 @torch.no_grad()
 def mistakes(network: nn.Module, split: Split, most: int, *, batch_size: int = 500) -> list[tuple[int, int]]:
-    """The first ``most`` items of ``split`` whose class ``network`` gets wrong: (row, the class that it gave)."""
+    """The first ``most`` items of ``split`` that ``network`` classifies wrongly: (row, predicted class)."""
     network.eval()
-    device, dtype = place_of(network)
-    found: list[tuple[int, int]] = []
+    device, dtype = device_and_dtype(network)
+    wrong: list[tuple[int, int]] = []
     for start in range(0, len(split.inputs), batch_size):
-        inputs, targets = (placed(part[start : start + batch_size], device, dtype) for part in split)
-        given = network(inputs).argmax(-1)
-        wrong = (given != targets).nonzero().flatten().tolist()
-        found += [(start + row, int(given[row])) for row in wrong]
-        if len(found) >= most:
+        inputs, targets = (to_device(part[start : start + batch_size], device, dtype) for part in split)
+        predicted = network(inputs).argmax(-1)
+        rows = (predicted != targets).nonzero().flatten().tolist()
+        wrong += [(start + row, int(predicted[row])) for row in rows]
+        if len(wrong) >= most:
             break
-    return found[:most]
+    return wrong[:most]

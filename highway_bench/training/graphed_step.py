@@ -1,4 +1,4 @@
-"""A step of fixed shapes as a CUDA graph, so that its thousands of small kernels cost one launch."""
+"""Graphed step: a training step of fixed shapes as a CUDA graph. Its thousands of small kernels cost one launch."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-WARM = 3  # steps run as they are before one is recorded, by when libraries have set themselves up
+WARM_UP = 3  # eager steps before one is captured; cuBLAS and cuDNN set themselves up in these
 
 
 class GraphedStep:
-    """``step(rows)`` on a CUDA device: run as it is at first, then recorded, then replayed.
+    """``step(rows)`` on a CUDA device: the first calls run eagerly, one call captures the graph, later calls replay it.
 
-    Every call is one real step, those before the recording included; the recording itself computes nothing. ``step``
-    must neither wait for the device nor hand out anything but its result, which the next call overwrites.
+    Every call is exactly one step; the capture itself computes nothing. ``step`` must not wait for the device, and only
+    its result may be used outside. The next call overwrites that result.
     """
 
     def __init__(self, step: Callable[[Tensor], Tensor], rows: Tensor) -> None:
         self._step = step
         self._rows = torch.empty_like(rows)
-        self._ran = 0
+        self._eager_steps = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._result = torch.empty(0)
 
     def __call__(self, rows: Tensor) -> Tensor:
         self._rows.copy_(rows)
-        if self._graph is None and self._ran < WARM:
-            self._result = self._beside()
-            self._ran += 1
+        if self._graph is None and self._eager_steps < WARM_UP:
+            self._result = self._on_side_stream()
+            self._eager_steps += 1
         elif self._graph is None:
             self._graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self._graph):
@@ -38,8 +38,8 @@ class GraphedStep:
             self._graph.replay()
         return self._result
 
-    def _beside(self) -> Tensor:
-        """The step on a stream of its own, as one that is to be recorded must have run."""
+    def _on_side_stream(self) -> Tensor:
+        """The step on a side stream, as torch requires of the steps before a capture."""
         side, main = torch.cuda.Stream(), torch.cuda.current_stream()
         side.wait_stream(main)
         with torch.cuda.stream(side):

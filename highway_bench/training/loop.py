@@ -1,4 +1,4 @@
-"""Training one network by a recipe: the batches, the optimiser, the step, and what came of it."""
+"""Training one network by a recipe: batches, optimiser, steps, losses and times."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 from highway_bench.errors import BadInput
 from highway_bench.measure.clock import synchronise
-from highway_bench.training.evaluation import Answers, evaluate, loss_of, place_of, placed
+from highway_bench.training.evaluation import Evaluation, device_and_dtype, evaluate, loss_of, to_device
 from highway_bench.training.recipe import Recipe
 
-FINITE_EVERY = 25  # steps between looks at whether the loss is still finite
+FINITE_EVERY = 25  # steps between two checks that the loss is finite
 
 
 def numbers() -> array[float]:
-    """An empty row of floats: a long run keeps hundreds of thousands."""
+    """An empty array of float64. A long run holds hundreds of thousands of values."""
     return array("d")
 
 
 @dataclass
 class Training:
-    """One network being trained on one split. ``step`` is one step, synchronised at its end.
+    """The training of one network on one split. ``step`` takes one step and synchronises the device.
 
-    The batch order comes from ``seed`` alone: whole shuffled epochs, an incomplete last batch dropped or kept as the
-    recipe says. Inputs are cast to the network's dtype. ``watched``, where it is given, is evaluated after every epoch,
-    outside the clock.
+    The batch order depends on ``seed`` alone: whole shuffled epochs, whose incomplete last batch the recipe drops or
+    keeps. Inputs are cast to the network's dtype. ``eval_split``, if given, is evaluated after every epoch; this time
+    is not counted. Raises ``BadInput`` if a batch is larger than the split.
     """
 
     network: nn.Module
@@ -42,19 +42,19 @@ class Training:
     recipe: Recipe
     batch_size: int
     seed: int
-    watched: Split | None = None
+    eval_split: Split | None = None
     losses: array[float] = field(default_factory=numbers)
     times: array[float] = field(default_factory=numbers)  # seconds from the first step's start to each step's end
-    epochs: list[Answers] = field(default_factory=list)  # of ``watched``, after each epoch
-    together: int = 1  # networks that were trained as one with it, the most at any time
+    epochs: list[Evaluation] = field(default_factory=list)  # of ``eval_split``, after each epoch
+    together: int = 1  # the largest population that it was trained in
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.train.inputs):
             raise BadInput(f"a batch of {self.batch_size} is larger than the {len(self.train.inputs)} training items")
-        self.device, self.dtype = place_of(self.network)
+        self.device, self.dtype = device_and_dtype(self.network)
         self.optimiser = self.recipe.optimiser_for(self.network)
         self.rate = self.recipe.rate
-        self.rng_state: tuple[Tensor, Tensor | None] | None = None  # random states to go on from
+        self.rng_state: tuple[Tensor, Tensor | None] | None = None  # restored states of the CPU and of the device
         self.steps_per_epoch = self.recipe.steps_per_epoch(len(self.train.inputs), self.batch_size)
         self.batches = self._batches()
         self.network.train()
@@ -69,7 +69,7 @@ class Training:
     def step(self) -> None:
         """One step: forward, loss, backward, update."""
         batch = next(self.batches).to(self.train.inputs.device)
-        inputs, targets = (placed(part[batch], self.device, self.dtype) for part in self.train)
+        inputs, targets = (to_device(part[batch], self.device, self.dtype) for part in self.train)
         loss = loss_of(self.network(inputs), targets, self.target_kind)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -82,61 +82,62 @@ class Training:
         self.losses.append(float(loss.detach()))
         synchronise(self.device)
 
-    def run(self, at_look: Callable[[], None] = lambda: None, told_to_stop: Callable[[], bool] = lambda: False) -> None:
-        """Train until the run has ended, or is told to stop, which is asked before each step. ``at_look`` is called
-        every 25 steps and at the end, outside the clock.
+    def run(self, at_check: Callable[[], None] = lambda: None, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Train until the run has ended or ``should_stop``, which is called before each step, is true.
 
-        What layers draw (dropout) comes from ``seed``; the global random state stays as it was.
+        ``at_check`` is called every 25 steps and at the end; its time is not counted. Random layers (dropout) depend on
+        ``seed``; the global random state does not change.
         """
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             self._set_rng_state()
             start = time.perf_counter() - (self.times[-1] if self.times else 0.0)
-            while not self.ended and not told_to_stop():
+            while not self.ended and not should_stop():
                 self.step()
                 self.times.append(time.perf_counter() - start)
                 before = time.perf_counter()
-                self.watch()
+                self.evaluate_epoch()
                 if len(self.losses) % FINITE_EVERY == 0:
-                    at_look()
+                    at_check()
                 start += time.perf_counter() - before
-            at_look()  # here, where layers still draw from the run's own random state
+            at_check()  # within the fork: a checkpoint saves the run's own random state
 
     @property
-    def lost(self) -> bool:
-        """Whether the loss was found not to be finite: every 25 steps there is a look at it."""
+    def diverged(self) -> bool:
+        """Whether the loss is not finite. It is checked every 25 steps."""
         done = len(self.losses)
         return done > 0 and done % FINITE_EVERY == 0 and not math.isfinite(self.losses[-1])
 
     @property
     def ended(self) -> bool:
-        """Whether the recipe's steps are done, or the loss is lost."""
-        return len(self.losses) >= self.recipe.steps or self.lost
+        """Whether the recipe's steps are done, or the run has diverged."""
+        return len(self.losses) >= self.recipe.steps or self.diverged
 
-    def watch(self) -> None:
-        """Evaluate what is watched, if an epoch has just ended and the loss is not lost."""
-        if self.watched is not None and len(self.losses) % self.steps_per_epoch == 0 and not self.lost:
-            self.epochs.append(evaluate(self.network, self.watched, self.target_kind))
+    def evaluate_epoch(self) -> None:
+        """Evaluate ``eval_split`` if an epoch has just ended and the run has not diverged."""
+        if self.eval_split is not None and len(self.losses) % self.steps_per_epoch == 0 and not self.diverged:
+            self.epochs.append(evaluate(self.network, self.eval_split, self.target_kind))
             self.network.train()
 
     def set_rate(self, rate: float) -> None:
-        """Take the next step at this rate."""
+        """Set the learning rate of the next step."""
         self.rate = rate
         self._give("lr", rate)
 
     def _give(self, name: str, value: float) -> None:
-        """Take ``value`` for all parameters from the next step on."""
+        """Set option ``name`` of the optimiser for all parameters."""
         for group in self.optimiser.param_groups:
             group[name] = value
 
     def epoch_losses(self) -> list[float]:
-        """Mean training loss of each whole epoch so far, every item counting once: what frameworks print beside an
-        epoch, and not the loss of the network at its end."""
+        """Mean training loss of each complete epoch, weighted by batch size.
+
+        Frameworks print this per epoch. It is not the loss of the network at the epoch's end."""
         sizes = [self.batch_size] * self.steps_per_epoch
         if self.recipe.last_batch == "keep":
             sizes[-1] = len(self.train.inputs) - self.batch_size * (self.steps_per_epoch - 1)
         weights = torch.tensor(sizes, dtype=torch.float64)
-        whole = len(self.losses) // self.steps_per_epoch
-        values = torch.tensor(self.history()[: whole * self.steps_per_epoch], dtype=torch.float64)
+        complete = len(self.losses) // self.steps_per_epoch
+        values = torch.tensor(self.history()[: complete * self.steps_per_epoch], dtype=torch.float64)
         return [
             float((epoch * weights).sum() / weights.sum())
             for epoch in values.split(self.steps_per_epoch)
@@ -144,31 +145,31 @@ class Training:
         ]
 
     def history(self) -> list[float]:
-        """Losses so far, up to and with the first that is not finite."""
+        """Losses so far, up to and including the first that is not finite."""
         values = list(self.losses)
-        wrong = next((place for place, loss in enumerate(values) if not math.isfinite(loss)), len(values))
+        wrong = next((step for step, loss in enumerate(values) if not math.isfinite(loss)), len(values))
         return values[: wrong + 1]
 
     def state(self) -> dict[str, Any]:
-        """All that ``restore`` needs to go on from here bit for bit. The batch order follows from seed and step."""
-        kept = {name: self.optimiser.state.get(parameter, {}) for name, parameter in self.network.named_parameters()}
+        """All that ``restore`` needs to continue bit for bit. The batch order follows from seed and step."""
+        slots_of = {name: self.optimiser.state.get(part, {}) for name, part in self.network.named_parameters()}
         return {
             "network": self.network.state_dict(),
             "optimiser": {
                 name: {slot: value for slot, value in slots.items() if isinstance(value, Tensor)}
-                for name, slots in kept.items()
+                for name, slots in slots_of.items()
             },
             "rate": self.rate,
             "losses": torch.tensor(self.losses, dtype=torch.float64),
             "times": torch.tensor(self.times, dtype=torch.float64),
-            "epochs": [tuple(answers) for answers in self.epochs],
+            "epochs": [tuple(epoch) for epoch in self.epochs],
             "together": self.together,
             "rng_state": torch.get_rng_state(),
             "rng_state_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where ``state`` was taken, from a training made like this one."""
+        """Set this training to ``state``, which an equal training returned."""
         self.network.load_state_dict(state["network"])
         for name, parameter in self.network.named_parameters():
             if slots := state["optimiser"][name]:
@@ -177,7 +178,7 @@ class Training:
                 }
         self.set_rate(state["rate"])
         self.losses, self.times = (array("d", state[name].tolist()) for name in ("losses", "times"))
-        self.epochs = [Answers(*answers) for answers in state["epochs"]]
+        self.epochs = [Evaluation(*epoch) for epoch in state["epochs"]]
         self.together = state["together"]
         self.rng_state = state["rng_state"], state["rng_state_cuda"]
         self.batches = self._batches()
@@ -185,7 +186,7 @@ class Training:
             next(self.batches)
 
     def _set_rng_state(self) -> None:
-        """Set the random state that layers draw from: by the seed, or as it was when the state was taken."""
+        """Set torch's random state from the seed, or to the restored state."""
         if self.rng_state is None:
             torch.manual_seed(self.seed)
             return

@@ -1,7 +1,7 @@
-"""Optimisers of many networks at once, each with a rate, a momentum and a weight decay of its own.
+"""Optimisers of P stacked networks, each with its own rate, momentum and weight decay.
 
-Parameters are stacked: P networks' tensors of one name are one tensor (P, …). The equations are torch's, with a number
-a network in the place of each constant; every network moves as ``torch.optim`` would move it alone, up to rounding.
+The P networks' parameters of one name are one tensor (P, …). The equations are torch's; each constant is a vector (P,).
+Every network is updated as ``torch.optim`` would update it alone, up to rounding.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from highway_bench.training.recipe import BETAS, Recipe
 
 
 class StackedOptimiser(ABC):
-    """Moves ``parameters``, each (P, …), by gradients of the same shapes.
+    """Updates ``parameters``, each (P, …), by gradients of the same shapes.
 
-    ``rates`` are those of the next step and ``done`` the steps before it. ``slots`` names what is kept for every
-    parameter, as ``torch.optim`` names it; ``kept`` has a tensor for each parameter under each slot. Nothing here
-    waits for the device or reads a number from it, so that a CUDA graph can record an update.
+    ``rates`` are those of the next step; ``done`` is the number of steps before it. ``slots`` are the names, as in
+    ``torch.optim``, of the state of a parameter; ``state`` has a list of tensors per slot, one tensor per parameter.
+    An update never waits for the device or reads from it, so a CUDA graph can capture it.
     """
 
     slots: ClassVar[tuple[str, ...]]
@@ -32,11 +32,11 @@ class StackedOptimiser(ABC):
         parameters: Sequence[Tensor],
         recipes: Sequence[Recipe],
         rates: Sequence[float],
-        kept: dict[str, list[Tensor]],
+        state: dict[str, list[Tensor]],
         done: int,
     ) -> None:
         self.parameters = parameters
-        self.kept = kept
+        self.state = state
         self.clip = recipes[0].clip
         self.epsilon, self.epsilon_place = recipes[0].epsilon, recipes[0].epsilon_place
         device = parameters[0].device
@@ -54,7 +54,7 @@ class StackedOptimiser(ABC):
 
     @torch.no_grad()
     def update(self, gradients: Sequence[Tensor]) -> None:
-        """One step. ``gradients`` are left as they are, for two of them may be one tensor."""
+        """Take one step. ``gradients`` are not modified, for two of them may be one tensor."""
         if self.clip is not None:
             gradients = self._clipped(gradients, self.clip)
         if self.decaying:
@@ -65,10 +65,10 @@ class StackedOptimiser(ABC):
 
     @abstractmethod
     def move(self, gradients: Sequence[Tensor]) -> None:
-        """Move the parameters at the current rates."""
+        """Update the parameters at the current rates."""
 
     def _in_dtypes(self, values: Tensor) -> dict[torch.dtype, Tensor]:
-        """``values`` in each dtype that parameters have: brought there once, and not for every tensor."""
+        """``values`` in each dtype of the parameters, cast once instead of once per tensor."""
         return {dtype: values.to(dtype) for dtype in self.dtypes}
 
     def _clipped(self, gradients: Sequence[Tensor], most: float) -> list[Tensor]:
@@ -78,7 +78,7 @@ class StackedOptimiser(ABC):
         return [gradient * across(scales[gradient.dtype], gradient) for gradient in gradients]
 
     def _decayed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """The gradients of weights with the decay's share; biases and gains, vectors in a network, are spared."""
+        """``gradients`` plus weight decay. Biases and gains, which are vectors in one network, do not decay."""
         return [
             gradient
             if parameter.ndim <= 2
@@ -88,13 +88,15 @@ class StackedOptimiser(ABC):
 
 
 class StackedSgd(StackedOptimiser):
-    """SGD with momentum: m ← μm + g, p ← p − ηm. One pass over each tensor, while it is in the cache."""
+    """SGD with momentum: m ← μm + g, p ← p − ηm. One pass over each tensor while it is in the cache."""
 
     slots = ("momentum_buffer",)
 
     def move(self, gradients: Sequence[Tensor]) -> None:
         rates = self._in_dtypes(-self.rates)
-        for parameter, gradient, momentum in zip(self.parameters, gradients, self.kept["momentum_buffer"], strict=True):
+        for parameter, gradient, momentum in zip(
+            self.parameters, gradients, self.state["momentum_buffer"], strict=True
+        ):
             torch.addcmul(gradient, momentum, across(self.momenta[momentum.dtype], momentum), out=momentum)
             parameter.addcmul_(momentum, across(rates[parameter.dtype], parameter))
 
@@ -110,25 +112,25 @@ class StackedAdam(StackedOptimiser):
         rates = self._in_dtypes(-self.rates / (1 - first**self.done))
         roots = self._in_dtypes((1 - second**self.done).sqrt())
         for parameter, gradient, mean, square in zip(
-            self.parameters, gradients, self.kept["exp_avg"], self.kept["exp_avg_sq"], strict=True
+            self.parameters, gradients, self.state["exp_avg"], self.state["exp_avg_sq"], strict=True
         ):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            below, root = square.sqrt(), roots[square.dtype]
+            denominator, root = square.sqrt(), roots[square.dtype]
             if self.epsilon_place == "outside":
-                below.add_(self.epsilon).div_(root)
+                denominator.add_(self.epsilon).div_(root)
             else:
-                below.div_(root).add_(self.epsilon)
-            parameter.addcmul_(mean / below, across(rates[parameter.dtype], parameter))
+                denominator.div_(root).add_(self.epsilon)
+            parameter.addcmul_(mean / denominator, across(rates[parameter.dtype], parameter))
 
 
 def across(values: Tensor, stacked: Tensor) -> Tensor:
-    """``values``, one a network, as (P, 1, …) to go with ``stacked``."""
+    """``values`` (P,) as (P, 1, …), to be broadcast over ``stacked``."""
     return values.view(-1, *[1] * (stacked.ndim - 1))
 
 
 def stacked_optimiser(name: str) -> type[StackedOptimiser]:
-    """The optimiser that a recipe calls ``name``."""
+    """The optimiser of a recipe's name. Raises ``BadInput`` for an unknown name."""
     if name == "sgd":
         return StackedSgd
     if name == "adam":

@@ -1,9 +1,9 @@
-"""Population: networks of one shape trained as one stacked network, each as it would be trained alone.
+"""Population: networks of one shape are trained as one stacked network, each as it would be trained alone.
 
 Parameters of one name are one tensor (P, …), and a step is one forward and one backward pass under ``vmap``. Every
-member keeps its seed, its batch order, its rate, momentum, decay and weight decay; no number of one enters another's.
-The members' own networks and optimisers are views of the stack, so that each can be evaluated or kept at any time. A
-member whose loss is lost is taken out, and the rest go on in a smaller stack.
+member has its own seed, batch order, rate, momentum, decay and weight decay; members do not affect one another. The
+members' networks and optimisers are views of the stack, so each can be evaluated or saved at any time. A member that
+diverges is removed, and the others continue in a smaller stack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from highway_bench.data import Split
 from highway_bench.measure.clock import synchronise
-from highway_bench.training.evaluation import loss_of, placed
+from highway_bench.training.evaluation import loss_of, to_device
 from highway_bench.training.graphed_step import GraphedStep
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.optimisers import StackedOptimiser, stacked_optimiser
@@ -24,17 +24,18 @@ from highway_bench.training.stacked import NotStackable, Stacked, why_not_stacke
 
 
 class Population:
-    """Trains ``members`` as one, from wherever they all are. They must agree in shape, data set, optimiser, steps,
-    batch size, clipping and ε; everything else is each one's own.
+    """Trains ``members`` as one stack from their common step on.
 
-    Raises ``NotStackable`` for networks that cannot be stacked (see ``Stacked``); the members are then as they were. A
-    member's ``times`` are its equal share of the stack's: seconds divided by the networks then in it, taken once a
-    stretch.
+    Members share shape, data set, optimiser, steps, steps done, batch size, clipping and ε; everything else may differ.
+    A member's ``times`` are its share of the stack's seconds: those of a chunk of steps, divided by steps and members.
+
+    Raises ``NotStackable`` for networks that cannot be stacked (see ``Stacked``), and does not change the members then.
+    Raises ``ValueError`` for members that do not agree.
     """
 
     def __init__(self, members: Sequence[Training]) -> None:
         first = members[0]
-        if (reason := why_not_stacked(first.network)) is not None:  # said also where all have ended
+        if (reason := why_not_stacked(first.network)) is not None:  # also where all members have ended
             raise NotStackable(reason)
         self.live = [member for member in members if not member.ended]
         if len({common(member) for member in self.live}) > 1:
@@ -47,13 +48,15 @@ class Population:
         for member in self.live:
             member.together = max(member.together, len(members))
 
-    def run(self, at_look: Callable[[], None] = lambda: None, told_to_stop: Callable[[], bool] = lambda: False) -> None:
-        """Train until every member has ended, or until told to stop, which is asked before each step (on a CUDA device,
-        before it is queued). ``at_look`` is called every 25 steps and at the end, outside the clock."""
-        while self.live and not told_to_stop():
-            done = self.stretch(told_to_stop)
+    def run(self, at_check: Callable[[], None] = lambda: None, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Train until every member has ended or ``should_stop`` is true.
+
+        ``should_stop`` is called before each step (on a CUDA device, before a step is queued), ``at_check`` every 25
+        steps and at the end; the time of ``at_check`` is not counted."""
+        while self.live and not should_stop():
+            done = self.run_chunk(should_stop)
             for member in self.live:
-                member.watch()
+                member.evaluate_epoch()
             ended = [member for member in self.live if member.ended]
             if ended:
                 self.live = [member for member in self.live if not member.ended]
@@ -62,16 +65,17 @@ class Population:
                         release(member)
                     self._stack()
             if done % FINITE_EVERY == 0:
-                at_look()
-        at_look()
+                at_check()
+        at_check()
 
-    def stretch(self, told_to_stop: Callable[[], bool] = lambda: False) -> int:
-        """Steps up to the next look, the end of an epoch that is watched, or the end, at least one and then only until
-        told to stop; the steps done by then."""
+    def run_chunk(self, should_stop: Callable[[], bool] = lambda: False) -> int:
+        """Train up to the next check, evaluated epoch or end of the run. Returns the number of steps done so far.
+
+        The chunk stops after the first step, or after any later one, if ``should_stop`` is true."""
         first = self.live[0]
         done = len(first.losses)
         until = min(done - done % FINITE_EVERY + FINITE_EVERY, first.recipe.steps)
-        if first.watched is not None:
+        if first.eval_split is not None:
             until = min(until, done - done % first.steps_per_epoch + first.steps_per_epoch)
         synchronise(self.device)
         start = time.perf_counter()
@@ -79,7 +83,7 @@ class Population:
         for _ in range(done, until):
             rows = torch.stack([next(member.batches) for member in self.live])
             losses.append(self._advance(rows).clone())
-            if told_to_stop():
+            if should_stop():
                 break
         values = torch.stack(losses).double().cpu()
         share = (time.perf_counter() - start) / (len(losses) * len(self.live))
@@ -93,14 +97,14 @@ class Population:
         return done
 
     def _advance(self, rows: Tensor) -> Tensor:
-        """One step on the members' rows (P, batch): their losses (P,)."""
+        """One step on the members' rows (P, batch). Returns their losses (P,)."""
         if self.device.type != "cuda":
             return self._step(rows)
         rows = rows.to(self.device, non_blocking=True)
         size = rows.shape[1]
-        if size not in self.recorded:
-            self.recorded[size] = GraphedStep(self._step, rows)
-        return self.recorded[size](rows)
+        if size not in self.graphed_steps:
+            self.graphed_steps[size] = GraphedStep(self._step, rows)
+        return self.graphed_steps[size](rows)
 
     def _step(self, rows: Tensor) -> Tensor:
         losses = self.stacked(*self._batch(rows))
@@ -108,23 +112,23 @@ class Population:
         return losses.detach()
 
     def _batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and targets (P, batch, …); members have their data in common, or each its own."""
+        """Inputs and targets (P, batch, …), from one split that all members share or from one split each."""
         if len(self.splits) == 1:
             inputs, targets = (part[rows] for part in self.splits[0])
         else:
             picked = [[part[row] for part in split] for split, row in zip(self.splits, rows, strict=True)]
             inputs, targets = (torch.stack(parts) for parts in zip(*picked, strict=True))
-        return placed(inputs, self.device, self.live[0].dtype), placed(targets, self.device, self.live[0].dtype)
+        return to_device(inputs, self.device, self.live[0].dtype), to_device(targets, self.device, self.live[0].dtype)
 
     def _stack(self) -> None:
-        """Stack what is alive, which tries it, and make the members' networks and optimisers views of it.
+        """Stack the live members and make their networks and optimisers views of the stack.
 
-        Only then, for members that cannot be stacked go on by themselves and must have nothing in common.
+        The views come last: members that cannot be stacked are trained alone and must not share memory.
         """
-        self.recorded: dict[int, GraphedStep] = {}  # by batch size; graphs of a stack before are freed first
+        self.graphed_steps: dict[int, GraphedStep] = {}  # by batch size; frees the previous stack's graphs first
         if not self.live:
             return
-        self.splits = self._placed_splits()
+        self.splits = self._splits_on_device()
         rows = torch.arange(self.live[0].batch_size, device=self.splits[0].inputs.device)
         self.stacked = Stacked(
             [member.network for member in self.live], self._loss, self._batch(rows.expand(len(self.live), -1))
@@ -140,7 +144,7 @@ class Population:
         make = stacked_optimiser(self.live[0].recipe.optimiser)
         trained = self.stacked.trained
         own = [dict(member.network.named_parameters()) for member in self.live]
-        kept = {
+        state = {
             slot: [
                 torch.stack([slot_of(member, named[name], slot) for member, named in zip(self.live, own, strict=True)])
                 for name in trained
@@ -151,39 +155,40 @@ class Population:
             list(trained.values()),
             [member.recipe for member in self.live],
             [member.rate for member in self.live],
-            kept,
+            state,
             len(self.live[0].losses),
         )
 
     def _link(self) -> None:
-        """Make the members' parameters and optimisers' states views of the stack; they count steps in one tensor, so
-        that none can go on by itself but through a state that was taken."""
-        kept = {
-            name: {slot: tensors[place] for slot, tensors in self.optimiser.kept.items()}
-            for place, name in enumerate(self.stacked.trained)
+        """Make the members' parameters and optimiser states views of the stack.
+
+        All optimisers share one step counter, so a member cannot continue alone except from a saved state."""
+        stacked_state = {
+            name: {slot: tensors[index] for slot, tensors in self.optimiser.state.items()}
+            for index, name in enumerate(self.stacked.trained)
         }
-        for place, member in enumerate(self.live):
+        for index, member in enumerate(self.live):
             for name, parameter in member.network.named_parameters():
-                parameter.data = self.stacked.parameters[name].detach()[place]
-                if name in kept:
-                    views = {slot: tensor[place] for slot, tensor in kept[name].items()}
+                parameter.data = self.stacked.parameters[name].detach()[index]
+                if name in stacked_state:
+                    views = {slot: tensor[index] for slot, tensor in stacked_state[name].items()}
                     member.optimiser.state[parameter] = {**views, "step": self.step_count}
 
-    def _placed_splits(self) -> list[Split]:
-        """The data of each member, or one where all share it; on a CUDA device it lies there whole."""
+    def _splits_on_device(self) -> list[Split]:
+        """The members' training splits, or a single one if all share it. A CUDA device holds them whole."""
         splits = [member.train for member in self.live]
         if all(split.inputs is splits[0].inputs and split.targets is splits[0].targets for split in splits):
             splits = splits[:1]
         if self.device.type != "cuda":
             return splits
         dtype = self.live[0].dtype
-        return [Split(*(placed(part, self.device, dtype) for part in split)) for split in splits]
+        return [Split(*(to_device(part, self.device, dtype) for part in split)) for split in splits]
 
 
 def common(member: Training) -> tuple[object, ...]:
-    """What the members of a population must have in common."""
+    """What must be equal for all members of a population."""
     recipe = member.recipe
-    watches = None if member.watched is None else member.steps_per_epoch
+    evaluated_every = None if member.eval_split is None else member.steps_per_epoch
     return (
         recipe.optimiser,
         recipe.steps,
@@ -194,19 +199,19 @@ def common(member: Training) -> tuple[object, ...]:
         member.batch_size,
         member.steps_per_epoch,
         member.target_kind,
-        watches,
+        evaluated_every,
         len(member.losses),
     )
 
 
 def slot_of(member: Training, parameter: Tensor, slot: str) -> Tensor:
-    """What a member's optimiser keeps for ``parameter``; zeros before its first step."""
+    """The state ``slot`` of ``parameter`` in the member's optimiser; zeros before the first step."""
     value = member.optimiser.state.get(parameter, {}).get(slot)
     return value if isinstance(value, Tensor) else torch.zeros_like(parameter)
 
 
 def release(member: Training) -> None:
-    """Give a member that has ended a copy of its weights, so that it does not keep the stack alive."""
+    """Copy the weights of a member that has ended: views would hold the memory of the whole stack."""
     for parameter in member.network.parameters():
         parameter.data = parameter.data.clone()
     member.optimiser.state.clear()

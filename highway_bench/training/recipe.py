@@ -1,4 +1,4 @@
-"""Recipe: how a network is trained."""
+"""Recipe: how a network is trained, and the values that each recipe word allows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Word:
     choices: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
-        """Raise ``BadInput`` where ``value`` is nothing that the word called ``name`` may stand for."""
+        """Raise ``BadInput`` if the word ``name`` does not allow ``value``."""
         if not self.holds(value):
             raise BadInput(f"a recipe's {name} must be {self.says}, not {value!r}")
 
@@ -66,7 +66,7 @@ class Word:
 
 
 def number(**ends: float) -> Word:
-    """A finite number within ``Bounds(**ends)``; no truth value, which Python takes for one."""
+    """A finite number within ``Bounds(**ends)``. A bool, which is an ``int`` in Python, is not a number."""
     bounds = Bounds(**ends)
 
     def holds(value: Any) -> bool:
@@ -77,7 +77,7 @@ def number(**ends: float) -> Word:
 
 
 def whole(least: int) -> Word:
-    """A whole number, ``least`` or more."""
+    """A whole number of at least ``least``."""
     return Word(
         f"a whole number, {least} or more",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
@@ -92,7 +92,7 @@ def one_of(*known: str) -> Word:
 
 
 def either(word: Word, other: str | None) -> Word:
-    """What ``word`` is, or ``other`` itself."""
+    """A value that ``word`` allows, or ``other`` itself."""
     return replace(
         word, says=f"{word.says}, or {other or 'none'}", holds=lambda value: value == other or word.holds(value)
     )
@@ -138,9 +138,9 @@ TRAINING: Mapping[str, Word] = {
 class Recipe:
     """How a network is trained. The learning rate falls exponentially to ``decay`` times its start over the run.
 
-    Adam's ``epsilon`` stands inside of the bias correction, beside √(v/(1 − β₂ᵗ)), as in torch, or outside, beside √v
-    itself, as in Keras (the ε̂ at the end of arXiv:1412.6980, §2): there it counts some thirty times as much in the
-    first step, which matters where gradients are as small as it is.
+    Adam adds ``epsilon`` to √(v/(1 − β₂ᵗ)) ("inside" the bias correction, as in torch) or to √v ("outside", as in
+    Keras; the ε̂ at the end of arXiv:1412.6980, §2). Outside, it weighs about thirty times as much in the first step,
+    which matters where gradients are as small as ε.
     """
 
     optimiser: Literal["sgd", "adam"] = "sgd"
@@ -151,7 +151,7 @@ class Recipe:
     epsilon: float = 1e-8
     epsilon_place: Literal["inside", "outside"] = "inside"
     clip: float | None = None  # largest norm of the whole gradient
-    last_batch: Literal["drop", "keep"] = "drop"  # what becomes of an epoch's last batch where it is incomplete
+    last_batch: Literal["drop", "keep"] = "drop"  # of an epoch, where it is incomplete
     steps: int = 500
 
     def __post_init__(self) -> None:
@@ -160,19 +160,19 @@ class Recipe:
 
     @property
     def factor(self) -> float:
-        """What the rate is multiplied by after every step."""
+        """The factor on the rate after every step."""
         return float(self.decay ** (1 / self.steps))
 
     def epsilon_at(self, step: int) -> float:
-        """What torch's Adam must be given as ε in step 1, 2, …"""
+        """The ε to set in torch's Adam for step 1, 2, …"""
         return self.epsilon if self.epsilon_place == "inside" else self.epsilon / math.sqrt(1 - BETAS[1] ** step)
 
     def steps_per_epoch(self, items: int, batch_size: int) -> int:
-        """Batches that an epoch over ``items`` has."""
+        """Number of batches in an epoch over ``items`` items."""
         return items // batch_size if self.last_batch == "drop" else math.ceil(items / batch_size)
 
     def optimiser_for(self, network: nn.Module) -> torch.optim.Optimizer:
-        """The optimiser on all parameters; weight decay spares biases and gains, for it would pull gates open."""
+        """The optimiser of all parameters. Biases and gains have no weight decay: it would pull gate biases to 0."""
         groups = [
             {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": self.weight_decay},
             {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},

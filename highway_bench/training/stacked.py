@@ -1,7 +1,7 @@
-"""Stacked: networks of one shape called as one under ``vmap``, and the networks of which no such stack can be made.
+"""Stacked: networks of one shape are called as one under ``vmap``; networks that cannot be stacked are refused.
 
-Nothing of a stack that ``vmap`` runs but computes wrongly may pass for the networks by themselves. So what a module
-does beside its parameters is refused: it would be done once for all, or be lost.
+``vmap`` runs some networks but computes them wrongly: a module's other effects and tensors (random numbers, buffers,
+unregistered tensors) would be computed once for all networks, or be lost. Such modules are refused.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-Call = Callable[..., Tensor]  # of(network, x, …): what is asked of a network, its loss for one
+Call = Callable[..., Tensor]  # of(network, x, …): a function of a network and its inputs, for example the loss
 
 
 class NotStackable(Exception):
-    """Networks that do not run as one; the message says why."""
+    """The networks cannot be stacked. The message is the reason."""
 
 
 class Stacked:
-    """What ``of`` asks of every one of ``networks``, in one pass: parameters of one name are one tensor (P, …).
+    """Calls ``of`` on all P ``networks`` in one pass. Parameters of one name are one tensor (P, …).
 
-    ``example`` is what ``of`` takes beside the network, a part for each: (P, …). It is tried, forward and back, so that
-    what cannot be stacked is known before anything is trained; then ``NotStackable`` is raised, and the networks are as
-    they were.
+    ``example`` are the inputs of ``of`` after the network, each (P, …). They are run forward and backward here, before
+    any training. Raises ``NotStackable`` for networks that cannot be stacked; the networks do not change.
     """
 
     def __init__(self, networks: Sequence[nn.Module], of: Call, example: Sequence[Tensor]) -> None:
@@ -47,12 +46,12 @@ class Stacked:
             if (reason := what_changes(first, of, [part[0] for part in example])) is not None:
                 raise NotStackable(reason)
             gradients = torch.autograd.grad(self(*example).sum(), list(self.trained.values()), allow_unused=True)
-        except torch.OutOfMemoryError:  # says nothing of vmap
+        except torch.OutOfMemoryError:  # not a matter of vmap
             raise
         except (RuntimeError, ValueError) as error:
             raise NotStackable(f"{type(error).__name__}: {error}") from error
         for name, gradient in zip(self.trained, gradients, strict=True):
-            if gradient is None:  # an optimiser leaves it out; what is stacked would decay
+            if gradient is None:  # torch's optimisers skip it; a stacked one would let it decay
                 raise NotStackable(f"no gradient reaches {name}")
 
     def __call__(self, *inputs: Tensor) -> Tensor:
@@ -68,11 +67,11 @@ class Stacked:
 
 
 def why_not_stacked(network: nn.Module) -> str | None:
-    """Why networks like this one cannot be stacked, as far as their modules tell; ``None`` where nothing does."""
+    """Why the modules of ``network`` cannot be stacked; ``None`` if no reason is known."""
     for module in network.modules():
         if isinstance(module, nn.RNNBase):
             return f"torch has no batching rule for nn.{type(module).__name__}"
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None:  # but in the first network
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:  # except in the first network
             return "torch's batching rule for nn.Embedding trains the row of its padding"
         if isinstance(module, _NormBase) and module.track_running_stats:
             return "the network holds batch statistics"
@@ -93,7 +92,7 @@ def why_not_stacked(network: nn.Module) -> str | None:
 
 
 def what_changes(network: nn.Module, of: Call, inputs: Sequence[Tensor]) -> str | None:
-    """What a pass in training mode changes about a network, tried on a copy; ``None`` where it changes nothing."""
+    """What a forward pass in training mode changes in a network, tried on a copy; ``None`` if nothing changes."""
     trial = copy.deepcopy(network).train()
     buffers, counted = dict(trial.named_buffers()), numbers_in(trial)
     values = {name: buffer.clone() for name, buffer in buffers.items()}
@@ -109,24 +108,24 @@ def what_changes(network: nn.Module, of: Call, inputs: Sequence[Tensor]) -> str 
 
 
 def numbers_in(network: nn.Module) -> dict[tuple[str, str], float]:
-    """The plain numbers that modules hold as attributes: a scale, or how often they were called."""
+    """The numbers that modules hold as attributes (a scale, a count of calls), by module path and name."""
     return {
-        (place, name): value
-        for place, module in network.named_modules()
+        (path, name): value
+        for path, module in network.named_modules()
         for name, value in attributes(module)
         if isinstance(value, int | float)
     }
 
 
 def attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    """What a module holds beside its parameters, buffers and modules, also in lists and mappings, each by its name."""
+    """The attributes of a module except parameters, buffers and modules, by name; lists and mappings are unpacked."""
     for name, value in vars(module).items():
         if name not in ("_parameters", "_buffers", "_modules"):
             yield from leaves(name, value)
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """``value``, or what is in it where it is a list, a tuple or a mapping."""
+    """``value`` by its name, or the leaves of a list, tuple or mapping, each by its own name."""
     if isinstance(value, list | tuple):
         value = dict(enumerate(value))
     if not isinstance(value, Mapping):
@@ -137,7 +136,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def common_buffers(stacked: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
-    """Buffers, and the axis of the networks in each: none for one that is the same in all of them."""
+    """The buffers for ``vmap`` and their network axis: 0, or ``None`` for a buffer that is equal in all networks."""
     same = {name for name, value in stacked.items() if bool((value == value[:1]).all())}
     return (
         {name: value[0] if name in same else value for name, value in stacked.items()},

@@ -1,4 +1,4 @@
-"""Stopping: a run that keeps its state ends between two steps where its process is told to end, and not amid one."""
+"""Stopping: on SIGTERM, a run with a checkpoint ends between two steps, never within one."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from types import FrameType
 
 
 @contextmanager
-def termination_put_off() -> Iterator[Callable[[], bool]]:
-    """While this lasts a SIGTERM waits, and what is given says whether one came; then the process ends here.
+def deferred_sigterm() -> Iterator[Callable[[], bool]]:
+    """Defer SIGTERM until the end of this context. The yielded function says whether the signal has arrived.
 
-    Whoever sent it may kill the process soon after: a pool of workers waits three seconds. Only a main thread can put
-    it off; in any other nothing is, and nothing ever came. Raises ``SystemExit`` where the signal that is passed on
-    does not end the process: what comes after was told to stop as well.
+    At the end of the context the signal is sent again, which ends the process. Raises ``SystemExit`` if the process
+    survives it: the code after the context must not run either. The sender may kill the process soon: a pool of workers
+    waits three seconds. Signals can be handled in the main thread only; in any other thread nothing is deferred.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    told = False
+    received = False
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        nonlocal told
-        told = True
+        nonlocal received
+        received = True
 
     before = signal.signal(signal.SIGTERM, note)
     try:
-        yield lambda: told
+        yield lambda: received
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # none where it was not set from Python
-        if told:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None if it was not set from Python
+        if received:
             os.kill(os.getpid(), signal.SIGTERM)
             raise SystemExit(128 + signal.SIGTERM)

@@ -81,7 +81,7 @@ CASES = {
     "unknown match": ((*RUN, "--match", "flop"), "unknown match 'flop'; did you mean flops?"),
     "depth 0": ((*RUN, "--depth", "0"), "depth must be at least 1, not 0"),
     "negative depth": ((*RUN, "--depth", "-3"), "depth must be at least 1, not -3"),
-    "negative seed": ((*RUN, "--seed", "-1"), "a seed must be at least 0, not -1"),
+    "negative seed": ((*RUN, "--seed", "-1"), "seed must be at least 0, not -1"),
     "odd BiLSTM": ((*RUN, "--family", "bilstm", "--width", "7"), "needs a width that 2 divides, not 7"),
     "heads": ((*RUN, "--family", "attention", "--width", "6"), "needs a width that 4 divides, not 6"),
     "no width": ((*RUN, "--width", "0"), "width must be at least 1, not 0"),
@@ -106,7 +106,7 @@ CASES = {
     ),
     "no factory": ((*RUN, "--family", "bad_layers:nothing"), "module 'bad_layers' has no 'nothing'"),
     "no module": ((*RUN, "--family", "no_layers:make"), "No module named 'no_layers'"),
-    "dtype": ((*RUN, "--dtype", "float8"), "unknown dtype 'float8'; known: float32"),
+    "dtype": ((*RUN, "--dtype", "float8"), "unknown dtype 'float8'; did you mean float64, float32"),
     "device": ((*RUN, "--device", "tpu"), "unknown device 'tpu'; known: cpu, cuda"),
     "option": ((*RUN, "--block", "highway", "--block-option", "bias=1"), "has no option bias; it has gate_bias"),
     "no heads": ((*RUN, "--family", "attention", "--family-option", "heads=0"), "heads must be a whole number"),
@@ -201,7 +201,7 @@ def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPat
         done = invoke(*words)
         assert done.exit_code == 2
         assert done.stderr == (
-            f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows in place of "
+            f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows instead of "
             f"1,383,098 and 10,605\n"
         )
 

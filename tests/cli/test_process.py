@@ -32,7 +32,7 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
     assert checked.returncode == 0, checked.stdout
     found = json.loads(checked.stdout)
     assert found["passed"]
-    assert any("signal" in (finding["note"] or "") for finding in found["findings"])
+    assert any("signal" in (finding["note"] or "") for finding in found["results"])
 
     (here / "my_layers.py").write_text("from torch import nn\ndef make_layer(width): return nn.Linear(width, width)\n")
     ran = shell(

@@ -31,10 +31,11 @@ RUN = (
 def test_dry_run(here: Path, invoke: Any) -> None:
     shown = invoke("run", "--profile", "smoke", "--family", "dense", "--block", "plain", "--dry-run")
     assert shown.exit_code == 0
-    cells, told = shown.stdout.split("\n\n")
-    assert "trainability plain dense depth 2 width 71 mnist-5k trial 1 seed 1000" in cells.splitlines()
-    assert f"{len(cells.splitlines())} cells, 0 of them in reports/results.sqlite already" in told
-    assert "MiB" in told
+    rows = [[part.strip() for part in line.split("│")] for line in shown.stdout.splitlines() if "│" in line]
+    assert ["trainability", "dense", "mnist-5k", "4"] in rows
+    cells = sum(int(row[-1]) for row in rows)
+    assert f"{cells} cells, 0 of them in reports/results.sqlite already" in shown.stdout
+    assert "MiB" in shown.stdout
     assert list(here.iterdir()) == []
 
 

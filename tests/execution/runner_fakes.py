@@ -18,7 +18,7 @@ from highway_bench.results.schema import Status
 from highway_bench.tasks import CellCost, Measurement, Metric, Outcome, Skip, Task, cell_by_cell, register_task, tasks
 
 if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import Kept
+    from highway_bench.training.checkpoint import CheckpointFolder
 
 if multiprocessing.parent_process() is not None:
     tasks._loaded = True  # a worker of these tests needs neither the package's own tasks nor torch
@@ -38,7 +38,7 @@ class Fake(Task):
     def cost(self, cell: Cell) -> CellCost:
         return CellCost(seconds=float(cell.recipe.get("seconds", 0.01)))
 
-    def measure(self, cells: Sequence[Cell], checkpoints: Kept | None = None) -> Iterator[Outcome]:
+    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 
 from highway_bench.cell import Cell, canonical
 from highway_bench.execution.job import CellResult
@@ -78,7 +77,7 @@ def cells() -> Iterator[Cell]:
 
 def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
     """The rows of a group of cells, as a run stores them."""
-    origin = Origin("run-1", "abc1234", torch.__version__)
+    origin = Origin("run-1", "abc1234")
     for outcome in task.measure(group):
         assert outcome.error is None, outcome.error
         measurements = tuple(one.finite() for one in outcome.measurements)

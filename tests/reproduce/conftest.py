@@ -1,4 +1,4 @@
-"""What tests of reproductions share: the prepared rows of cells whose metrics are given."""
+"""Shared by the tests of reproductions: the prepared rows of cells with given metrics."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from highway_bench.results.schema import row
 
 
 def rows_of(values: Mapping[Cell, Mapping[str, float]]) -> pd.DataFrame:
-    """A row a metric; a value that is not finite is null, and its run diverged."""
+    """One row per metric. A value that is not finite becomes null, and its run has diverged."""
     rows: list[dict[str, Any]] = []
-    for place, (cell, metrics) in enumerate(values.items()):
+    for index, (cell, metrics) in enumerate(values.items()):
         for metric, value in metrics.items():
             fine = math.isfinite(value)
             rows.append(
@@ -28,7 +28,7 @@ def rows_of(values: Mapping[Cell, Mapping[str, float]]) -> pd.DataFrame:
                     machine="m",
                     status="ok" if fine else "diverged",
                     time_utc="2026-01-01",
-                    digest=f"d{place}",
+                    digest=f"d{index}",
                 )
             )
     return prepared(pd.DataFrame(rows))

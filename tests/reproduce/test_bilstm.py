@@ -1,4 +1,4 @@
-"""BiLSTMs by depth: the protocol, and the verdicts that given accuracies must get."""
+"""BiLSTMs by depth: the protocol, and the verdicts for given accuracies."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from highway_bench.results.schema import row
 
 BILSTM = reproductions.get("bilstm")
 CHANCE = 0.5
-NOISE = (0.0, 0.004, -0.004)  # the same for every depth, so that it is in no difference between depths
+NOISE = (0.0, 0.004, -0.004)  # the same at every depth, so differences between depths do not have it
 Accuracies = Mapping[str, Sequence[float]]
 
 
 @pytest.fixture(autouse=True)
 def chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The corpora's own are read from data that need not be here."""
+    """Replaces the chance of the corpora, whose data may be missing."""
     monkeypatch.setattr(bilstm, "chance_of", lambda corpus: CHANCE)
 
 
 def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool = False) -> pd.DataFrame:
-    """Rows of both corpora and of the rates' trials: accuracies by block at each of the depths, give or take a little
-    by seed."""
+    """Rows of both corpora and of the tuning runs: accuracies by block and depth, with small differences by seed."""
     rows = []
     for number, cell in enumerate(with_needs(BILSTM.cells(Request(seeds=seeds)))):
         own = cell.columns() | {
@@ -55,10 +54,10 @@ def outcome(accuracies: Accuracies, *, seeds: int | None = None) -> Conclusion:
     return BILSTM.outcome(rows_of(accuracies, seeds=seeds), Request(seeds=seeds))
 
 
-def verdicts(found: Conclusion) -> list[Verdict]:
-    """Of one corpus; both have the same rows."""
-    half = len(found.findings) // 2
-    first, second = found.findings[:half], found.findings[half:]
+def verdicts(result: Conclusion) -> list[Verdict]:
+    """The verdicts on one corpus. Both corpora have the same rows."""
+    half = len(result.findings) // 2
+    first, second = result.findings[:half], result.findings[half:]
     assert [one.verdict for one in first] == [one.verdict for one in second]
     return [one.verdict for one in first]
 
@@ -89,21 +88,21 @@ def test_steps_are_whole_epochs(data_folder: Path) -> None:
 
 
 def test_like_the_blog() -> None:
-    found = outcome(LIKE_THE_BLOG)
-    assert verdicts(found) == [Verdict.REPRODUCED] * 4
-    assert "10 layers: a fall of 4.0" in found.findings[2].measured
-    (table,), (picture,) = found.tables, found.pictures
+    result = outcome(LIKE_THE_BLOG)
+    assert verdicts(result) == [Verdict.REPRODUCED] * 4
+    assert "10 layers: a fall of 4.0" in result.findings[2].measured
+    (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == 2 * 12
     assert "plain 76 → 50 %, highway 76 → 72 %" in picture.title
-    assert {one.evidence for one in found.findings} == {Evidence.SECONDARY}
+    assert {one.evidence for one in result.findings} == {Evidence.SECONDARY}
 
 
 def test_a_single_seed_gives_no_interval_and_no_verdict() -> None:
-    found = outcome(LIKE_THE_BLOG, seeds=1)
-    assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
-    assert "[" not in found.findings[1].measured
-    column = [head.text for head in found.tables[0].heads].index("test accuracy")
-    assert all("[" not in entries[column].text for entries in found.tables[0].entries)
+    result = outcome(LIKE_THE_BLOG, seeds=1)
+    assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
+    assert "[" not in result.findings[1].measured
+    column = [head.text for head in result.tables[0].heads].index("test accuracy")
+    assert all("[" not in entries[column].text for entries in result.tables[0].entries)
 
 
 def test_depth_that_costs_nothing_contradicts() -> None:
@@ -121,7 +120,7 @@ def test_depth_that_helps_contradicts() -> None:
 
 
 def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
-    """``rows`` with the seeds of one depth set apart, their mean as it was."""
+    """``rows`` with a larger spread over the seeds of one depth, and the same mean."""
     own = (rows["depth"] == depth) & (rows["metric"] == "test_accuracy")
     return rows.assign(value=rows["value"] + own * by * rows["seed"].map({0: 0.0, 1: 1.0, 2: -1.0}).fillna(0.0))
 
@@ -137,24 +136,24 @@ def test_a_gate_that_falls_more_contradicts() -> None:
     assert verdicts(outcome(swapped))[3] == Verdict.CONTRADICTED
 
 
-def test_nothing_is_said_where_one_layer_has_not_learnt_or_seeds_are_few() -> None:
+def test_nothing_is_decided_if_one_layer_has_not_learnt_or_seeds_are_few() -> None:
     nothing = {block: [CHANCE] * 4 for block in bilstm.BLOCKS}
-    for found in (outcome(nothing), outcome(LIKE_THE_BLOG, seeds=2)):
-        assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
+    for result in (outcome(nothing), outcome(LIKE_THE_BLOG, seeds=2)):
+        assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
 
 
 def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
-    found = BILSTM.outcome(rows_of(FLAT, diverged=True), Request())
-    assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
-    column = [head.text for head in found.tables[0].heads].index("diverged")
-    assert {entries[column].text for entries in found.tables[0].entries} == {"3"}
+    result = BILSTM.outcome(rows_of(FLAT, diverged=True), Request())
+    assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
+    column = [head.text for head in result.tables[0].heads].index("diverged")
+    assert {entries[column].text for entries in result.tables[0].entries} == {"3"}
 
 
-def test_runs_that_failed_are_no_accuracies() -> None:
+def test_failed_runs_have_no_accuracy() -> None:
     rows = rows_of(FLAT).assign(status="timeout", value=float("nan"))
-    found = BILSTM.outcome(rows, Request())
-    assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
-    assert list(found.pictures) == []
+    result = BILSTM.outcome(rows, Request())
+    assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
+    assert list(result.pictures) == []
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
@@ -163,13 +162,13 @@ def test_the_claims_are_the_same_whatever_is_missing() -> None:
     digests = sorted(set(rows["digest"]), key=int)
     parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *parts):
-        found = BILSTM.conclude(part, Request())
-        assert [one.published for one in found.findings] == claims
-        assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
+        result = BILSTM.conclude(part, Request())
+        assert [one.published for one in result.findings] == claims
+        assert {one.verdict for one in result.findings} == {Verdict.NOT_TESTABLE}
 
 
 def test_without_ten_layers_the_guess_is_not_judged() -> None:
     rows = rows_of(LIKE_THE_BLOG)
-    found = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
-    assert verdicts(found)[1] == Verdict.NOT_TESTABLE
-    assert "no run of 10 layers" in found.findings[1].measured
+    result = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
+    assert verdicts(result)[1] == Verdict.NOT_TESTABLE
+    assert "no run of 10 layers" in result.findings[1].measured

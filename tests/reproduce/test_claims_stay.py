@@ -1,4 +1,4 @@
-"""Whatever did not end, the same claims are listed, and failures decide none of them."""
+"""Failed or missing runs: the findings list the same claims, and none is decided."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 from highway_bench.tasks import tasks
 
-ASKED = {"thousand": Request(), "gates": Request(), "gate-bias": Request(), "shortcuts": Request(), "flops": Request()}
+REQUESTS = {
+    "thousand": Request(),
+    "gates": Request(),
+    "gate-bias": Request(),
+    "shortcuts": Request(),
+    "flops": Request(),
+}
 
 
 def failed(cells: Any) -> pd.DataFrame:
-    """As a run writes cells without values: a row for every metric of the task."""
+    """The rows of failed cells: one without a value for every metric of the task."""
     return prepared(
         pd.DataFrame(
             [
@@ -27,21 +33,21 @@ def failed(cells: Any) -> pd.DataFrame:
                     status="failed",
                     time_utc="2026-01-01",
                     machine="m",
-                    digest=f"d{place}",
+                    digest=f"d{index}",
                 )
-                for place, cell in enumerate(cells)
+                for index, cell in enumerate(cells)
                 for metric in tasks.get(cell.task).metrics
             ]
         )
     )
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", REQUESTS)
 def test_failures_keep_every_claim_and_decide_none(name: str) -> None:
-    study, request = reproductions.get(name), ASKED[name]
+    study, request = reproductions.get(name), REQUESTS[name]
     cells = study.cells(request)
     every = study.outcome(failed(cells), request).findings
     assert {one.verdict for one in every} == {Verdict.NOT_TESTABLE}
-    for left in (cells[0], cells[-1]):
-        rows = failed([cell for cell in cells if cell != left])
+    for missing in (cells[0], cells[-1]):
+        rows = failed([cell for cell in cells if cell != missing])
         assert [one.published for one in study.outcome(rows, request).findings] == [one.published for one in every]

@@ -1,4 +1,4 @@
-"""What every reproduction must keep: the same claims whatever ended, and no verdict from a part of its runs."""
+"""The contract of every reproduction: the same claims whatever ended, and no verdict from a part of the runs."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def of_failures(name: str) -> Conclusion:
 
 @pytest.mark.parametrize("name", reproductions.names())
 def test_runs_that_all_failed_give_every_claim_and_no_verdict(name: str) -> None:
-    found = of_failures(name)
-    assert found.findings
-    assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
-    assert all("did not end" in one.measured for one in found.findings)
-    assert all(one.published and one.source for one in found.findings)
+    result = of_failures(name)
+    assert result.findings
+    assert {one.verdict for one in result.findings} == {Verdict.NOT_TESTABLE}
+    assert all("did not end" in one.measured for one in result.findings)
+    assert all(one.published and one.source for one in result.findings)
 
 
 @pytest.mark.parametrize("name", reproductions.names())
-def test_every_cell_is_known_again_by_its_row(name: str) -> None:
-    """The guard that a verdict rests on whole data compares cells with rows: they must agree to the letter."""
+def test_every_cell_is_identified_by_its_row(name: str) -> None:
+    """``conclude`` compares the keys of cells and rows to find runs that did not end, so they must be equal."""
     cells = list(with_needs(reproductions.get(name).cells(Request())))
     rows = [failed(cell, number) | {"status": "ok"} for number, cell in enumerate(cells)]
     assert ended_cells(prepared(pd.DataFrame(rows))) == {cell.key for cell in cells}
@@ -58,15 +58,15 @@ def test_fewer_seeds_than_a_verdict_takes() -> None:
         failed(cell, number) | {"status": "ok", "metric": "success", "value": 1.0}
         for number, cell in enumerate(with_needs(one.cells(request)))
     ]
-    found = one.conclude(prepared(pd.DataFrame(rows)), request)
-    assert {finding.verdict for finding in found.findings} == {Verdict.NOT_TESTABLE}
-    assert all("1 of at least 3 seeds" in finding.measured for finding in found.findings)
+    result = one.conclude(prepared(pd.DataFrame(rows)), request)
+    assert {finding.verdict for finding in result.findings} == {Verdict.NOT_TESTABLE}
+    assert all("1 of at least 3 seeds" in finding.measured for finding in result.findings)
 
 
 def test_a_shorter_budget_contradicts_nothing() -> None:
-    """Every network fails that is trained for five steps."""
+    """Any network that is trained for only five steps fails."""
     one = reproductions.get("inits")
-    found = {}
+    result = {}
     for steps in (None, 5):
         request = Request(steps=steps)
         ended = [
@@ -74,7 +74,7 @@ def test_a_shorter_budget_contradicts_nothing() -> None:
             for number, cell in enumerate(with_needs(one.cells(request)))
             for metric, value in (("success", 0.0), ("final_loss", 2.3))
         ]
-        found[steps] = one.conclude(prepared(pd.DataFrame(ended)), request).findings
-    assert Verdict.CONTRADICTED in {finding.verdict for finding in found[None]}
-    assert {finding.verdict for finding in found[5]} == {Verdict.NOT_TESTABLE}
-    assert "less than this scale's budget" in found[5][0].measured
+        result[steps] = one.conclude(prepared(pd.DataFrame(ended)), request).findings
+    assert Verdict.CONTRADICTED in {finding.verdict for finding in result[None]}
+    assert {finding.verdict for finding in result[5]} == {Verdict.NOT_TESTABLE}
+    assert "less than this scale's budget" in result[5][0].measured

@@ -22,7 +22,7 @@ Losses = Mapping[tuple[str, int], Sequence[float]]
 
 
 def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | None] | None = None) -> Conclusion:
-    """What is said of trials with these final losses; the winner is run again at the lowest of them."""
+    """The conclusion for trials with these final losses. The winner's runs end near the lowest of them."""
     request, rows = Request(scale=scale), []
     for (block, depth), values in losses.items():
         cell = next(cell for cell in FIGURE1.cells(request) if (cell.block, cell.depth) == (block, depth - 1))
@@ -40,8 +40,8 @@ def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | Non
     return FIGURE1.outcome(prepared(pd.DataFrame(rows)), request)
 
 
-def verdicts(found: Conclusion) -> dict[str, Verdict]:
-    return {one.published: one.verdict for one in found.findings}
+def verdicts(result: Conclusion) -> dict[str, Verdict]:
+    return {one.published: one.verdict for one in result.findings}
 
 
 def spread(around: float, n: int = 20) -> list[float]:
@@ -71,9 +71,9 @@ def test_both_arms_and_every_depth_get_the_same_search() -> None:
 
 
 def test_trials_like_the_papers_reproduce_it() -> None:
-    found = outcome(LIKE_THE_PAPER, steps={"plain": 300, "highway": 100})
-    assert set(verdicts(found).values()) == {Verdict.REPRODUCED}
-    assert [picture.name for picture in found.pictures] == ["figure1-best", "figure1-curves", "figure1-best-of-k"]
+    result = outcome(LIKE_THE_PAPER, steps={"plain": 300, "highway": 100})
+    assert set(verdicts(result).values()) == {Verdict.REPRODUCED}
+    assert [picture.name for picture in result.pictures] == ["figure1-best", "figure1-curves", "figure1-best-of-k"]
 
 
 def test_a_smaller_gap_is_a_direction_and_no_two_orders() -> None:
@@ -86,27 +86,27 @@ def test_a_smaller_gap_is_a_direction_and_no_two_orders() -> None:
 
 
 def test_highway_that_degrades_contradicts() -> None:
-    found = verdicts(outcome(LIKE_THE_PAPER | {("highway", 100): spread(1.0)}))
-    assert found["100 layers: highway ends at a lower loss than plain"] == Verdict.CONTRADICTED
-    assert found["highway nets of 50 and 100 layers do about as well as those of 10 and 20"] == Verdict.CONTRADICTED
+    result = verdicts(outcome(LIKE_THE_PAPER | {("highway", 100): spread(1.0)}))
+    assert result["100 layers: highway ends at a lower loss than plain"] == Verdict.CONTRADICTED
+    assert result["highway nets of 50 and 100 layers do about as well as those of 10 and 20"] == Verdict.CONTRADICTED
 
 
-def test_a_gap_within_the_trials_spread_is_not_decided() -> None:
-    """The best trial of either arm is one lucky draw: resampling often leaves it out."""
+def test_a_gap_within_the_spread_of_trials_is_not_decided() -> None:
+    """The best trial of either arm is a single lucky draw, which many resamples leave out."""
     rng = np.random.default_rng(0)
     trials = {key: list(rng.lognormal(0, 1, 6)) for key in LIKE_THE_PAPER}
     assert verdicts(outcome(trials))["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
 
 
 def test_an_arm_that_always_diverged_ranks_last() -> None:
-    found = outcome(LIKE_THE_PAPER | {("plain", 100): [math.inf] * 20})
-    assert verdicts(found)["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
-    assert any("∞" in one.measured for one in found.findings)
+    result = outcome(LIKE_THE_PAPER | {("plain", 100): [math.inf] * 20})
+    assert verdicts(result)["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
+    assert any("∞" in one.measured for one in result.findings)
 
 
-def test_two_arms_that_always_diverged_say_nothing() -> None:
-    found = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 20 for arm in ("plain", "highway")})
-    assert verdicts(found)["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
+def test_two_arms_that_always_diverged_decide_nothing() -> None:
+    result = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 20 for arm in ("plain", "highway")})
+    assert verdicts(result)["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
 
 
 @pytest.mark.parametrize(
@@ -117,20 +117,22 @@ def test_two_arms_that_always_diverged_say_nothing() -> None:
         (90.0, 200.0, Verdict.CONTRADICTED),
     ],
 )
-def test_convergence_is_judged_by_who_gets_there_first(plain: float, highway: float, verdict: Verdict) -> None:
+def test_convergence_is_judged_by_the_arm_that_reaches_the_threshold_first(
+    plain: float, highway: float, verdict: Verdict
+) -> None:
     steps = {arm: None if math.isinf(value) else value for arm, value in (("plain", plain), ("highway", highway))}
     assert verdicts(outcome(LIKE_THE_PAPER, steps=steps))["highway nets converge faster than plain ones"] == verdict
 
 
-def test_a_depth_that_was_not_run_says_nothing_of_the_papers_depths() -> None:
+def test_without_the_papers_depths_their_claims_are_not_testable() -> None:
     some = {key: losses for key, losses in LIKE_THE_PAPER.items() if key[1] in (10, 20)}
-    found = verdicts(outcome(some))
-    assert found.keys() == verdicts(outcome(LIKE_THE_PAPER)).keys()
-    deep = [verdict for claim, verdict in found.items() if "100" in claim or "grows" in claim]
+    result = verdicts(outcome(some))
+    assert result.keys() == verdicts(outcome(LIKE_THE_PAPER)).keys()
+    deep = [verdict for claim, verdict in result.items() if "100" in claim or "grows" in claim]
     assert set(deep) == {Verdict.NOT_TESTABLE}
 
 
-def test_a_ratio_of_bests_is_paired_and_covers_itself() -> None:
+def test_the_ratio_of_best_losses_is_paired() -> None:
     losses = np.geomspace(1, 100, 20)
     ratio = best_ratio(10 * losses, losses)  # pairs: every resample has this ratio
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((10, 10, 10))

@@ -1,4 +1,4 @@
-"""Counting: networks that hold what they should, and what an error or a missing count says."""
+"""Counts of published networks, and the findings on wrong and missing counts."""
 
 from typing import Any
 
@@ -28,23 +28,23 @@ def test_right_counts_reproduce(rows_of: Any) -> None:
 def test_a_wrong_count_contradicts(rows_of: Any) -> None:
     outcome = FLOPS.outcome(rows_of(counts(**{"plain-34": {"multiply_adds": 3.9e9}})), Request())
     wrong = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
-    assert len(wrong) == 3  # what the paper prints, what arithmetic says, and the equality with ResNet-34
+    assert len(wrong) == 3  # the printed count, the exact counts, and the equality with ResNet-34
     assert sum("plain-34" in text for text in wrong) == 3
 
 
 def test_a_net_that_was_not_counted(rows_of: Any) -> None:
-    without = {cell: found for cell, found in counts().items() if cell != NETS[0].cell()}
+    without = {cell: result for cell, result in counts().items() if cell != NETS[0].cell()}
     outcome = FLOPS.outcome(rows_of(without), Request())
-    lost = [one.measured for one in outcome.findings if one.verdict == Verdict.NOT_TESTABLE]
-    assert lost == ["not counted"] * 2  # what the paper prints, and what arithmetic says
+    missing = [one.measured for one in outcome.findings if one.verdict == Verdict.NOT_TESTABLE]
+    assert missing == ["not counted"] * 2  # the printed count and the exact counts
     whole = FLOPS.outcome(rows_of(counts()), Request())
     assert [one.published for one in outcome.findings] == [one.published for one in whole.findings]
 
 
-def test_what_is_worked_out_by_hand_is_no_papers_claim(rows_of: Any) -> None:
-    found = FLOPS.outcome(rows_of(counts()), Request()).findings
-    assert {one.evidence for one in found if one.source.startswith("arithmetic")} == {Evidence.COMPUTED}
-    assert {one.evidence for one in found if not one.source.startswith("arithmetic")} == {Evidence.PAPER}
+def test_counts_computed_by_hand_are_not_claims_of_a_paper(rows_of: Any) -> None:
+    result = FLOPS.outcome(rows_of(counts()), Request()).findings
+    assert {one.evidence for one in result if one.source.startswith("arithmetic")} == {Evidence.COMPUTED}
+    assert {one.evidence for one in result if not one.source.startswith("arithmetic")} == {Evidence.PAPER}
 
 
 def test_small_nets_are_counted_as_expected() -> None:
@@ -52,8 +52,8 @@ def test_small_nets_are_counted_as_expected() -> None:
     for net in NETS:
         if net.depth <= 21:
             (outcome,) = cost.measure([net.cell()])
-            found = [measurement.value for measurement in outcome.measurements]
-            assert found == [net.parameters, net.multiply_adds or found[1]], net.name
+            result = [measurement.value for measurement in outcome.measurements]
+            assert result == [net.parameters, net.multiply_adds or result[1]], net.name
 
 
 def test_cells_are_distinct() -> None:

@@ -1,4 +1,4 @@
-"""Gate biases by depth: the guideline's cells, and the verdicts that given losses must get."""
+"""Gate biases by depth: the guideline's cells, and the verdicts for given losses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from highway_bench.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
 from highway_bench.tasks.from_cell import count_parameters
 
-ASKED = Request()
+REQUEST = Request()
 GATE_BIAS = reproductions.get("gate-bias")
 
 
 def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99) -> dict[Any, dict[str, float]]:
-    found = {
+    result = {
         cell: {
             "final_loss": losses.get((layers, bias), 1.0) * (1 + 0.02 * ((cell.seed + int(bias)) % 2)),
             "rate": 0.1,
@@ -30,12 +30,12 @@ def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99) -> di
         for bias in BIASES
         for cell in crossed_cells(layers, bias, Request())
     }
-    return found | {
+    return result | {
         sized_cell(width, Request()): {"final_loss": 0.01, "test_accuracy": accuracy} for width in PUBLISHED
     }
 
 
-def verdicts(frame: Any, request: Request = ASKED) -> list[Verdict]:
+def verdicts(frame: Any, request: Request = REQUEST) -> list[Verdict]:
     return [one.verdict for one in GATE_BIAS.outcome(frame, request).findings]
 
 
@@ -56,37 +56,37 @@ def test_another_best_bias_contradicts(rows_of: Any) -> None:
 
 
 def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> None:
-    (found, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), ASKED).findings
-    assert found.verdict == Verdict.CONTRADICTED
-    assert found.measured.startswith("worse than 0, −2, −3 and −4; ")
-    assert found.measured.endswith("; 4 of 4 seeds diverged at −1; not worse than any: −2")
+    (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), REQUEST).findings
+    assert result.verdict == Verdict.CONTRADICTED
+    assert result.measured.startswith("worse than 0, −2, −3 and −4; ")
+    assert result.measured.endswith("; 4 of 4 seeds diverged at −1; not worse than any: −2")
 
 
 @pytest.mark.parametrize("bias", BIASES)
 def test_one_seed_that_diverged_decides_nothing(rows_of: Any, bias: float) -> None:
-    found = values({})
-    found[crossed_cells(10, bias, ASKED)[1]]["final_loss"] = math.inf
-    assert verdicts(rows_of(found))[0] == Verdict.NOT_TESTABLE
+    result = values({})
+    result[crossed_cells(10, bias, REQUEST)[1]]["final_loss"] = math.inf
+    assert verdicts(rows_of(result))[0] == Verdict.NOT_TESTABLE
 
 
 def test_a_neighbour_must_be_worse(rows_of: Any) -> None:
     """That a bias far off is worse is no guideline."""
-    (found, *_) = GATE_BIAS.outcome(rows_of(values({(10, -4.0): 9.0})), ASKED).findings
-    assert found.verdict == Verdict.NOT_TESTABLE
-    assert found.measured.endswith("not worse than any: 0, −1, −2 and −3")
+    (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -4.0): 9.0})), REQUEST).findings
+    assert result.verdict == Verdict.NOT_TESTABLE
+    assert result.measured.endswith("not worse than any: 0, −1, −2 and −3")
     assert verdicts(rows_of(values({(10, -2.0): 9.0})))[0] == Verdict.REPRODUCED
 
 
-def test_biases_that_are_not_told_apart_decide_nothing(rows_of: Any) -> None:
-    outcome = GATE_BIAS.outcome(rows_of(values({})), ASKED)
+def test_biases_that_are_not_distinguished_decide_nothing(rows_of: Any) -> None:
+    outcome = GATE_BIAS.outcome(rows_of(values({})), REQUEST)
     assert [one.verdict for one in outcome.findings[:3]] == [Verdict.NOT_TESTABLE] * 3
     assert outcome.pictures[0].title.endswith("10 layers all; 20 layers all; 30 layers all")
 
 
 def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:
     whole = sized_cell(16, Request()).dataset == "mnist"
-    found = verdicts(rows_of(values({}, accuracy=0.9960)))[3:]
-    assert found == [Verdict.REPRODUCED if whole else Verdict.NOT_TESTABLE] * 2
+    result = verdicts(rows_of(values({}, accuracy=0.9960)))[3:]
+    assert result == [Verdict.REPRODUCED if whole else Verdict.NOT_TESTABLE] * 2
     assert verdicts(rows_of(values({}, accuracy=0.97)))[3:] == [Verdict.NOT_TESTABLE] * 2
 
 
@@ -105,6 +105,6 @@ def test_the_networks() -> None:
     assert sized_cell(16, Request(epochs=2)).recipe["steps"] == 2 * items // 100
 
 
-def test_a_depth_that_cannot_be() -> None:
+def test_a_depth_that_is_too_small() -> None:
     with pytest.raises(BadInput, match="5 at least"):
         GATE_BIAS.cells(Request(depth=(4,)))

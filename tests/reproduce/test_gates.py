@@ -1,4 +1,4 @@
-"""Gates at 50 layers: the protocol, and the verdicts that given networks must get."""
+"""Gates at 50 layers: the protocol, and the verdicts for given networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Numbers = dict[str, float]
 
 
 def as_published(cell: Cell, layer: int) -> Numbers:
-    """Layer ``layer`` (of those joined) of a network that behaves as the paper's, a little different by seed."""
+    """Metrics of highway layer ``layer`` in a network that behaves like the paper's, with small differences by seed."""
     early, wiggle = layer <= 14, 1e-3 * cell.seed
     # The paper's layers 15 to 45, 31 of 49, contribute nothing
     error = 0.01 + (0.02 if layer < 14 else 0.0011 if layer > 44 else 0.0) + 1e-2 * wiggle
@@ -44,7 +44,7 @@ def as_published(cell: Cell, layer: int) -> Numbers:
 
 
 def whole(cell: Cell) -> Numbers:
-    """What holds for the network as a whole."""
+    """Metrics of the whole network."""
     values = {"final_loss": 0.01, "success": 1.0, "rate": 0.3, "intact_loss": 0.1, "intact_error": 0.01}
     return values | (
         {"sparsity_one": 0.8 + 1e-3 * cell.seed, "sparsity_average": 0.3} if cell.block == "highway" else {}
@@ -65,8 +65,8 @@ def rows_of(
             "machine": "m",
             "digest": str(number),
         }
-        found = whole(cell) if trains(cell) else {"final_loss": None, "success": 0.0, "rate": 0.3}
-        rows += [row(**common, metric=metric, value=value) for metric, value in found.items()]
+        result = whole(cell) if trains(cell) else {"final_loss": None, "success": 0.0, "rate": 0.3}
+        rows += [row(**common, metric=metric, value=value) for metric, value in result.items()]
         for layer in range(1, DEPTH + 1) if trains(cell) else ():
             rows += [
                 row(**common, metric=metric, value=value, axis="layer") | {"index": float(layer)}
@@ -115,9 +115,9 @@ def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
 
     rows = rows_of(inside)
     rows.loc[rows["metric"] == "sparsity_average", "value"] = 0.9
-    found = STUDY.outcome(rows, Request()).findings[1:]
-    assert [one.verdict for one in found[:-1]] == [Verdict.CONTRADICTED] * (len(QUESTIONS) - 1)
-    assert found[-1].verdict == Verdict.NOT_TESTABLE  # that something can happen is not contradicted
+    result = STUDY.outcome(rows, Request()).findings[1:]
+    assert [one.verdict for one in result[:-1]] == [Verdict.CONTRADICTED] * (len(QUESTIONS) - 1)
+    assert result[-1].verdict == Verdict.NOT_TESTABLE  # a claim that something is possible is never contradicted
 
 
 def test_one_seed_has_no_interval_and_decides_nothing() -> None:
@@ -129,8 +129,8 @@ def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
     def inside(cell: Cell, layer: int) -> Numbers:
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
-    found = next(one for one in STUDY.outcome(rows_of(inside), Request()).findings if "any of layers" in one.published)
-    assert found.verdict == Verdict.CONTRADICTED
+    result = next(one for one in STUDY.outcome(rows_of(inside), Request()).findings if "any of layers" in one.published)
+    assert result.verdict == Verdict.CONTRADICTED
 
 
 def test_seeds_that_did_not_end_count_as_planned() -> None:
@@ -142,7 +142,7 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     assert first.verdict == Verdict.NOT_TESTABLE
 
 
-def test_the_carrying_start_is_told_and_decides_nothing() -> None:
+def test_the_carrying_start_is_reported_and_decides_nothing() -> None:
     outcome = STUDY.outcome(rows_of(trains=lambda cell: "gate_bias" not in cell.block_options), Request())
     assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
     assert outcome.findings[1].measured.startswith("at bias −ln L: ")
@@ -151,7 +151,7 @@ def test_the_carrying_start_is_told_and_decides_nothing() -> None:
     assert networks == {PUBLISHED: "0 of 5", CARRYING: "5 of 5", "pre-norm": "5 of 5"}
 
 
-def test_nothing_that_trains_decides_nothing() -> None:
+def test_without_a_trained_network_nothing_is_decided() -> None:
     outcome = STUDY.outcome(rows_of(trains=lambda cell: False), Request())
     assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
     assert (len(outcome.tables), len(outcome.pictures)) == (1, 0)
@@ -164,7 +164,7 @@ def test_layers_by_network_and_over_seeds() -> None:
         dict.fromkeys((PUBLISHED, CARRYING, "pre-norm"), 0.02 + 2e-5)
     )
     mean = over_seeds(table, ["label", "layer"], ["gate_bias_end"]).set_index(["label", "layer"])
-    found = mean.loc[(CARRYING, 7)]
-    assert (found["n"], found["gate_bias_end"]) == (3, pytest.approx(-2.501))
-    assert found["gate_bias_end_low"] == pytest.approx(-2.501 - 4.3027 * 1e-3 / math.sqrt(3), rel=1e-6)
+    result = mean.loc[(CARRYING, 7)]
+    assert (result["n"], result["gate_bias_end"]) == (3, pytest.approx(-2.501))
+    assert result["gate_bias_end_low"] == pytest.approx(-2.501 - 4.3027 * 1e-3 / math.sqrt(3), rel=1e-6)
     assert mean.loc["pre-norm"]["gate_bias_end"].isna().all()

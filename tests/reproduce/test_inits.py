@@ -1,4 +1,4 @@
-"""Inits: the grid, and the verdict that given successes must get."""
+"""Inits: the grid, and the verdict for given successes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ STUDY = reproductions.get("inits")
 
 
 def outcome(fails: set[tuple[str, str, int]], loss: float = 2.3) -> Conclusion:
-    """What is said where highway fails, at this loss, at these (init, activation, seed), and plain everywhere."""
+    """The conclusion if highway fails with ``loss`` at these (init, activation, seed), and plain fails always."""
     rows = []
     for number, cell in enumerate(STUDY.cells(Request())):
-        place = (cell.family_options.get("init", "default"), cell.family_options.get("activation", "relu"), cell.seed)
-        success = cell.block == "highway" and place not in fails
+        triple = (cell.family_options.get("init", "default"), cell.family_options.get("activation", "relu"), cell.seed)
+        success = cell.block == "highway" and triple not in fails
         common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
         for metric, value in (("success", float(success)), ("final_loss", 0.1 if success else loss), ("rate", 0.1)):
             rows.append(row(**common, status="ok", metric=metric, value=value))
@@ -42,13 +42,13 @@ EVERY = {("small", "gelu", seed) for seed in range(3)}
     [
         (set(), 2.3, Verdict.REPRODUCED),
         ({("small", "gelu", 1)}, 2.3, Verdict.NOT_TESTABLE),
-        (EVERY, 0.4, Verdict.NOT_TESTABLE),  # it learns, and 300 steps are few
+        (EVERY, 0.4, Verdict.NOT_TESTABLE),  # it learns, but not within 300 steps
         (EVERY, 2.3, Verdict.CONTRADICTED),
     ],
 )
 def test_the_verdict(fails: set[tuple[str, str, int]], loss: float, verdict: Verdict) -> None:
-    found = outcome(fails, loss)
-    assert [one.verdict for one in found.findings] == [verdict]
-    assert ("small with gelu" in found.findings[0].measured) == (verdict == Verdict.CONTRADICTED)
-    assert "plain: 0 of 16" in found.findings[0].measured
-    assert [picture.name for picture in found.pictures] == ["inits"]
+    result = outcome(fails, loss)
+    assert [one.verdict for one in result.findings] == [verdict]
+    assert ("small with gelu" in result.findings[0].measured) == (verdict == Verdict.CONTRADICTED)
+    assert "plain: 0 of 16" in result.findings[0].measured
+    assert [picture.name for picture in result.pictures] == ["inits"]

@@ -1,4 +1,4 @@
-"""The lecture: its protocol, and the verdicts that given curves must get."""
+"""The lecture: its protocol, and the verdicts for given curves."""
 
 import math
 from typing import Any
@@ -44,10 +44,10 @@ def test_what_was_not_run_is_not_testable() -> None:
     assert verdicts == [Verdict.REPRODUCED] * 6 + [Verdict.NOT_TESTABLE] * 5
 
 
-@pytest.mark.parametrize(("epoch", "place", "factor"), [(1, 0, 2.1), (2, 0, 0.4), (50, 0, 5.5), (49, 1, 1.6)])
-def test_a_loss_out_of_its_band_contradicts(epoch: int, place: int, factor: float) -> None:
+@pytest.mark.parametrize(("epoch", "index", "factor"), [(1, 0, 2.1), (2, 0, 0.4), (50, 0, 5.5), (49, 1, 1.6)])
+def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: float) -> None:
     losses = list(PUBLISHED[epoch])
-    losses[place] *= factor
+    losses[index] *= factor
     outcome = LECTURE.outcome(rows_of(PUBLISHED | {epoch: (losses[0], losses[1])}, 0.9827), Request(epochs=50))
     contradicted = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
     assert len(contradicted) == 1

@@ -1,4 +1,4 @@
-"""Long ranges: the protocol, and the verdicts that given steps must get."""
+"""Long ranges: the protocol, and the verdicts for given steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIKE_THE_CLAIM: Steps = {
 
 
 def rows_of(steps: Steps, seeds: int | None = None) -> pd.DataFrame:
-    """Rows of all runs and of the rates' trials: every block of a family hits at these steps, give or take a few."""
+    """Rows of all runs and of the tuning runs. Every block of a family hits at these steps, plus 3 per seed."""
     rows = []
     for number, cell in enumerate(with_needs(LONG_RANGE.cells(Request(seeds=seeds)))):
         hit = steps[str(cell.dataset), cell.family][int(cell.seq_len or 0)] + 3 * cell.seed
@@ -55,9 +55,9 @@ def outcome(steps: Steps, seeds: int | None = None) -> Conclusion:
     return LONG_RANGE.outcome(rows_of(steps, seeds), Request(seeds=seeds))
 
 
-def verdicts(found: Conclusion, problem: str, what: str) -> list[Verdict]:
-    """Of both pairs of arms."""
-    return [one.verdict for one in found.findings if one.published.startswith(problem) and what in one.published]
+def verdicts(result: Conclusion, problem: str, what: str) -> list[Verdict]:
+    """The verdicts on both pairs of arms."""
+    return [one.verdict for one in result.findings if one.published.startswith(problem) and what in one.published]
 
 
 def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
@@ -76,36 +76,36 @@ def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
 
 
 def test_steps_like_the_claims() -> None:
-    found = outcome(LIKE_THE_CLAIM)
-    assert verdicts(found, "adding", "easier") == [Verdict.REPRODUCED] * 2
-    assert verdicts(found, "adding", "path length") == [Verdict.REPRODUCED] * 2
-    assert verdicts(found, "copy", "easier") == [Verdict.REPRODUCED] * 2
-    assert verdicts(found, "copy", "path length") == [Verdict.REPRODUCED] * 2
-    assert {one.evidence for one in found.findings if "path length" in one.published} == {Evidence.OURS}
-    assert "with 1,000 against 1,000 parameters" in found.findings[0].measured
-    (table,), (picture,) = found.tables, found.pictures
+    result = outcome(LIKE_THE_CLAIM)
+    assert verdicts(result, "adding", "easier") == [Verdict.REPRODUCED] * 2
+    assert verdicts(result, "adding", "path length") == [Verdict.REPRODUCED] * 2
+    assert verdicts(result, "copy", "easier") == [Verdict.REPRODUCED] * 2
+    assert verdicts(result, "copy", "path length") == [Verdict.REPRODUCED] * 2
+    assert {one.evidence for one in result.findings if "path length" in one.published} == {Evidence.OURS}
+    assert "with 1,000 against 1,000 parameters" in result.findings[0].measured
+    (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == (4 + 2) * 4
     assert picture.title == "Adding at T = 200: highway attention takes 303 steps, highway bilstm misses"
 
 
 @pytest.mark.parametrize(("slower", "faster"), [("bilstm", "attention"), ("attention", "bilstm")])
-def test_what_never_learns_the_shortest_says_nothing_of_range(slower: str, faster: str) -> None:
+def test_an_arm_that_misses_at_the_shortest_length_decides_nothing(slower: str, faster: str) -> None:
     never = {("copy", slower): {50: MISS, 100: MISS}, ("copy", faster): {50: 300, 100: 350}}
-    found = outcome(LIKE_THE_CLAIM | never)
-    assert verdicts(found, "copy", "easier") == [Verdict.NOT_TESTABLE] * 2
-    assert verdicts(found, "copy", "path length") == [Verdict.NOT_TESTABLE] * 2
-    assert any("misses at T = 50 too" in one.measured for one in found.findings)
+    result = outcome(LIKE_THE_CLAIM | never)
+    assert verdicts(result, "copy", "easier") == [Verdict.NOT_TESTABLE] * 2
+    assert verdicts(result, "copy", "path length") == [Verdict.NOT_TESTABLE] * 2
+    assert any("misses at T = 50 too" in one.measured for one in result.findings)
 
 
 @pytest.mark.parametrize("family", ["attention", "both"])
-def test_a_budget_that_attention_misses_tests_nothing(family: str) -> None:
+def test_a_budget_in_which_attention_misses_tests_nothing(family: str) -> None:
     misses = {("adding", "attention"): {25: 150, 50: 180, 100: MISS, 200: MISS}}
     if family == "attention":
         misses[("adding", "bilstm")] = {25: 150, 50: 200, 100: 300, 200: 400}
-    found = outcome(LIKE_THE_CLAIM | misses)
-    assert verdicts(found, "adding", "path length") == [Verdict.NOT_TESTABLE] * 2
+    result = outcome(LIKE_THE_CLAIM | misses)
+    assert verdicts(result, "adding", "path length") == [Verdict.NOT_TESTABLE] * 2
     expected = Verdict.CONTRADICTED if family == "attention" else Verdict.NOT_TESTABLE
-    assert verdicts(found, "adding", "easier") == [expected] * 2
+    assert verdicts(result, "adding", "easier") == [expected] * 2
 
 
 def test_a_growth_that_is_only_bounded_from_below_cannot_contradict() -> None:
@@ -121,7 +121,7 @@ def test_seeds_that_disagree_or_are_few_decide_nothing() -> None:
     assert {one.verdict for one in outcome(LIKE_THE_CLAIM, seeds=2).findings} == {Verdict.NOT_TESTABLE}
 
 
-def test_runs_that_failed_are_no_misses() -> None:
+def test_failed_runs_are_not_misses() -> None:
     rows = rows_of(LIKE_THE_CLAIM)
     failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Request())
     assert {one.verdict for one in failed.findings} == {Verdict.NOT_TESTABLE}
@@ -135,9 +135,9 @@ def test_the_claims_are_the_same_whatever_is_missing() -> None:
     parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
     families = [rows[rows["family"] != family] for family in long_range.FAMILIES]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
-        found = LONG_RANGE.conclude(part, Request())
-        assert [one.published for one in found.findings] == claims
-        assert {one.verdict for one in found.findings} == {Verdict.NOT_TESTABLE}
+        result = LONG_RANGE.conclude(part, Request())
+        assert [one.published for one in result.findings] == claims
+        assert {one.verdict for one in result.findings} == {Verdict.NOT_TESTABLE}
 
 
 def test_the_title_compares_both_at_one_length() -> None:

@@ -1,4 +1,4 @@
-"""Two arms on the same seeds: what their ratio lets be said."""
+"""Two arms on the same seeds: the verdicts by the ratio of their losses."""
 
 import math
 
@@ -19,7 +19,7 @@ def test_the_ratio_is_paired_by_seed() -> None:
     ratio = log_ratio(times(2.0), BASE, 0.95)
     assert ratio is not None
     assert 10**ratio.value == pytest.approx(2.0, rel=0.01)
-    assert ratio.high - ratio.low < 0.1  # though the losses of the seeds spread over a decade
+    assert ratio.high - ratio.low < 0.1  # although the losses of the seeds span a decade
     assert log_ratio({0: 1.0, 9: 1.0}, BASE, 0.95) is None
 
 
@@ -56,18 +56,18 @@ def test_level(a: dict[int, float], verdict: Verdict) -> None:
     assert level(a, BASE, 0.95, factor=1.5)[1] == verdict
 
 
-def test_what_is_said_has_an_interval_and_a_count() -> None:
+def test_the_text_has_an_interval_and_a_count() -> None:
     assert worse(times(2.0), BASE, 0.95)[0].startswith("loss 2.00× [1.9")
     assert worse(times(2.0), BASE, 0.95)[0].endswith("(n = 4)")
     assert worse(GONE, BASE, 0.95)[0].startswith("diverged at 4 of 4 seeds")
 
 
 def test_a_record_of_losses() -> None:
-    found = loss_record(
+    result = loss_record(
         {0: 0.1, 1: 0.4, 2: math.inf},
         [{"test_accuracy": 0.8, "params": 7.0}, {"test_accuracy": 0.9}, {"test_accuracy": math.nan}],
     )
-    assert (found["n"], found["diverged"], found["params"]) == (3, 1, 7.0)
-    assert (found["loss"], found["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
-    assert math.isnan(found["rate"])
+    assert (result["n"], result["diverged"], result["params"]) == (3, 1, 7.0)
+    assert (result["loss"], result["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
+    assert math.isnan(result["rate"])
     assert math.isnan(loss_record({}, [])["loss"])

@@ -1,4 +1,4 @@
-"""Step time by length: the verdicts that given times must get."""
+"""Step time by length: the verdicts for given times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Law = Callable[[float], float]
 
 
 def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> pd.DataFrame:
-    """Samples about the times that two laws give, in seconds."""
+    """Rows with random samples around the times (s) of two laws."""
     rng, rows = np.random.default_rng(0), []
     for number, cell in enumerate(PARALLEL.cells(Request(device=device))):
         law = attention if cell.family == "attention" else bilstm
@@ -39,12 +39,12 @@ def outcome(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.0
     return PARALLEL.outcome(rows_of(attention, bilstm, device, noise), Request(device=device))
 
 
-def verdicts(found: Conclusion) -> list[Verdict]:
-    return [one.verdict for one in found.findings]
+def verdicts(result: Conclusion) -> list[Verdict]:
+    return [one.verdict for one in result.findings]
 
 
 def work(n: float) -> float:
-    """The paper's: n·d² and n²·d at d = 64, equal at n = d."""
+    """The paper's work: n·d² and n²·d at d = 64, equal at n = d."""
     return 1e-5 * (n + n * n / 64) / 2
 
 
@@ -59,37 +59,37 @@ def test_cells_differ_in_family_and_length_alone() -> None:
 
 
 def test_time_that_follows_the_work() -> None:
-    found = outcome(work, linear)
-    assert verdicts(found) == [Verdict.REPRODUCED] * 3 + [Verdict.NOT_TESTABLE]
-    assert "not asked for on a GPU" in found.findings[3].measured
-    assert {one.evidence for one in found.findings} == {Evidence.OURS}
-    assert "slower one from n ≈ 6" in found.findings[2].measured
-    (table,), (picture,) = found.tables, found.pictures
+    result = outcome(work, linear)
+    assert verdicts(result) == [Verdict.REPRODUCED] * 3 + [Verdict.NOT_TESTABLE]
+    assert "not run on a GPU" in result.findings[3].measured
+    assert {one.evidence for one in result.findings} == {Evidence.OURS}
+    assert "slower one from n ≈ 6" in result.findings[2].measured
+    (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == len(parallel.LENGTHS)
     assert not any("÷" in head.text for head in table.heads)  # the families' steps are not paired
-    assert "n = 16: 99.7 µs [98.6 µs, 101 µs], BiLSTM 160 µs [158 µs, 161 µs]; n = 32" in found.findings[2].measured
-    assert "times BiLSTM" not in found.findings[2].measured
+    assert "n = 16: 99.7 µs [98.6 µs, 101 µs], BiLSTM 160 µs [158 µs, 161 µs]; n = 32" in result.findings[2].measured
+    assert "times BiLSTM" not in result.findings[2].measured
     assert picture.title.startswith("From n = 128 attention's step grows as n to the power 1.")
 
 
-def test_times_the_other_way_round_contradict() -> None:
-    found = outcome(lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5)
-    assert verdicts(found)[:3] == [Verdict.CONTRADICTED] * 3
-    assert "attention is the faster one at the longest n" in found.findings[2].measured
+def test_the_opposite_times_contradict() -> None:
+    result = outcome(lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5)
+    assert verdicts(result)[:3] == [Verdict.CONTRADICTED] * 3
+    assert "attention is the faster one at the longest n" in result.findings[2].measured
 
 
 def test_noise_decides_nothing() -> None:
-    found = outcome(linear, linear, noise=0.5)
-    assert verdicts(found) == [Verdict.NOT_TESTABLE] * 4
+    result = outcome(linear, linear, noise=0.5)
+    assert verdicts(result) == [Verdict.NOT_TESTABLE] * 4
 
 
 def test_a_disturbed_machine_is_told() -> None:
     table = pd.DataFrame({"share": [0.2, None], "n": [15, 2]})
     assert parallel.disturbed(table.head(1)) == ""
-    told = parallel.disturbed(table)
-    assert "1 of 2 steps are faster than the roofline" in told
-    assert "1 of 2 steps have fewer than 5 samples" in told
-    assert "--fresh" in told
+    note = parallel.disturbed(table)
+    assert "1 of 2 steps are faster than the roofline" in note
+    assert "1 of 2 steps have fewer than 5 samples" in note
+    assert "--fresh" in note
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_the_crossing() -> None:
 def test_lengths_that_failed_are_left_out() -> None:
     rows = rows_of(work, linear)
     rows.loc[(rows["family"] == "attention") & (rows["seq_len"] == 16), ["status", "value"]] = ["oom", float("nan")]
-    found = PARALLEL.outcome(rows, Request())
-    assert verdicts(found)[:2] == [Verdict.REPRODUCED] * 2
-    assert verdicts(found)[2] == Verdict.NOT_TESTABLE  # not by n = 32 alone
+    result = PARALLEL.outcome(rows, Request())
+    assert verdicts(result)[:2] == [Verdict.REPRODUCED] * 2
+    assert verdicts(result)[2] == Verdict.NOT_TESTABLE  # n = 32 alone is not enough
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
@@ -125,7 +125,7 @@ def test_the_claims_are_the_same_whatever_is_missing() -> None:
     parts = [rows[rows["digest"] != digest] for digest in rows["digest"].unique()[::5]]
     families = [rows[rows["family"] != family] for family in parallel.FAMILIES]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
-        found = PARALLEL.conclude(part, Request())
-        assert [one.published for one in found.findings] == claims
-        assert set(verdicts(found)) == {Verdict.NOT_TESTABLE}
+        result = PARALLEL.conclude(part, Request())
+        assert [one.published for one in result.findings] == claims
+        assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
     assert "attention is" not in PARALLEL.outcome(rows[:0], Request()).findings[2].measured

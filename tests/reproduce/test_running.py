@@ -1,4 +1,4 @@
-"""Reproducing: from a reproduction's cells to its findings, its files and the store, and what is refused first."""
+"""Running a reproduction: its findings, files and store, and the requests that are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Tiny(Reproduction):
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         losses = rows.loc[rows["metric"] == "final_loss", "value"]
-        found = Finding(
+        result = Finding(
             published="a loss",
             source=self.source,
             measured=f"{len(losses)} losses",
@@ -66,7 +66,7 @@ class Tiny(Reproduction):
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
         picture = Picture("curve", "A curve", "alt", "caption", figure)
-        return Conclusion(findings=[found], tables=[table], pictures=[picture])
+        return Conclusion(findings=[result], tables=[table], pictures=[picture])
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 
 @pytest.mark.slow
-def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., Result], tmp_path: Path) -> None:
+def test_the_command_writes_files_and_uses_the_store_again(call: Callable[..., Result], tmp_path: Path) -> None:
     first = call("test-tiny", "--device", "cpu")
     assert first.exit_code == 0, first.output
     assert "cells: 2, of which 0" in first.output
@@ -103,42 +103,42 @@ def test_from_the_command_to_files_and_again_from_the_store(call: Callable[..., 
     assert "- command: highway-bench" in page
     assert "- commit: " in page
     again = call("test-tiny", "--device", "cpu", "--json")
-    told = json.loads(again.stdout)
-    assert [one["verdict"] for one in told["findings"]] == ["reproduced"]
+    output = json.loads(again.stdout)
+    assert [one["verdict"] for one in output["findings"]] == ["reproduced"]
     assert "of which 2" in call("test-tiny", "--device", "cpu", "--dry-run").output
 
 
 def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
-    def name(**given: Any) -> str:
-        return folder_for(tiny, Request(**given), tmp_path).name
+    def name(**options: Any) -> str:
+        return folder_for(tiny, Request(**options), tmp_path).name
 
     assert name() == "test-tiny"
     assert name(seeds=1, depth=(10, 20)) == "test-tiny-seeds-1-depth-10-20"
     assert name(scale="paper", steps=5) == "test-tiny-paper-steps-5"
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_is_measured(
+def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(
     call: Callable[..., Result], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
     refused = call("test-tiny", "--device", "cpu", "--out", tmp_path / "file")
     assert refused.exit_code == 2
-    assert "cannot be made: Not a directory" in refused.output
+    assert "cannot be created: Not a directory" in refused.output
     assert not (tmp_path / "reports/reproduce.sqlite").exists()
 
 
-def test_data_that_are_missing_are_told_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told = CliRunner().invoke(
+    dry = CliRunner().invoke(
         app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store", str(tmp_path / "none.sqlite")]
     )
-    assert told.exit_code == 0
-    assert "data:  mnist: no folder has MNIST's IDX files" in told.output
+    assert dry.exit_code == 0
+    assert "data:  mnist: no folder has MNIST's IDX files" in dry.output
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_device_that_is_not_there(call: Callable[..., Result]) -> None:
+def test_a_missing_device(call: Callable[..., Result]) -> None:
     refused = call("flops", "--device", "cuda", "--dry-run")
     assert refused.exit_code == 2
     assert "finds no CUDA device" in refused.output
@@ -186,7 +186,7 @@ def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
 
 
 def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
-    """Names, options and widths are right; nothing is measured."""
+    """Names, options and widths are valid. Nothing is measured."""
     from highway_bench.execution.backlog import Backlog
     from highway_bench.execution.needs import with_needs
 

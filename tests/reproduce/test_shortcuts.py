@@ -1,4 +1,4 @@
-"""Shortcuts: the cases as published, and the verdicts that given losses must get."""
+"""Shortcuts: the published cases, and the verdicts for given losses."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ def test_the_published_order_is_reproduced(rows_of: Any) -> None:
 
 
 def test_equal_losses_decide_little(rows_of: Any) -> None:
-    found = verdicts(rows_of(values(dict.fromkeys((case.name for case in CASES), 0.3))))
-    assert found == [Verdict.NOT_TESTABLE] * 7 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
+    result = verdicts(rows_of(values(dict.fromkeys((case.name for case in CASES), 0.3))))
+    assert result == [Verdict.NOT_TESTABLE] * 7 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
 
 
 def test_the_other_order_contradicts(rows_of: Any) -> None:
-    found = verdicts(rows_of(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
-    assert found.count(Verdict.CONTRADICTED) == 7
+    result = verdicts(rows_of(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
+    assert result.count(Verdict.CONTRADICTED) == 7
 
 
 def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
-    lost = values(PUBLISHED | {HALVES.name: math.inf})
-    outcome = SHORTCUTS.outcome(rows_of(lost), Request())
+    diverged = values(PUBLISHED | {HALVES.name: math.inf})
+    outcome = SHORTCUTS.outcome(rows_of(diverged), Request())
     assert outcome.findings[2].verdict == Verdict.REPRODUCED
     assert outcome.findings[2].measured.startswith("diverged at 4 of 4 seeds")
 
 
 def test_one_seed_has_no_interval(rows_of: Any) -> None:
-    one = {cell: found for cell, found in values(PUBLISHED).items() if cell.seed == 0}
+    one = {cell: result for cell, result in values(PUBLISHED).items() if cell.seed == 0}
     assert set(verdicts(rows_of(one))) == {Verdict.NOT_TESTABLE}
 
 
-def test_what_the_counter_result_costs_is_told(rows_of: Any) -> None:
-    found = values(PUBLISHED)
-    for cell, metrics in found.items():
+def test_the_cost_of_the_counter_result_is_reported(rows_of: Any) -> None:
+    result = values(PUBLISHED)
+    for cell, metrics in result.items():
         metrics["step_seconds"] = 0.02 if cell.width == NORMED_GATE.width else 0.01
-    rows = rows_of(found)
+    rows = rows_of(result)
     rows["params"] = [1_500.0 if width == NORMED_GATE.width else 1_000.0 for width in rows["width"]]
     (table,) = SHORTCUTS.outcome(rows, Request()).tables
     assert {"parameters", "step"} <= {head.text for head in table.heads}
@@ -81,7 +81,7 @@ def test_the_cases() -> None:
         layers = sum(type(part).__name__ == "Conv2d" for part in network.modules())
         assert layers >= 33
         assert cell.recipe["steps"] == 3
-    plain, identity = (count_parameters(cell_network(cells[place])) for place in (1, 0))
+    plain, identity = (count_parameters(cell_network(cells[index])) for index in (1, 0))
     assert plain == identity
     family = make_family("conv-pair", **NORMED_GATE.family_options)
     assert (

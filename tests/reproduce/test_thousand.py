@@ -1,4 +1,4 @@
-"""More than a thousand layers: the cells, and the verdicts that given losses must get."""
+"""More than a thousand layers: the cells, and the verdicts for given losses."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ POINTS = 50
 CHANCE = math.log(10)
 FALLS = np.geomspace(CHANCE, 0.05, POINTS)  # trains
 SLOWLY = np.linspace(CHANCE, 0.9, POINTS)  # under way
-HALTS = np.concatenate([np.linspace(CHANCE, 0.9, 30), np.full(POINTS - 30, 0.9)])  # left chance, then stood still
+HALTS = np.concatenate([np.linspace(CHANCE, 0.9, 30), np.full(POINTS - 30, 0.9)])  # left chance, then stopped improving
 STAYS = np.full(POINTS, 2.3)
 Curve = Callable[[Cell], Any]
 
 
 def outcome(curve: Curve, request: Request = DESK, status: str = "ok") -> Conclusion:
-    """What is said of these losses by step; a curve of ``None`` diverged, or failed if ``status`` says so."""
+    """The conclusion for these losses by step. A curve of ``None`` is a run that diverged, or failed by ``status``."""
     rows = []
     for number, cell in enumerate(STUDY.cells(request)):
         losses = curve(cell)
@@ -72,7 +72,7 @@ def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain", "told"),
+    ("plain", "text"),
     [
         (STAYS, "3 of 3 seeds stall"),
         (None, "3 of 3 seeds diverge"),
@@ -80,23 +80,23 @@ def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
         (FALLS, "3 of 3 seeds train"),
     ],
 )
-def test_the_control_is_told_and_not_judged(plain: Any, told: str) -> None:
-    (found,) = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
-    assert f"plain: {told}" in found.measured
-    assert found.verdict == Verdict.REPRODUCED
+def test_the_control_is_reported_and_not_judged(plain: Any, text: str) -> None:
+    (result,) = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
+    assert f"plain: {text}" in result.measured
+    assert result.verdict == Verdict.REPRODUCED
 
 
 def test_one_seed_that_stalls_among_three_decides_nothing() -> None:
-    found = outcome(lambda cell: STAYS if cell.seed == 0 else FALLS).findings[0]
-    assert found.verdict == Verdict.NOT_TESTABLE
-    assert "1,101 layers, highway: 1 of 3 seeds stalls, 2 of 3 seeds train, final loss" in found.measured
+    result = outcome(lambda cell: STAYS if cell.seed == 0 else FALLS).findings[0]
+    assert result.verdict == Verdict.NOT_TESTABLE
+    assert "1,101 layers, highway: 1 of 3 seeds stalls, 2 of 3 seeds train, final loss" in result.measured
 
 
-def test_runs_that_failed_are_no_stalls() -> None:
-    (found,) = outcome(lambda cell: None, status="oom").findings
-    assert found.verdict == Verdict.NOT_TESTABLE
-    assert "highway: no run ended" in found.measured
-    assert [found.published] == [one.published for one in outcome(lambda cell: FALLS).findings]
+def test_failed_runs_are_not_stalls() -> None:
+    (result,) = outcome(lambda cell: None, status="oom").findings
+    assert result.verdict == Verdict.NOT_TESTABLE
+    assert "highway: no run ended" in result.measured
+    assert [result.published] == [one.published for one in outcome(lambda cell: FALLS).findings]
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
@@ -106,26 +106,26 @@ def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
 
 
 def test_table_and_picture() -> None:
-    found = outcome(lambda cell: FALLS if cell.block == "highway" else STAYS)
-    assert len(found.tables[0].entries) == 6
-    assert [picture.name for picture in found.pictures] == ["thousand-1101"]
-    assert "highway at a loss of 0.0500, plain at a loss of 2.30" in found.pictures[0].title
+    result = outcome(lambda cell: FALLS if cell.block == "highway" else STAYS)
+    assert len(result.tables[0].entries) == 6
+    assert [picture.name for picture in result.pictures] == ["thousand-1101"]
+    assert "highway at a loss of 0.0500, plain at a loss of 2.30" in result.pictures[0].title
 
 
-def test_the_title_says_what_diverged() -> None:
-    """A run that diverged has a curve up to there, whose end is no loss that it reached."""
+def test_the_title_names_what_diverged() -> None:
+    """The curve of a diverged run ends before its divergence; its last value is not a final loss."""
     rows = []
     for number, cell in enumerate(STUDY.cells(DESK)):
-        lost = cell.block == "plain" and cell.seed > 0
+        diverged = cell.block == "plain" and cell.seed > 0
         common: dict[str, Any] = cell.columns() | {
             "time_utc": "2026-01-01",
             "machine": "m",
             "digest": str(number),
-            "status": "diverged" if lost else "ok",
+            "status": "diverged" if diverged else "ok",
         }
-        rows.append(row(**common, metric="final_loss", value=None if lost else 0.5))
+        rows.append(row(**common, metric="final_loss", value=None if diverged else 0.5))
         rows += [
-            row(**common, metric="loss", value=None if lost and step else 2.0, axis="step") | {"index": step}
+            row(**common, metric="loss", value=None if diverged and step else 2.0, axis="step") | {"index": step}
             for step in (0.0, 4.0)
         ]
     frame = pd.DataFrame(rows)

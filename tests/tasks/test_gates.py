@@ -20,7 +20,7 @@ from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks.gates import NetworkRecord, gate_biases, gates_of, joins_of, lesions
 from highway_bench.tasks.search_trials import SEARCH_SEED
-from highway_bench.training.checkpoint import Kept
+from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
 
 MakeCell = Callable[..., Cell]
@@ -134,7 +134,7 @@ def test_networks_that_train_together_show_what_they_would_alone(digits: MakeCel
 
 def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: MakeCell, tmp_path: Path) -> None:
     one = digits(steps=30)
-    kept = Kept(tmp_path, {one: "key"})
+    kept = CheckpointFolder(tmp_path, {one: "key"})
     begun = TASK.prepare(one).training
     for _ in range(25):
         begun.step()

@@ -13,7 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.tasks import Outcome, Skip, tasks
 from highway_bench.tasks import populations as together
-from highway_bench.training.checkpoint import Kept
+from highway_bench.training.checkpoint import CheckpointFolder
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("trainability")
@@ -115,7 +115,7 @@ def test_a_gpu_takes_all_that_vmap_runs(digits: MakeCell) -> None:
 def test_stacks_are_of_a_size_that_the_device_is_quick_with(digits: MakeCell, tmp_path: Path) -> None:
     cells = [digits(trial=trial) for trial in range(40)]
     assert [len(stack) for stack in together.stacks(cells, None)] == [14, 14, 12]
-    kept = Kept(tmp_path, {cell: str(cell.trial) for cell in cells})
+    kept = CheckpointFolder(tmp_path, {cell: str(cell.trial) for cell in cells})
     assert [len(stack) for stack in together.stacks(cells, kept)] == [14, 14, 12]
     assert [len(stack) for stack in together.stacks([cell.but(device="cuda") for cell in cells], None)] == [40]
 

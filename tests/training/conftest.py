@@ -1,4 +1,4 @@
-"""What the search's tests share: small trainings on real digits, in float64 so that sums may be taken in any order."""
+"""Shared by the tests of training: small trainings on digits, in float64 so that the order of a sum does not matter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MakeTraining = Callable[..., Training]
 
 @pytest.fixture
 def training() -> MakeTraining:
-    """Makes a training of a small network on digits; what is no argument of its network goes into the recipe."""
+    """Builds the training of a small network on digits. Other keywords go into the recipe."""
 
     def make(
         block: str = "highway",
@@ -29,7 +29,7 @@ def training() -> MakeTraining:
         depth: int = 3,
         width: int = 8,
         batch_size: int = 50,
-        watched: bool = False,
+        evaluated: bool = False,
         dtype: torch.dtype = torch.float64,
         device: str = "cpu",
         family_options: dict[str, Any] | None = None,
@@ -56,7 +56,7 @@ def training() -> MakeTraining:
             Recipe(**{"steps": 40, **recipe}),
             batch_size,
             seed,
-            loaded.test if watched else None,
+            loaded.test if evaluated else None,
         )
 
     return make

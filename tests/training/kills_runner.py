@@ -1,5 +1,6 @@
-"""A plug-in: a worker that has it notes where a population's stretches begin, and stops its runner at the step that is
-told to it. What it does is in the environment, which workers inherit."""
+"""A plug-in for a test: a worker logs the start of each chunk of a population and stops its runner at a given step.
+
+The log file, the step and the signal are environment variables, which workers inherit."""
 
 from __future__ import annotations
 
@@ -15,31 +16,31 @@ from torch import Tensor
 from highway_bench.training import checkpoint
 from highway_bench.training.population import Population
 
-stretch, step = Population.stretch, Population._step
+run_chunk, step = Population.run_chunk, Population._step
 steps = 0
 
 
-def noting(self: Population, *stop: object) -> int:
-    with Path(os.environ["STRETCHES"]).open("a", encoding="utf-8") as out:
+def logging_run_chunk(self: Population, *stop: object) -> int:
+    with Path(os.environ["CHUNKS"]).open("a", encoding="utf-8") as out:
         out.write(f"{len(self.live[0].losses)} {len(self.live)}\n")
-    return stretch(self, *stop)  # type: ignore[arg-type]
+    return run_chunk(self, *stop)  # type: ignore[arg-type]
 
 
-def stopping(self: Population, rows: Tensor) -> Tensor:
+def stopping_step(self: Population, rows: Tensor) -> Tensor:
     global steps
     losses = step(self, rows)
     steps += 1
     if steps == int(os.environ.get("STOP_AT", "0")):
-        told = Mock(side_effect=signal.getsignal(signal.SIGTERM))
-        signal.signal(signal.SIGTERM, told)
+        handler = Mock(side_effect=signal.getsignal(signal.SIGTERM))
+        signal.signal(signal.SIGTERM, handler)
         os.kill(os.getppid(), signal.Signals[os.environ["STOP_WITH"]])
-        while not told.called:  # until the runner tells this process to end, or the watch on the runner ends it
+        while not handler.called:  # until the runner, or the thread that monitors the runner, ends this process
             time.sleep(0.01)
     return losses
 
 
 if multiprocessing.parent_process() is not None:
-    if os.environ.get("STOP_WITH") == "SIGKILL":  # then nobody tells the worker: what it kept by itself is all there is
-        checkpoint.EVERY = checkpoint.SHARE = 0.0
-    Population.stretch = noting  # type: ignore[method-assign,assignment]
-    Population._step = stopping  # type: ignore[method-assign]
+    if os.environ.get("STOP_WITH") == "SIGKILL":  # the worker gets no signal: only its periodic checkpoints are left
+        checkpoint.INTERVAL = checkpoint.WRITING_FACTOR = 0.0
+    Population.run_chunk = logging_run_chunk  # type: ignore[method-assign,assignment]
+    Population._step = stopping_step  # type: ignore[method-assign]

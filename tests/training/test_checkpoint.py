@@ -1,4 +1,4 @@
-"""Checkpoints: a run goes on from one bit for bit; one that is broken, or another's, is never used."""
+"""Checkpoints: a run continues from one bit for bit. A broken checkpoint, or that of other cells, is never used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.training import checkpoint
-from highway_bench.training.checkpoint import Checkpoint, Kept, headers_in, sweep
+from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder, headers_in, sweep
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 
@@ -33,18 +33,18 @@ FOLDER = Path(__file__).parent
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Represents the end of the process."""
 
 
-def until(steps: int, kept: Checkpoint, members: list[Training]) -> Callable[[], None]:
-    """A look that keeps the state after ``steps`` steps, and ends there."""
+def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[], None]:
+    """A check that saves the state after ``steps`` steps and then ends the run."""
 
-    def look() -> None:
+    def check() -> None:
         if len(members[0].losses) == steps:
-            kept.keep(members)
+            file.save(members)
             raise Killed
 
-    return look
+    return check
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def until(steps: int, kept: Checkpoint, members: list[Training]) -> Callable[[],
         {"optimiser": "adam", "rate": 0.01},
         {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
         {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
-        {"watched": True, "batch_size": 400, "last_batch": "keep"},
+        {"evaluated": True, "batch_size": 400, "last_batch": "keep"},
     ],
 )
-def test_a_training_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_training_continues_bit_for_bit(training: MakeTraining, tmp_path: Path, options: dict[str, Any]) -> None:
     whole, first, second = (training(**options, steps=40) for _ in range(3))
     whole.run()
-    kept = Checkpoint(tmp_path / "new", ["a"])
+    file = Checkpoint(tmp_path / "new", ["a"])
     with pytest.raises(Killed):
-        first.run(until(25, kept, [first]))
-    assert kept.restore([second])
+        first.run(until(25, file, [first]))
+    assert file.restore([second])
     assert len(second.losses) == len(second.times) == 25
     second.run()
     assert list(second.losses) == list(whole.losses)
@@ -75,46 +75,46 @@ def test_a_training_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("steps", [0, 1, 24, 25, 36, 40])
-def test_a_training_that_is_told_to_stop_goes_on_with_the_next_step(
+def test_a_stopped_training_continues_with_the_next_step(
     training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
-    """Layers that draw go on drawing, and an epoch (10 steps here) is evaluated once."""
+    """Dropout continues its random sequence, and an epoch (10 steps here) is evaluated once."""
 
-    def dropping() -> Training:
-        made = training(steps=40, batch_size=400, watched=True)
-        made.network.body.leave = torch.nn.Dropout(0.5)
-        return made
+    def with_dropout() -> Training:
+        one = training(steps=40, batch_size=400, evaluated=True)
+        one.network.body.leave = torch.nn.Dropout(0.5)
+        return one
 
-    whole, first, second = dropping(), dropping(), dropping()
+    whole, first, second = with_dropout(), with_dropout(), with_dropout()
     whole.run()
-    kept = Checkpoint(tmp_path, ["a"])
+    file = Checkpoint(tmp_path, ["a"])
     stop_after(steps, lambda: len(first.losses), monkeypatch)
-    kept.train_keeping([first], first.run)
+    file.train([first], first.run)
     assert len(first.losses) == steps
     torch.manual_seed(99)
-    assert kept.restore([second])
+    assert file.restore([second])
     second.run()
     assert list(second.losses) == list(whole.losses)
     assert second.epochs == whole.epochs
 
 
 @pytest.mark.parametrize("steps", [1, 24, 25, 36, 40])
-def test_a_population_that_is_told_to_stop_goes_on_with_the_next_step(
+def test_a_stopped_population_continues_with_the_next_step(
     training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     def members() -> list[Training]:
-        return [training(optimiser="adam", seed=seed, rate=0.01, batch_size=400, watched=True) for seed in range(3)]
+        return [training(optimiser="adam", seed=seed, rate=0.01, batch_size=400, evaluated=True) for seed in range(3)]
 
     whole, first, second = members(), members(), members()
     Population(whole).run()
-    kept = Checkpoint(tmp_path, ["a", "b", "c"])
+    file = Checkpoint(tmp_path, ["a", "b", "c"])
     population = Population(first)
     taken = Mock(wraps=population._step)
     monkeypatch.setattr(population, "_step", taken)
     stop_after(steps, lambda: taken.call_count, monkeypatch)
-    kept.train_keeping(first, population.run)
+    file.train(first, population.run)
     assert [len(member.losses) for member in first] == [steps] * 3
-    assert kept.restore(second)
+    assert file.restore(second)
     Population(second).run()
     for one, other in zip(second, whole, strict=True):
         assert list(one.losses) == list(other.losses)
@@ -123,18 +123,18 @@ def test_a_population_that_is_told_to_stop_goes_on_with_the_next_step(
 
 
 def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stands for a process that is told to end when so many steps are ``done``."""
+    """Replaces SIGTERM: the run should stop once ``steps`` steps are ``done``."""
 
     @contextmanager
-    def told() -> Iterator[Callable[[], bool]]:
+    def stop() -> Iterator[Callable[[], bool]]:
         yield lambda: done() >= steps
 
-    monkeypatch.setattr(checkpoint, "termination_put_off", told)
+    monkeypatch.setattr(checkpoint, "deferred_sigterm", stop)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_population_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path, optimiser: str) -> None:
-    """One of its members has diverged by then."""
+def test_a_population_continues_bit_for_bit(training: MakeTraining, tmp_path: Path, optimiser: str) -> None:
+    """One of its members has diverged before the checkpoint."""
 
     def members() -> list[Training]:
         return [
@@ -144,10 +144,10 @@ def test_a_population_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path
 
     whole, first, second = members(), members(), members()
     Population(whole).run()
-    kept = Checkpoint(tmp_path, ["a", "b", "c"])
+    file = Checkpoint(tmp_path, ["a", "b", "c"])
     with pytest.raises(Killed):
-        Population(first).run(until(50, kept, first))
-    assert kept.restore(second)
+        Population(first).run(until(50, file, first))
+    assert file.restore(second)
     assert [len(member.losses) for member in second] == [50, 25, 50]
     Population(second).run()
     for one, other in zip(second, whole, strict=True):
@@ -155,8 +155,8 @@ def test_a_population_goes_on_bit_for_bit(training: MakeTraining, tmp_path: Path
         assert one.rate == other.rate
 
 
-def test_a_member_can_go_on_alone(training: MakeTraining, tmp_path: Path) -> None:
-    """The others' results were kept before the kill, or the group ran out of time."""
+def test_a_member_can_continue_alone(training: MakeTraining, tmp_path: Path) -> None:
+    """The others' results were saved before the kill, or the group ran out of time."""
     whole = training(seed=1, rate=0.03)
     whole.run()
     first = [training(seed=seed, rate=0.03) for seed in range(2)]
@@ -168,8 +168,8 @@ def test_a_member_can_go_on_alone(training: MakeTraining, tmp_path: Path) -> Non
     assert list(second.losses) == pytest.approx(list(whole.losses), rel=1e-9)
 
 
-def test_anothers_state_is_not_used(training: MakeTraining, tmp_path: Path) -> None:
-    Checkpoint(tmp_path, ["a", "b"]).keep([training(), training(seed=1)])
+def test_the_state_of_other_cells_is_not_used(training: MakeTraining, tmp_path: Path) -> None:
+    Checkpoint(tmp_path, ["a", "b"]).save([training(), training(seed=1)])
     assert not Checkpoint(tmp_path, ["c"]).restore([training()])
     assert not Checkpoint(tmp_path, ["a", "c"]).restore([training(), training()])
     assert not Checkpoint(tmp_path / "none", ["a"]).restore([training()])
@@ -187,58 +187,60 @@ def test_anothers_state_is_not_used(training: MakeTraining, tmp_path: Path) -> N
     ],
 )
 def test_a_broken_state_is_not_used(training: MakeTraining, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    kept = Checkpoint(tmp_path, ["a"])
-    kept.keep([training()])
-    kept.path.write_bytes(damage(kept.path.read_bytes()))
-    with pytest.warns(UserWarning, match=r"^checkpoint .* is broken: its run starts anew$"):
-        assert not kept.restore([training()])
-    assert not kept.path.exists()
-    assert not kept.restore([training()])  # without a warning
+    file = Checkpoint(tmp_path, ["a"])
+    file.save([training()])
+    file.path.write_bytes(damage(file.path.read_bytes()))
+    with pytest.warns(UserWarning, match=r"^checkpoint .* is broken: its run starts from step 0$"):
+        assert not file.restore([training()])
+    assert not file.path.exists()
+    assert not file.restore([training()])  # without a warning
 
 
-def test_a_kill_amid_writing_leaves_the_state_before(
+def test_a_kill_during_a_write_leaves_the_old_state(
     training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
+    file, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
     with pytest.raises(Killed):
-        one.run(until(25, kept, [one]))
+        one.run(until(25, file, [one]))
 
     def killed(_: int) -> None:
         raise Killed
 
     monkeypatch.setattr(os, "fsync", killed)
     with pytest.raises(Killed):
-        kept.keep([one])
+        file.save([one])
     monkeypatch.undo()
     again = training(steps=60)
-    assert kept.restore([again])
+    assert file.restore([again])
     assert len(again.losses) == 25
 
 
-def test_a_state_is_kept_once_a_minute(training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_is_saved_once_a_minute(
+    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
-    kept, one, written = Checkpoint(tmp_path, ["a"]), training(), []
-    monkeypatch.setattr(kept, "keep", written.append)
+    file, one, written = Checkpoint(tmp_path, ["a"]), training(), []
+    monkeypatch.setattr(file, "save", written.append)
     for now[0] in (10.0, 59.0, 60.0, 70.0, 119.0, 121.0):
-        kept.offer([one])
+        file.save_if_due([one])
     assert len(written) == 2
 
 
 @pytest.mark.parametrize(("seconds", "written"), [(9.0, False), (11.0, True)])
-def test_what_took_long_to_train_is_kept_at_its_end(
+def test_the_end_of_a_long_training_is_saved(
     training: MakeTraining, tmp_path: Path, seconds: float, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is measured of it may take long as well."""
+    """The measurements after training may take long as well."""
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
-    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=2)
+    file, one = Checkpoint(tmp_path, ["a"]), training(steps=2)
     now[0] = seconds
-    kept.train_keeping([one], one.run)
-    assert kept.restore([training(steps=2)]) == written
+    file.train([one], one.run)
+    assert file.restore([training(steps=2)]) == written
 
 
-def test_a_state_that_took_long_to_write_is_kept_less_often(
+def test_a_state_that_takes_long_to_write_is_saved_less_often(
     training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, written = [0.0], []
@@ -248,52 +250,52 @@ def test_a_state_that_took_long_to_write_is_kept_less_often(
         now[0] += 10.0
 
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
-    kept, one = Checkpoint(tmp_path, ["a"]), training()
-    monkeypatch.setattr(kept, "keep", slow)
+    file, one = Checkpoint(tmp_path, ["a"]), training()
+    monkeypatch.setattr(file, "save", slow)
     for now[0] in (60.0, 131.0, 269.0, 270.0):
-        kept.offer([one])
+        file.save_if_due([one])
     assert written == [60.0, 270.0]  # 20 times 10 s after the first had been written
 
 
-def test_a_full_disk_costs_the_state_and_not_the_run(
+def test_a_full_disk_loses_the_checkpoint_and_not_the_run(
     training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
-    kept, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
-    with pytest.warns(UserWarning, match=r"^no checkpoint can be kept \(No space left on device\)") as caught:
-        one.run(lambda: kept.offer([one]))
+    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+    monkeypatch.setattr(checkpoint, "WRITING_FACTOR", 0.0)
+    file, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
+    with pytest.warns(UserWarning, match=r"^no checkpoint can be saved \(No space left on device\)") as caught:
+        one.run(lambda: file.save_if_due([one]))
     assert len(caught) == 1
     assert len(one.losses) == 60
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_has_ended_is_swept(training: MakeTraining, tmp_path: Path) -> None:
-    folder = tmp_path / "kept"
-    Checkpoint(folder, ["a", "b"]).keep([training(), training()])
-    Checkpoint(folder, ["c"]).keep([training()])
+def test_checkpoints_of_ended_cells_are_removed(training: MakeTraining, tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    Checkpoint(folder, ["a", "b"]).save([training(), training()])
+    Checkpoint(folder, ["c"]).save([training()])
     (folder / "killed.unfinished").touch()
     sweep(folder, {"a"})
     assert {keys for _, keys in headers_in(folder)} == {frozenset("ab"), frozenset("c")}
     sweep(folder, {"a", "b"})
     assert {keys for _, keys in headers_in(folder)} == {frozenset("c")}
-    Checkpoint(folder, ["c"]).forget()
-    assert list(folder.iterdir()) == []  # not removed: another worker may be about to write there
+    Checkpoint(folder, ["c"]).remove()
+    assert list(folder.iterdir()) == []  # the folder stays: another worker may be about to write there
     sweep(folder, set())
     assert not folder.exists()
     sweep(folder, set())
 
 
-def test_cells_are_parted_by_their_file(training: MakeTraining, tmp_path: Path) -> None:
+def test_cells_are_grouped_by_their_file(training: MakeTraining, tmp_path: Path) -> None:
     cells = [trial(seed=seed) for seed in range(4)]
-    kept = Kept(tmp_path, {cell: f"key {cell.seed}" for cell in cells})
-    assert kept.parted(cells) == [cells]
-    kept.checkpoint([cells[1], cells[3]]).keep([training(), training()])
-    assert kept.parted(cells) == [[cells[1], cells[3]], [cells[0], cells[2]]]
+    file = CheckpointFolder(tmp_path, {cell: f"key {cell.seed}" for cell in cells})
+    assert file.by_file(cells) == [cells]
+    file.checkpoint([cells[1], cells[3]]).save([training(), training()])
+    assert file.by_file(cells) == [[cells[1], cells[3]], [cells[0], cells[2]]]
 
 
 def trial(**changes: Any) -> Cell:
@@ -313,12 +315,12 @@ def trial(**changes: Any) -> Cell:
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_a_run_that_does_not_resume_begins_anew(training: MakeTraining, tmp_path: Path, resume: bool) -> None:
+def test_a_run_that_does_not_resume_starts_from_step_0(training: MakeTraining, tmp_path: Path, resume: bool) -> None:
     with Store(tmp_path / "store.sqlite") as store:
         backlog = Backlog(store, resume=resume)
-        backlog.add([trial()])
+        backlog.add({trial(): ()})
         items = backlog.ready()
-        Checkpoint(backlog.checkpoints, [items[0].digest]).keep([training()])
+        Checkpoint(backlog.checkpoints, [items[0].digest]).save([training()])
         (job,) = backlog.jobs(items, [])
         assert job.checkpoints == tmp_path / "store.sqlite.checkpoints" == backlog.checkpoints
         assert len(list(headers_in(backlog.checkpoints))) == int(resume)
@@ -344,7 +346,7 @@ SCRIPT = """
 
 
 def heed_interrupts() -> None:
-    """A process started from a shell's background job ignores SIGINT; that of a test must not."""
+    """Restore the default action: a process started from a shell's background job ignores SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -352,11 +354,11 @@ def heed_interrupts() -> None:
 @pytest.mark.parametrize(
     ("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50), (signal.SIGINT, 130, 60)]
 )
-def test_a_stopped_population_goes_on(
+def test_a_killed_or_interrupted_run_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals, status: int, from_step: int
 ) -> None:
-    """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged: the others go on from the last
-    look, or from that very step."""
+    """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged. The others continue from the last
+    check, or from step 60."""
     recipe = trial().recipe
     cells = [trial(seed=0), trial(seed=1, recipe={**recipe, "rate": 1e200}), trial(seed=2)]
     log, script = tmp_path / "log.txt", tmp_path / "script.py"
@@ -368,7 +370,7 @@ def test_a_stopped_population_goes_on(
         env=os.environ
         | {
             "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-            "STRETCHES": str(log),
+            "CHUNKS": str(log),
             "STOP_AT": "60",
             "STOP_WITH": way.name,
         },
@@ -379,10 +381,10 @@ def test_a_stopped_population_goes_on(
     assert [len(keys) for _, keys in headers_in(folder)] == [3]
 
     monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setenv("STRETCHES", str(log))
+    monkeypatch.setenv("CHUNKS", str(log))
     with Store(tmp_path / "store.sqlite") as store:
         assert run_cells(cells, store, workers=1, plugins=["kills_runner"], command=["test"]).measured == 3
-        found = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}
+        stored = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}
     assert log.read_text().splitlines() == ["0 3", "25 2", "50 2", f"{from_step} 2", "75 2"]
     assert not folder.exists()
     for outcome in tasks.get("trainability").measure(cells):
@@ -390,5 +392,5 @@ def test_a_stopped_population_goes_on(
         for one in outcome.measurements:
             if one.metric in ("loss", "final_loss", "together", "success"):
                 expected = None if one.value is None else pytest.approx(one.value, rel=1e-9)
-                assert found[outcome.cell.seed, one.metric, one.index] == expected
-    assert found[0, "together", 0.0] == 3.0
+                assert stored[outcome.cell.seed, one.metric, one.index] == expected
+    assert stored[0, "together", 0.0] == 3.0

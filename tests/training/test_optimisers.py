@@ -1,4 +1,4 @@
-"""Stacked optimisers: every member moves as ``torch.optim`` would move it."""
+"""Stacked optimisers: every member is updated as ``torch.optim`` would update it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 7
 
 
 def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[torch.Tensor]]) -> list[torch.Tensor]:
-    """Where torch's own optimiser takes ``start``: the plain one, of which the fused one is a faster form."""
+    """``start`` after updates by torch's own optimiser, not in its fused form."""
     network = torch.nn.ParameterList([torch.nn.Parameter(tensor.clone()) for tensor in start])
     groups = [
         {"params": [p for p in network if p.ndim > 1], "weight_decay": recipe.weight_decay},
@@ -41,8 +41,8 @@ def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
-@pytest.mark.parametrize(("optimiser", "place"), [("sgd", "inside"), ("adam", "inside"), ("adam", "outside")])
-def test_every_member_moves_as_torch_moves_it(optimiser: Any, place: Any, clip: float | None) -> None:
+@pytest.mark.parametrize(("optimiser", "epsilon_place"), [("sgd", "inside"), ("adam", "inside"), ("adam", "outside")])
+def test_every_member_moves_as_torch_moves_it(optimiser: Any, epsilon_place: Any, clip: float | None) -> None:
     recipes = [
         Recipe(
             optimiser=optimiser,
@@ -52,7 +52,7 @@ def test_every_member_moves_as_torch_moves_it(optimiser: Any, place: Any, clip: 
             weight_decay=weight,
             clip=clip,
             epsilon=0.01,
-            epsilon_place=place,
+            epsilon_place=epsilon_place,
             steps=STEPS,
         )
         for rate, momentum, decay, weight in ((0.1, 0.9, 0.1, 0), (0.01, 0, 1, 0.2), (1, 0.5, 0.5, 0.01))
@@ -65,18 +65,18 @@ def test_every_member_moves_as_torch_moves_it(optimiser: Any, place: Any, clip: 
     start, gradients = drawn(), [drawn() for _ in range(STEPS)]
     parameters = [torch.stack(tensors) for tensors in zip(*start, strict=True)]
     make = stacked_optimiser(optimiser)
-    kept = {slot: [torch.zeros_like(parameter) for parameter in parameters] for slot in make.slots}
-    stacked = make(parameters, recipes, [recipe.rate for recipe in recipes], kept, 0)
+    state = {slot: [torch.zeros_like(parameter) for parameter in parameters] for slot in make.slots}
+    stacked = make(parameters, recipes, [recipe.rate for recipe in recipes], state, 0)
     for step in gradients:
-        given = [torch.stack(tensors) for tensors in zip(*step, strict=True)]
-        before = [gradient.clone() for gradient in given]
-        stacked.update(given)
-        assert all(torch.equal(one, other) for one, other in zip(given, before, strict=True))
-    for place, recipe in enumerate(recipes):
-        alone = moved_alone(recipe, start[place], [step[place] for step in gradients])
+        together = [torch.stack(tensors) for tensors in zip(*step, strict=True)]
+        before = [gradient.clone() for gradient in together]
+        stacked.update(together)
+        assert all(torch.equal(one, other) for one, other in zip(together, before, strict=True))
+    for index, recipe in enumerate(recipes):
+        alone = moved_alone(recipe, start[index], [step[index] for step in gradients])
         for mine, theirs in zip(parameters, alone, strict=True):
-            torch.testing.assert_close(mine[place], theirs, rtol=1e-12, atol=1e-14)
-        assert float(stacked.rates[place]) == pytest.approx(recipe.rate * recipe.decay)
+            torch.testing.assert_close(mine[index], theirs, rtol=1e-12, atol=1e-14)
+        assert float(stacked.rates[index]) == pytest.approx(recipe.rate * recipe.decay)
 
 
 def test_an_unknown_optimiser() -> None:

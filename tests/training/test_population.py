@@ -1,4 +1,4 @@
-"""Population: every member is as it would be alone, whatever becomes of the others."""
+"""Population: every member is trained as it would be alone, whatever happens to the others."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TRIALS: tuple[dict[str, Any], ...] = (
 
 
 def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
-    """Two trainings that went the same way: losses, weights and buffers, rate, and what was seen after epochs."""
+    """Two trainings are equal in losses, weights, buffers, rate and evaluations."""
     assert list(one.losses) == pytest.approx(list(other.losses), rel=rtol, nan_ok=True)
     assert one.rate == other.rate
     assert len(one.times) == len(other.times)
     if math.isfinite(one.losses[-1]):
         torch.testing.assert_close(one.network.state_dict(), other.network.state_dict(), rtol=1e-6, atol=1e-9)
-    assert [tuple(answers) for answers in one.epochs] == [
-        (pytest.approx(answers.loss, rel=1e-7), answers.accuracy) for answers in other.epochs
+    assert [tuple(epoch) for epoch in one.epochs] == [
+        (pytest.approx(epoch.loss, rel=1e-7), epoch.accuracy) for epoch in other.epochs
     ]
 
 
@@ -51,43 +51,43 @@ def trained(members: Sequence[Training], together: bool) -> list[Training]:
 @pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm"])
 def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, optimiser: str) -> None:
     shrink = 0.1 if optimiser == "adam" else 1.0
-    made = [
+    pair = [
         [training(block, optimiser=optimiser, **{**trial, "rate": shrink * trial["rate"]}) for trial in TRIALS]
         for _ in range(2)
     ]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert len(one.losses) == 40
         assert one.losses[-1] < one.losses[0]
         assert_same(one, other)
 
 
-def test_adams_epsilon_may_stand_outside_of_the_bias_correction(training: MakeTraining) -> None:
+def test_adams_epsilon_may_be_outside_of_the_bias_correction(training: MakeTraining) -> None:
     words = {"optimiser": "adam", "epsilon": 1e-2}
-    made = [
-        [training(**words, epsilon_place=place, seed=seed, rate=0.01) for seed in range(2)]
-        for place in ("outside", "outside", "inside")
+    groups = [
+        [training(**words, epsilon_place=side, seed=seed, rate=0.01) for seed in range(2)]
+        for side in ("outside", "outside", "inside")
     ]
-    together, alone, other = (trained(members, together=place == 0) for place, members in enumerate(made))
+    together, alone, other = (trained(members, together=index == 0) for index, members in enumerate(groups))
     for one, same, another in zip(together, alone, other, strict=True):
         assert_same(one, same)
         assert one.losses[-1] != pytest.approx(another.losses[-1], rel=1e-3)
-    mixed = [training(**words, epsilon_place=place, rate=0.01) for place in ("inside", "outside")]
+    mixed = [training(**words, epsilon_place=side, rate=0.01) for side in ("inside", "outside")]
     with pytest.raises(ValueError, match="share optimiser, epsilon"):
         Population(mixed)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_member_that_diverges_is_taken_out_and_touches_nobody(training: MakeTraining, optimiser: str) -> None:
+def test_a_diverged_member_is_removed_and_does_not_affect_the_others(training: MakeTraining, optimiser: str) -> None:
     wild = {"seed": 5, "rate": 1e200, "momentum": 0.9, "decay": 1.0}
     calm = [{**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS]
     trials = [calm[0], wild, *calm[1:]]
-    made = [[training("residual", optimiser=optimiser, steps=70, **trial) for trial in trials] for _ in range(2)]
-    members = trained(made[0], together=True)
-    for one, other in zip(members, trained(made[1], together=False), strict=True):
+    pair = [[training("residual", optimiser=optimiser, steps=70, **trial) for trial in trials] for _ in range(2)]
+    members = trained(pair[0], together=True)
+    for one, other in zip(members, trained(pair[1], together=False), strict=True):
         assert_same(one, other)
     assert [len(member.losses) for member in members] == [70, 25, 70, 70]
     assert not math.isfinite(members[1].losses[-1])
-    assert members[1].history() == pytest.approx(made[1][1].history(), nan_ok=True)
+    assert members[1].history() == pytest.approx(pair[1][1].history(), nan_ok=True)
 
 
 def test_all_may_diverge(training: MakeTraining) -> None:
@@ -96,27 +96,27 @@ def test_all_may_diverge(training: MakeTraining) -> None:
 
 
 def test_gate_biases_are_each_members_own(training: MakeTraining) -> None:
-    made = [
+    pair = [
         [training(seed=seed, block_options={"gate_bias": bias}) for seed, bias in enumerate((-1.0, -4.0, "auto"))]
         for _ in range(2)
     ]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert_same(one, other)
 
 
 def test_clipping_is_by_member(training: MakeTraining) -> None:
-    made = [[training(clip=0.05, **trial) for trial in TRIALS] for _ in range(2)]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    pair = [[training(clip=0.05, **trial) for trial in TRIALS] for _ in range(2)]
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert_same(one, other)
-    assert list(made[0][0].losses) != list(trained([training(**TRIALS[0])], together=False)[0].losses)
+    assert list(pair[0][0].losses) != list(trained([training(**TRIALS[0])], together=False)[0].losses)
 
 
-def test_epochs_are_watched_and_last_batches_kept(training: MakeTraining) -> None:
-    made = [
-        [training(batch_size=400, last_batch="keep", watched=True, steps=11, **trial) for trial in TRIALS]
+def test_epochs_are_evaluated_and_last_batches_trained(training: MakeTraining) -> None:
+    pair = [
+        [training(batch_size=400, last_batch="keep", evaluated=True, steps=11, **trial) for trial in TRIALS]
         for _ in range(2)
     ]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert len(one.epochs) == 11 // one.steps_per_epoch > 1
         assert_same(one, other)
         assert one.epoch_losses() == pytest.approx(other.epoch_losses())
@@ -135,8 +135,8 @@ def test_epochs_are_watched_and_last_batches_kept(training: MakeTraining) -> Non
     ],
 )
 def test_other_families_and_data(training: MakeTraining, family: str, dataset: str, data: dict[str, Any]) -> None:
-    """Made data differ from member to member, for they come from the seed."""
-    made = [
+    """Generated data depend on the seed, so they differ between members."""
+    pair = [
         [
             training(
                 "pre-norm",
@@ -154,18 +154,18 @@ def test_other_families_and_data(training: MakeTraining, family: str, dataset: s
         ]
         for _ in range(2)
     ]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert_same(one, other)
 
 
-def test_members_go_on_from_where_they_are(training: MakeTraining) -> None:
-    """Optimisers' states, rates and batch orders are taken over from the members."""
-    made = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
-    for member in made[0]:
+def test_members_continue_from_their_step(training: MakeTraining) -> None:
+    """A population takes over its members' optimiser states, rates and batch orders."""
+    pair = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
+    for member in pair[0]:
         for _ in range(10):
             member.step()
             member.times.append(0.0)
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert_same(one, other)
 
 
@@ -175,39 +175,39 @@ def test_members_must_agree(training: MakeTraining) -> None:
 
 
 def test_a_members_time_is_its_share(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter(range(0, 1000, 100))  # each stretch of 20 steps lasts 100 s
+    ticks = iter(range(0, 1000, 100))  # each chunk of 20 steps lasts 100 s
     monkeypatch.setattr(population.time, "perf_counter", lambda: float(next(ticks)))
     members = trained([training(seed=seed, steps=20) for seed in range(5)], together=True)
     assert list(members[0].times) == pytest.approx([1.0 * (step + 1) for step in range(20)])
 
 
-class Kept(nn.Module):
-    """A map, and one of the things beside it that a stack would do once for all networks, or lose."""
+class Unusual(nn.Module):
+    """A linear map with one trait that a stack would compute once for all networks, or lose."""
 
     seen: Tensor
 
-    def __init__(self, beside: str) -> None:
+    def __init__(self, trait: str) -> None:
         super().__init__()
-        self.map, self.other, self.beside, self.passes = nn.Linear(3, 3), nn.Linear(3, 3), beside, 0
+        self.map, self.other, self.trait, self.passes = nn.Linear(3, 3), nn.Linear(3, 3), trait, 0
         self.register_buffer("seen", torch.zeros(()))
-        if beside == "tie":
+        if trait == "tie":
             self.other.weight = self.map.weight
-        elif beside == "tied buffer":
+        elif trait == "tied buffer":
             self.other.register_buffer("seen", self.seen)
-        elif beside == "mask":
+        elif trait == "mask":
             self.mask = torch.rand(3)
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.map(x)
-        if self.beside == "draw":
+        if self.trait == "draw":
             return self.other(y) + torch.rand_like(y)
-        if self.beside == "write" and self.training:
+        if self.trait == "write" and self.training:
             self.seen.add_(1)
-        elif self.beside == "exchange" and self.training:
+        elif self.trait == "exchange" and self.training:
             self.seen = self.seen + 1
-        elif self.beside == "count":
+        elif self.trait == "count":
             self.passes += 1
-        return y if self.beside == "unused" else self.other(y) + self.seen
+        return y if self.trait == "unused" else self.other(y) + self.seen
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ class Kept(nn.Module):
         (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), "holds batch statistics"),
         (nn.LSTM(3, 3), r"no batching rule for nn\.LSTM"),
         (nn.Linear(3, 3).to(torch.bfloat16), "half precision"),
-        (Kept("draw"), "random"),
-        (Kept("write"), "^the network changes its buffers$"),
-        (Kept("exchange"), "^the network changes its buffers$"),
-        (Kept("count"), "^the network's modules change their numbers$"),
-        (Kept("tie"), "^parameters are shared$"),
-        (Kept("tied buffer"), "^buffers are shared$"),
-        (Kept("mask"), r"^the tensor Kept\.mask is not registered$"),
-        (Kept("unused"), r"^no gradient reaches other\.weight$"),
+        (Unusual("draw"), "random"),
+        (Unusual("write"), "^the network changes its buffers$"),
+        (Unusual("exchange"), "^the network changes its buffers$"),
+        (Unusual("count"), "^the network's modules change their numbers$"),
+        (Unusual("tie"), "^parameters are shared$"),
+        (Unusual("tied buffer"), "^buffers are shared$"),
+        (Unusual("mask"), r"^the tensor Unusual\.mask is not registered$"),
+        (Unusual("unused"), r"^no gradient reaches other\.weight$"),
     ],
 )
 def test_what_is_not_stacked(network: nn.Module, says: str) -> None:
@@ -238,8 +238,8 @@ def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
     with pytest.raises(NotStackable, match=r"^the networks' modules hold other numbers$"):
         Population([plainly(nn.LayerNorm(3, eps=eps)) for eps in (1e-5, 1e-3)])
     networks = [nn.Linear(3, 3) for _ in range(2)]
-    for place, network in enumerate(networks):
-        network.scales = {"each": [1.0, float(place)]}
+    for index, network in enumerate(networks):
+        network.scales = {"each": [1.0, float(index)]}
     with pytest.raises(NotStackable, match=r"^the networks' modules hold other numbers$"):
         Population([plainly(network) for network in networks])
     networks[0].scales = {"each": [torch.ones(3)]}
@@ -248,8 +248,8 @@ def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
 
 
 @pytest.mark.parametrize("padding", [0, None])
-def test_an_embedding_that_leaves_padding_out_is_not_stacked(padding: int | None) -> None:
-    """Under vmap it would train the padding's row of every network but the first."""
+def test_an_embedding_with_padding_is_not_stacked(padding: int | None) -> None:
+    """Under vmap, the padding's row would be trained in every network except the first."""
     tokens = Split(torch.arange(18).reshape(9, 2) % 5, torch.arange(9) % 2)
 
     def members() -> list[Training]:
@@ -274,13 +274,13 @@ def test_an_embedding_that_leaves_padding_out_is_not_stacked(padding: int | None
             Population(members())
 
 
-def test_what_lies_still_beside_parameters_is_stacked() -> None:
-    """Buffers that differ between members are each one's own; a dropout that drops nothing draws nothing."""
-    networks = [nn.Sequential(Kept("nothing"), nn.Dropout(0.0), nn.LayerNorm(3)).double() for _ in range(2)]
-    for place, network in enumerate(networks):
-        network[0].seen.fill_(place)
-    made = [[plainly(copy.deepcopy(network)) for network in networks] for _ in range(2)]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+def test_constant_buffers_and_inactive_dropout_are_stacked() -> None:
+    """Buffers may differ between members. A dropout with probability 0 draws no random numbers."""
+    networks = [nn.Sequential(Unusual("nothing"), nn.Dropout(0.0), nn.LayerNorm(3)).double() for _ in range(2)]
+    for index, network in enumerate(networks):
+        network[0].seen.fill_(index)
+    pair = [[plainly(copy.deepcopy(network)) for network in networks] for _ in range(2)]
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert_same(one, other)
 
 
@@ -289,10 +289,10 @@ def plainly(network: nn.Module) -> Training:
     return Training(network, split, "class", Recipe(steps=4), 4, 0)
 
 
-def test_members_that_cannot_be_stacked_have_nothing_in_common_afterwards(
+def test_members_that_cannot_be_stacked_share_no_memory(
     training: MakeTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
+    pair = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
 
     def refuses(*_: object) -> None:
         raise RuntimeError("no batching rule")
@@ -300,13 +300,15 @@ def test_members_that_cannot_be_stacked_have_nothing_in_common_afterwards(
     with monkeypatch.context() as patch:
         patch.setattr(Stacked, "__call__", refuses)
         with pytest.raises(NotStackable, match=r"^RuntimeError: no batching rule$"):
-            Population(made[0])
-    assert [member.optimiser.state for member in made[0]] == [{}, {}]
-    for one, other in zip(trained(made[0], together=False), trained(made[1], together=False), strict=True):
+            Population(pair[0])
+    assert [member.optimiser.state for member in pair[0]] == [{}, {}]
+    for one, other in zip(trained(pair[0], together=False), trained(pair[1], together=False), strict=True):
         assert list(one.losses) == list(other.losses)
 
 
-def test_a_device_that_is_full_says_nothing_of_vmap(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_device_is_not_taken_for_a_missing_batching_rule(
+    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -317,10 +319,10 @@ def test_a_device_that_is_full_says_nothing_of_vmap(training: MakeTraining, monk
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_recorded_step_is_the_eager_one(training: MakeTraining, optimiser: str) -> None:
-    """On a CUDA device the step is recorded; a member that diverges makes it be recorded again."""
+def test_a_graphed_step_equals_the_eager_one(training: MakeTraining, optimiser: str) -> None:
+    """On a CUDA device the step is captured as a graph, and captured again when a member diverges."""
     trials = [*({**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS), {"seed": 5, "rate": 1e200}]
-    made = [
+    pair = [
         [
             training(
                 "residual", optimiser=optimiser, steps=70, batch_size=400, last_batch="keep", device=device, **trial
@@ -329,5 +331,5 @@ def test_a_recorded_step_is_the_eager_one(training: MakeTraining, optimiser: str
         ]
         for device in ("cuda", "cpu")
     ]
-    for one, other in zip(trained(made[0], together=True), trained(made[1], together=False), strict=True):
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)

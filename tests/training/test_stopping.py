@@ -1,4 +1,4 @@
-"""Stopping: a SIGTERM waits for the end of what must not be broken off."""
+"""Stopping: SIGTERM is deferred until a step has ended."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NoReturn
 
 import pytest
 
-from highway_bench.training.stopping import termination_put_off
+from highway_bench.training.stopping import deferred_sigterm
 
 
 class Ended(Exception):
-    """Stands for the end of the process."""
+    """Represents the end of the process."""
 
 
 def end(*_: object) -> NoReturn:
@@ -23,7 +23,7 @@ def end(*_: object) -> NoReturn:
 
 @pytest.fixture
 def handled() -> Iterator[Callable[[object], None]]:
-    """Sets what a SIGTERM does in this test."""
+    """Sets the handler of SIGTERM for this test."""
     before = signal.getsignal(signal.SIGTERM)
     yield lambda handler: signal.signal(signal.SIGTERM, handler)  # type: ignore[arg-type,return-value]
     signal.signal(signal.SIGTERM, before)
@@ -33,15 +33,15 @@ def terminate() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_signal_waits_and_is_told(handled: Callable[[object], None]) -> None:
+def test_a_signal_is_deferred_and_reported(handled: Callable[[object], None]) -> None:
     handled(end)
     steps = []
 
     def work() -> None:
-        with termination_put_off() as told_to_stop:
-            while not told_to_stop():
+        with deferred_sigterm() as should_stop:
+            while not should_stop():
                 terminate()
-                terminate()  # whoever is in a hurry sends another
+                terminate()  # a sender may repeat the signal
                 steps.append("ended")
 
     with pytest.raises(Ended):
@@ -49,28 +49,28 @@ def test_a_signal_waits_and_is_told(handled: Callable[[object], None]) -> None:
     assert steps == ["ended"]
 
 
-def test_what_does_not_end_the_process_ends_what_was_told(handled: Callable[[object], None]) -> None:
+def test_a_signal_that_does_not_end_the_process_raises_system_exit(handled: Callable[[object], None]) -> None:
     handled(signal.SIG_IGN)
-    with pytest.raises(SystemExit, match="143"), termination_put_off():
+    with pytest.raises(SystemExit, match="143"), deferred_sigterm():
         terminate()
 
 
-def test_without_a_signal_all_is_as_before(handled: Callable[[object], None]) -> None:
+def test_without_a_signal_the_handler_is_restored(handled: Callable[[object], None]) -> None:
     handled(end)
-    with termination_put_off() as told_to_stop:
-        assert not told_to_stop()
+    with deferred_sigterm() as should_stop:
+        assert not should_stop()
     assert signal.getsignal(signal.SIGTERM) is end
 
 
-def test_only_a_main_thread_can_put_it_off(handled: Callable[[object], None]) -> None:
+def test_only_the_main_thread_can_defer_it(handled: Callable[[object], None]) -> None:
     handled(end)
-    found = []
+    seen = []
 
     def elsewhere() -> None:
-        with termination_put_off() as told_to_stop:
-            found.append((told_to_stop(), signal.getsignal(signal.SIGTERM)))
+        with deferred_sigterm() as should_stop:
+            seen.append((should_stop(), signal.getsignal(signal.SIGTERM)))
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert found == [(False, end)]
+    assert seen == [(False, end)]
