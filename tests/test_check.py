@@ -183,7 +183,7 @@ class Fault:
 
 
 FAULTS = [
-    Fault(GrowsAxis, {"keeps shape"}, "a block must keep the shape"),
+    Fault(GrowsAxis, {"keeps shape"}, "a block must preserve the shape"),
     Fault(DividesByZero, {"keeps shape"}, "not finite"),
     Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must return the stream"),
     Fault(ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 
-def test_list_says_where_files_are_looked_for(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_says_which_folders_are_searched(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = " ".join(invoke("data", "list").stdout.split())
-    assert "the folder that HIGHWAY_BENCH_DATA names (it is not set)" in shown
+    assert "the one that HIGHWAY_BENCH_DATA names (it is not set)" in shown
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
     listed = json.loads(invoke("data", "list", "--json").stdout)
     assert listed["data_folder"] == str(here)
