@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from highway_bench.cell import Cell
-from highway_bench.execution.backlog import Item
+from highway_bench.execution.schedule import ScheduledCell
 from highway_bench.results.schema import Status
 
 
@@ -48,7 +48,7 @@ Event = Opened | Started | Finished
 class TimeLeft:
     """Remaining seconds of a run: the tasks' estimates, corrected by the times of the cells measured so far."""
 
-    def __init__(self, items: Iterable[Item], workers: int) -> None:
+    def __init__(self, items: Iterable[ScheduledCell], workers: int) -> None:
         self._lanes: dict[str, int] = {}
         self._left: defaultdict[str, float] = defaultdict(float)
         self._seen: defaultdict[str, float] = defaultdict(float)
@@ -60,7 +60,7 @@ class TimeLeft:
             cells[item.task.name] += 1
         self._average = {name: self._left[name] / count for name, count in cells.items()}
 
-    def ended(self, item: Item, seconds: float | None) -> None:
+    def ended(self, item: ScheduledCell, seconds: float | None) -> None:
         """``item`` ended after ``seconds``; ``None`` where it did not run."""
         name = item.task.name
         self._left[name] -= item.cost.seconds

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.execution.backlog import Backlog, Item
 from highway_bench.execution.descriptions import descriptions
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rows import Origin, now, rows_of
+from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.provenance.machine import cores, torch_version
@@ -76,22 +76,22 @@ def run_cells(
     began = time.monotonic()
     for plugin in plugins:
         load_plugin(plugin)
-    backlog = Backlog(store, resume)
-    backlog.add(with_needs(cells))
-    batch = backlog.ready()
+    schedule = Schedule(store, resume)
+    schedule.add(with_needs(cells))
+    batch = schedule.ready()
     with make_engine(engine, workers) as opened:
-        run = _Run(store, backlog, opened, on_event or (lambda event: None), began)
+        run = _Run(store, schedule, opened, on_event or (lambda event: None), began)
         run.report_plan()
-        if backlog.items:
+        if schedule.items:
             run.open(plugins, command)
         try:
             while batch:
                 run.measure(batch, plugins)
-                batch = backlog.ready()
+                batch = schedule.ready()
         finally:
             run.close()
-    backlog.check_all_ended()
-    backlog.sweep()
+    schedule.check_all_ended()
+    schedule.sweep()
     return run.summary()
 
 
@@ -99,18 +99,18 @@ class _Run:
     """The state of one run: its identity, its record in the store, its events."""
 
     def __init__(
-        self, store: Store, backlog: Backlog, engine: Engine, on_event: Callable[[Event], None], began: float
+        self, store: Store, schedule: Schedule, engine: Engine, on_event: Callable[[Event], None], began: float
     ) -> None:
         self.run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self.began = began
         self.measured = 0
         self._done = 0
         self._store = store
-        self._backlog = backlog
+        self._backlog = schedule
         self._engine = engine
         self._on_event = on_event
         self._record: dict[str, Any] = {}
-        self._time_left = TimeLeft((item for item in backlog.items.values() if item.status is None), engine.workers)
+        self._time_left = TimeLeft((item for item in schedule.items.values() if item.status is None), engine.workers)
 
     def report_plan(self) -> None:
         items = self._backlog.items.values()
@@ -150,7 +150,7 @@ class _Run:
                 self.run_id, self._record | {"finished": now(), "measured": self.measured, "digests": digests}
             )
 
-    def measure(self, items: Sequence[Item], plugins: Sequence[str]) -> None:
+    def measure(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> None:
         """Run ``items`` and store the rows of each."""
         self._done = sum(item.status is not None for item in self._backlog.items.values())
         by_digest = {item.digest: item for item in items}
@@ -181,11 +181,11 @@ class _Run:
             {item.cell: item.digest for item in items},
         )
 
-    def _store_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
+    def _store_ended(self, by_digest: dict[str, ScheduledCell], event: Ended) -> None:
         item = by_digest[event.job.keys[event.result.place]]
         self._store_rows(item, self._backlog.checked(item, event.result), event.job.unpaired)
 
-    def _store_rows(self, item: Item, result: CellResult, unpaired: str | None) -> None:
+    def _store_rows(self, item: ScheduledCell, result: CellResult, unpaired: str | None) -> None:
         rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)
         self._store.put(item.digest, rows)
         item.status = Status(result.status)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from highway_bench.cell import Cell
-from highway_bench.execution.backlog import Backlog
 from highway_bench.execution.progress import TimeLeft
+from highway_bench.execution.schedule import Schedule
 from highway_bench.results.store import Store
 
 
@@ -26,13 +26,13 @@ class Estimate:
 
 def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, resume: bool = True) -> Estimate:
     """The cost of ``run_cells``; ``cells`` maps each cell to the cells it needs. Nothing is written into ``store``."""
-    backlog = Backlog(store, resume)
-    backlog.add(cells)
-    backlog.ready()
-    left = [item for item in backlog.items.values() if item.status is None]
+    schedule = Schedule(store, resume)
+    schedule.add(cells)
+    schedule.ready()
+    left = [item for item in schedule.items.values() if item.status is None]
     return Estimate(
-        tuple(backlog.items),
-        len(backlog.items) - len(left),
+        tuple(schedule.items),
+        len(schedule.items) - len(left),
         TimeLeft(left, workers).seconds,
         max((item.cost.bytes for item in left), default=0),
     )

@@ -201,8 +201,7 @@ def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPat
         done = invoke(*words)
         assert done.exit_code == 2
         assert done.stderr == (
-            f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows instead of "
-            f"1,383,098 and 10,605\n"
+            f"highway-bench: {here}/movie-reviews.tsv: truncated, 11 bytes and 1 rows instead of 1,383,098 and 10,605\n"
         )
 
 

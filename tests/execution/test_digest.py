@@ -14,7 +14,7 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.execution import backlog
+from highway_bench.execution import schedule
 from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import Identity
@@ -245,6 +245,6 @@ def test_losses_do_not_outlive_torchs_minor_version(
     measured = []
     for version in ("2.13.0+cpu", "2.13.1+cu130", "2.14.0+cpu"):
         here = Identity("cpu-a-1c", None, version)
-        monkeypatch.setattr(backlog, "identity", lambda device, here=here: here)
+        monkeypatch.setattr(schedule, "identity", lambda device, here=here: here)
         measured.append(run_cells([cell()], store, plugins=[fakes], engine=elsewhere(here)).measured)
     assert measured == [1, 0, 1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.backlog import Item
 from highway_bench.execution.progress import TimeLeft
+from highway_bench.execution.schedule import ScheduledCell
 from highway_bench.families import make_family
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import positions_of
@@ -61,7 +61,7 @@ def test_networks_that_train_as_one_count_as_many_times() -> None:
 def test_a_gpu_is_shared(task: str, device: str, lanes: int) -> None:
     cell = CELL.but(task=task, device=device, recipe={"steps": 10})
     one = tasks.get(task)
-    items = [Item(cell.but(seed=seed), one, (), ran=cell.but(seed=seed)) for seed in range(8)]
+    items = [ScheduledCell(cell.but(seed=seed), one, (), ran=cell.but(seed=seed)) for seed in range(8)]
     assert TimeLeft(items, workers=4).seconds == pytest.approx(8 * one.cost(cell).seconds / lanes)
 
 

@@ -187,8 +187,8 @@ def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
 
 def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
     """Names, options and widths are valid. Nothing is measured."""
-    from highway_bench.execution.backlog import Backlog
     from highway_bench.execution.needs import with_needs
+    from highway_bench.execution.schedule import Schedule
 
     class Empty:
         def digests(self) -> dict[str, Any]:
@@ -199,9 +199,9 @@ def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
             cells = reproductions.get(name).cells(Request(scale=scale))
             assert cells, name
             assert len(set(cells)) == len(cells), name
-            backlog = Backlog(Empty())  # type: ignore[arg-type]
-            backlog.add(with_needs(cells))
-            assert set(cells) <= set(backlog.items)
+            schedule = Schedule(Empty())  # type: ignore[arg-type]
+            schedule.add(with_needs(cells))
+            assert set(cells) <= set(schedule.items)
 
 
 def test_an_unknown_name_lists_near_ones() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.execution.backlog import Backlog
 from highway_bench.execution.runner import run_cells
+from highway_bench.execution.schedule import Schedule
 from highway_bench.results.schema import Status, row
 from highway_bench.results.store import Store
 from highway_bench.tasks import Skip, tasks
@@ -86,9 +86,9 @@ def test_one_seed_that_trained_is_enough(
 def ended(store: Store, cells: list[Cell], statuses: dict[int, Status]) -> dict[int, set[tuple[Status, str | None]]]:
     """How the cells of each depth end in a run in which those that are measured end by ``statuses``; only they are
     measured again."""
-    backlog = Backlog(store)
-    backlog.add(cells)
-    while batch := backlog.ready():
+    schedule = Schedule(store)
+    schedule.add(cells)
+    while batch := schedule.ready():
         for item in batch:
             item.status, message = item.refused or (statuses[item.cell.depth], None)
             success = {Status.OK: 1.0, Status.STALLED: 0.0}.get(item.status)
@@ -97,7 +97,7 @@ def ended(store: Store, cells: list[Cell], statuses: dict[int, Status]) -> dict[
     return {
         depth: {
             (item.status, next(one["message"] for one in store.rows(digest=item.digest)))
-            for item in backlog.items.values()
+            for item in schedule.items.values()
             if item.cell.depth == depth
         }
         for depth in (1, 2, 4)
@@ -120,10 +120,10 @@ def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path:
     with Store(tmp_path / "store.sqlite") as store:
         found = ended(store, cells, {1: Status.OK, 2: Status.STALLED})
         assert {status for status, _ in found[4]} == {Status.SKIPPED}
-        backlog = Backlog(store)
-        backlog.add(cells)
-        assert backlog.ready() == []  # for as long as the reason holds, it is done
-        for item in backlog.items.values():
+        schedule = Schedule(store)
+        schedule.add(cells)
+        assert schedule.ready() == []  # for as long as the reason holds, it is done
+        for item in schedule.items.values():
             if item.cell.depth == 2:
                 columns = {"digest": item.digest, "status": "ok", "value": 1.0}
                 store.put(item.digest, [row(**columns, metric=metric) for metric in ("success", "final_loss")])

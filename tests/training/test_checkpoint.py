@@ -19,8 +19,8 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.execution.backlog import Backlog
 from highway_bench.execution.runner import run_cells
+from highway_bench.execution.schedule import Schedule
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.training import checkpoint
@@ -317,13 +317,13 @@ def trial(**changes: Any) -> Cell:
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_run_that_does_not_resume_starts_from_step_0(training: MakeTraining, tmp_path: Path, resume: bool) -> None:
     with Store(tmp_path / "store.sqlite") as store:
-        backlog = Backlog(store, resume=resume)
-        backlog.add({trial(): ()})
-        items = backlog.ready()
-        Checkpoint(backlog.checkpoints, [items[0].digest]).save([training()])
-        (job,) = backlog.jobs(items, [])
-        assert job.checkpoints == tmp_path / "store.sqlite.checkpoints" == backlog.checkpoints
-        assert len(list(headers_in(backlog.checkpoints))) == int(resume)
+        schedule = Schedule(store, resume=resume)
+        schedule.add({trial(): ()})
+        items = schedule.ready()
+        Checkpoint(schedule.checkpoints, [items[0].digest]).save([training()])
+        (job,) = schedule.jobs(items, [])
+        assert job.checkpoints == tmp_path / "store.sqlite.checkpoints" == schedule.checkpoints
+        assert len(list(headers_in(schedule.checkpoints))) == int(resume)
 
 
 SCRIPT = """

@@ -1,4 +1,4 @@
-"""Backlog: which cells of a run are stored already, which can run now, and which wait for others."""
+"""Schedule: which cells of a run are stored already, which can run now, and which wait for others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from highway_bench.training.checkpoint import headers_in, sweep
 
 
 @dataclass
-class Item:
+class ScheduledCell:
     """A cell of the run. ``ran`` and ``digest`` are known once the cells it needs have ended.
 
     ``ran`` is the cell that is run for it: itself, or with values that other cells' results decide. ``refused`` is the
@@ -47,7 +47,7 @@ class Item:
 
 
 @dataclass
-class Backlog:
+class Schedule:
     """The cells of a run and all that they need, each once, in the order in which they were added.
 
     A cell whose rows are in ``store`` is done, unless it failed. A failure is measured again even where the store has
@@ -59,7 +59,7 @@ class Backlog:
 
     store: Store
     resume: bool = True
-    items: dict[Cell, Item] = field(default_factory=dict)
+    items: dict[Cell, ScheduledCell] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tree = SourceTree()
@@ -69,13 +69,13 @@ class Backlog:
         """Add ``cells``, each with the cells it needs. Raises ``UnknownName`` for an unknown task, block or family."""
         for cell, needs in cells.items():
             if cell not in self.items:
-                self.items[cell] = Item(cell, tasks.get(cell.task), needs, ran=cell)
+                self.items[cell] = ScheduledCell(cell, tasks.get(cell.task), needs, ran=cell)
                 self._sources(cell)
 
-    def ready(self) -> list[Item]:
+    def ready(self) -> list[ScheduledCell]:
         """Items to run now: not chosen before, and all cells they need have ended. Items that the store has get its
         status."""
-        chosen: list[Item] = []
+        chosen: list[ScheduledCell] = []
         while fresh := [item for item in self.items.values() if self._is_fresh(item)]:
             for item in fresh:
                 self._identify(item)
@@ -95,18 +95,18 @@ class Backlog:
         if left:
             raise HighwayBenchError(f"{len(left)} cells need each other in a cycle, among them: {left[0]}")
 
-    def jobs(self, items: Sequence[Item], plugins: Sequence[str]) -> list[Job]:
+    def jobs(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> list[Job]:
         """``items`` in groups. Jobs that run in parallel are sorted longest first, so that the run does not wait for
         one long job."""
         if not self.resume:
             sweep(self.checkpoints, {item.digest for item in items})
-        groups: dict[Hashable, list[Item]] = {}
+        groups: dict[Hashable, list[ScheduledCell]] = {}
         for item in items:
             groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
         in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
         return [self._job(group, plugins) for group in in_order]
 
-    def checked(self, item: Item, result: CellResult) -> CellResult:
+    def checked(self, item: ScheduledCell, result: CellResult) -> CellResult:
         """``result``, or a failure where the cell's digest names another machine, or torch, than those it ran with.
 
         Its rows would pass for those of the machine that was planned.
@@ -137,10 +137,10 @@ class Backlog:
         if self.checkpoints.is_dir():
             sweep(self.checkpoints, {key for key, status in self.store.digests().items() if status not in FAILURES})
 
-    def _is_fresh(self, item: Item) -> bool:
+    def _is_fresh(self, item: ScheduledCell) -> bool:
         return item.status is None and not item.chosen and all(self.items[need].status for need in item.needs)
 
-    def _identify(self, item: Item) -> None:
+    def _identify(self, item: ScheduledCell) -> None:
         ended = [self.items[need] for need in item.needs if self.items[need].status not in FAILURES]
         results = {other.cell: self.store.scalars(other.digest) for other in ended}
         try:
@@ -149,7 +149,7 @@ class Backlog:
             item.refused = failure(error)
         item.digest = self._digest(item, identity(item.cell.device))
 
-    def _digest(self, item: Item, where: Identity) -> str:
+    def _digest(self, item: ScheduledCell, where: Identity) -> str:
         return cell_digest(
             item.cell,
             ran=item.ran if item.ran != item.cell else None,
@@ -164,10 +164,10 @@ class Backlog:
         modules, variant = modules_of(cell)
         return f"{self._tree.digest(modules)} {variant}"
 
-    def _group(self, item: Item) -> tuple[str, Hashable]:
+    def _group(self, item: ScheduledCell) -> tuple[str, Hashable]:
         return item.task.name, item.task.group(item.ran)
 
-    def _job(self, group: Sequence[Item], plugins: Sequence[str]) -> Job:
+    def _job(self, group: Sequence[ScheduledCell], plugins: Sequence[str]) -> Job:
         first = group[0]
         return Job(
             task=first.task.name,
@@ -183,5 +183,5 @@ class Backlog:
         )
 
 
-def _estimate(group: Sequence[Item]) -> float:
+def _estimate(group: Sequence[ScheduledCell]) -> float:
     return sum(item.cost.seconds for item in group)
