@@ -27,7 +27,7 @@ from highway_bench.measure.clock import Budget, sample, sample_interleaved, sync
 from highway_bench.measure.statistics import paired_ratio
 from highway_bench.network import build
 from highway_bench.tasks.from_cell import default_device
-from highway_bench.tasks.populations import ON_CPU
+from highway_bench.tasks.populations import MEMBERS_ON_CPU
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe
@@ -76,7 +76,7 @@ def together_and_alone(trials: int, size: Size, device: str) -> dict[str, list[f
         return Training(network, train, "class", Recipe(rate=0.01, decay=1.0, steps=ENDLESS), BATCH, seed)
 
     # A core trains one stack to its end, then the next: with more trials than a stack holds it does more of the same.
-    stack = trials if device == "cuda" else min(trials, ON_CPU)
+    stack = trials if device == "cuda" else min(trials, MEMBERS_ON_CPU)
     population, alone = Population([member(seed) for seed in range(stack)]), member(0)
 
     def one_by_one() -> None:
