@@ -156,7 +156,7 @@ class _Run:
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
-                self._store_rows(item, CellResult(place=0, status=item.refused[0], message=item.refused[1]), None)
+                self._store_rows(item, CellResult(index=0, status=item.refused[0], message=item.refused[1]), None)
         jobs = self._backlog.jobs([item for item in items if item.refused is None], plugins)
         try:
             for event in self._engine.run(jobs):
@@ -182,7 +182,7 @@ class _Run:
         )
 
     def _store_ended(self, by_digest: dict[str, Item], event: Ended) -> None:
-        item = by_digest[event.job.keys[event.result.place]]
+        item = by_digest[event.job.keys[event.result.index]]
         self._store_rows(item, self._backlog.checked(item, event.result), event.job.unpaired)
 
     def _store_rows(self, item: Item, result: CellResult, unpaired: str | None) -> None:
