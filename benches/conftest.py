@@ -1,4 +1,4 @@
-"""What every bench starts with."""
+"""Set-up of every bench: float32 without TF32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that does nothing, for timing what the runner itself costs."""
+"""A task that does nothing, to time the runner itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @register_task
 class Idle(Task):
-    """Gives one value at once."""
+    """Gives one value immediately."""
 
     name = "idle"
     version = "1"

@@ -1,4 +1,4 @@
-"""What the tool itself costs: its start, and the runner's share of a cell. Recorded in docs/RESULTS.md.
+"""The cost of the tool itself: the start of a process, and the runner's time per cell. Recorded in docs/RESULTS.md.
 
 nox -s step -- benches/test_overhead.py
 """
@@ -47,32 +47,32 @@ def idle_cells() -> list[Cell]:
 
 @pytest.fixture
 def idle_task(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The plug-in that has the task, importable here and in workers."""
+    """The name of the plug-in with the task, importable here and in workers."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     return "idle_task"
 
 
 def test_runner_measuring(benchmark: BenchmarkFixture, idle_task: str, tmp_path: Path) -> None:
-    """A run of 200 idle cells. Most of it is the worker's start; extra_info has the milliseconds a cell after that."""
-    ends: list[float] = []
+    """A run of 200 idle cells. Most of it is the worker's start; extra_info has milliseconds a cell after that."""
+    end_times: list[float] = []
 
     def note(event: Event) -> None:
         if isinstance(event, Finished):
-            ends.append(time.perf_counter())
+            end_times.append(time.perf_counter())
 
     def run() -> None:
-        ends.clear()
+        end_times.clear()
         with Store(tmp_path / f"{time.monotonic_ns()}.sqlite") as store:
             run_cells(idle_cells(), store, workers=1, plugins=[idle_task], on_event=note, command=["bench"])
 
     benchmark.group = f"a run of {CELLS} idle cells"
     benchmark.pedantic(run, rounds=3)
-    assert len(ends) == CELLS
-    benchmark.extra_info["milliseconds_a_cell"] = 1e3 * (ends[-1] - ends[0]) / (CELLS - 1)
+    assert len(end_times) == CELLS
+    benchmark.extra_info["milliseconds_a_cell"] = 1e3 * (end_times[-1] - end_times[0]) / (CELLS - 1)
 
 
 def test_runner_resuming(benchmark: BenchmarkFixture, idle_task: str, tmp_path: Path) -> None:
-    """The same run again, with every cell in the store already."""
+    """The same run again, with a result of every cell in the store."""
     with Store(tmp_path / "results.sqlite") as store:
         run_cells(idle_cells(), store, workers=1, plugins=[idle_task], command=["bench"])
         benchmark.group = f"a run of {CELLS} idle cells"

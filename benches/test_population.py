@@ -1,12 +1,14 @@
-"""Trials that train as one population against one at a time, and against the loop a user would write.
+"""Trials in one population, compared with one at a time and with the loop that a user would write.
 
     nox -s step -- benches/test_population.py
 
-50 layers × 50 units (49 highway layers after the first), batches of 100 of MNIST-5k, SGD with momentum. On a CPU the
-first two ways run in one worker process a core, each with one thread, both at once and in turn within each worker: so
-trials run in this project. The user's loop (a linear layer each for H and T, torch's default optimiser, eager) has the
-machine to itself, with torch's default threads. ``extra_info`` has trials of 500 steps a minute, on the whole machine,
-and the ratios with their intervals over rounds. On a CUDA device everything runs in one process.
+The network has 50 layers × 50 units (49 highway layers after the first). It trains on batches of 100 of MNIST-5k by SGD
+with momentum. On a CPU, the first two ways run as trials do in this project: in one worker process a core, each with
+one thread. Their samples are taken in turn in each worker. The user's loop (a linear layer each for H and T, torch's
+default optimiser, eager) runs alone on the machine, with torch's default threads. On a CUDA device everything runs in
+one process.
+
+``extra_info`` has trials of 500 steps a minute, on the whole machine, and the ratios with their intervals over rounds.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ from highway_bench.measure.clock import Budget, sample, sample_interleaved, sync
 from highway_bench.measure.statistics import paired_ratio
 from highway_bench.network import build
 from highway_bench.tasks.from_cell import default_device
-from highway_bench.tasks.populations import ON_CPU
+from highway_bench.tasks.populations import MEMBERS_ON_CPU
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe
 
 STEPS = 500  # of a whole trial
 BATCH = 100
-ENDLESS = 10**9  # a recipe that no sample comes to the end of
+ENDLESS = 10**9  # steps of a recipe that never ends while it is timed
 
 
 class Size(NamedTuple):
-    """What is measured, and how often."""
+    """The size of the network, and the number of timed rounds."""
 
     depth: int
     width: int
@@ -49,7 +51,7 @@ FULL, REDUCED = Size(49, 50, 7), Size(2, 8, 1)
 
 
 class PlainLoopLayer(nn.Module):
-    """A highway layer with a linear layer for each of its maps."""
+    """A highway layer with separate linear layers for H and T."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -66,7 +68,7 @@ def budget(size: Size) -> Budget:
 
 
 def together_and_alone(trials: int, size: Size, device: str) -> dict[str, list[float]]:
-    """Seconds that a step of one trial takes: in a population, and by itself; samples of 25 steps, in turn."""
+    """Samples of the seconds of one trial's step, in a population and alone. A sample has 25 steps; ways take turns."""
     torch.set_num_threads(1)
     dataset = make_dataset("mnist-5k")
     train = dataset.load().train
@@ -75,21 +77,21 @@ def together_and_alone(trials: int, size: Size, device: str) -> dict[str, list[f
         network = build("highway", "dense", width=size.width, depth=size.depth, dataset=dataset, seed=seed).to(device)
         return Training(network, train, "class", Recipe(rate=0.01, decay=1.0, steps=ENDLESS), BATCH, seed)
 
-    # A core trains one stack to its end, then the next: with more trials than a stack holds it does more of the same.
-    stack = trials if device == "cuda" else min(trials, ON_CPU)
-    population, alone = Population([member(seed) for seed in range(stack)]), member(0)
+    # A core trains its populations one after the other, so the time of one is enough.
+    members = trials if device == "cuda" else min(trials, MEMBERS_ON_CPU)
+    population, alone = Population([member(seed) for seed in range(members)]), member(0)
 
     def one_by_one() -> None:
         for _ in range(FINITE_EVERY):
             alone.step()
 
-    found = sample_interleaved({"population": population.run_chunk, "alone": one_by_one}, budget(size))
-    each = {"population": stack * FINITE_EVERY, "alone": FINITE_EVERY}
-    return {way: [seconds / each[way] for seconds in samples] for way, samples in found.items()}
+    timed = sample_interleaved({"population": population.run_chunk, "alone": one_by_one}, budget(size))
+    steps = {"population": members * FINITE_EVERY, "alone": FINITE_EVERY}
+    return {way: [seconds / steps[way] for seconds in samples] for way, samples in timed.items()}
 
 
 def plain_loop(size: Size, device: str) -> list[float]:
-    """Seconds that a step of one trial takes in the loop that a user would write."""
+    """Samples of the seconds of one trial's step in the loop that a user would write."""
     train = make_dataset("mnist-5k").load().train
     network = nn.Sequential(
         nn.Flatten(),
@@ -116,7 +118,7 @@ def plain_loop(size: Size, device: str) -> list[float]:
 
 
 def measured(trials: int, size: Size, device: str) -> dict[str, Any]:
-    """Rates of the three ways, and the ratios between them."""
+    """Trials a minute of the three ways, and the ratios between them."""
     if device == "cuda":
         lanes = 1
         workers = [together_and_alone(trials, size, device)]
@@ -149,6 +151,6 @@ def measured(trials: int, size: Size, device: str) -> dict[str, Any]:
 def test_population(benchmark: BenchmarkFixture, trials: int) -> None:
     benchmark.group = "trials of 50 layers × 50 units"
     if benchmark.disabled and trials > 8:
-        pytest.skip("only its body is run, which is the same with 8")
+        pytest.skip("without timing, 8 trials run the same code")
     size = REDUCED if benchmark.disabled else FULL
     benchmark.extra_info |= benchmark.pedantic(measured, (trials, size, default_device()), rounds=1)

@@ -1,13 +1,12 @@
-"""What pytest-benchmark times: one step of every block in every family, grouped so that blocks stand side by side.
+"""One step of every block in every family, timed by pytest-benchmark; the groups compare blocks.
 
     nox -s step                                     # all of them, saved for this machine
     nox -s step -- benches/test_step.py             # without the benches of the tool itself
     nox -s step -- -k "dense and highway"           # some
     nox -s step -- --benchmark-compare              # against the last saved run of this machine
 
-The workload is the one that ``highway-bench run throughput`` times; only the clock is pytest-benchmark's. The median
-of a group's rows is what to compare. The groups are not interleaved, so for a ratio with an interval use the command
-line.
+The workload is the one that ``highway-bench run throughput`` times; only the clock is pytest-benchmark's. Compare the
+medians of a group's rows. Blocks are timed one after the other, so use the command line for a ratio with an interval.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ STEPS = Profile(
 CELLS = {f"{cell.family}-{cell.block}": cell for cell in Plan.of(STEPS).cells}
 
 
-@pytest.mark.parametrize("name", CELLS)  # a name and not its cell, which pytest-benchmark could not save
+@pytest.mark.parametrize("name", CELLS)  # a name, because pytest-benchmark cannot save a cell
 def test_step(benchmark: BenchmarkFixture, name: str) -> None:
     cell = CELLS[name]
     benchmark.group = f"{cell.family}, depth {cell.depth}, {cell.phase}"

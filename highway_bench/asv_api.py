@@ -1,9 +1,9 @@
-"""The entrance for asv: all that the history's benchmarks call, frozen since the first commits (``door`` until 0.2).
+"""The API for asv: all functions that the history's benchmarks call. It is frozen; until 0.2 the module was ``door``.
 
-asv runs today's benchmarks against yesterday's commits, so what they call must not change: ``workload`` builds a
-measurement, ``measured`` makes one; ``prepare``, which the first commits lack, comes before both. Cells are named by
-plain values; a field that a commit does not know raises ``TypeError``, a block that it does not have ``UnknownName``
-(a ``KeyError``). What a value *means* is told by the task's version, ``version``.
+asv runs the current benchmarks against older commits, so these functions must not change. ``prepare``, which the first
+commits lack, is called first; ``workload`` builds a step to time, and ``measured`` returns measured values. Cells are
+given by plain values. A field that a commit does not have raises ``TypeError``; a block that it does not have raises
+``UnknownName`` (a ``KeyError``). ``version`` is the version of a task, which changes with the meaning of its values.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ def cell(task: str, block: str, family: str, depth: int, nominal_width: int, *, 
     """The cell of these coordinates, at the width that gives ``block`` plain's parameters a layer."""
     family_options = fields.get("family_options", {})
     match = fields.get("match", "params")
-    made = make_family(family, **family_options)
-    width = matched_width(blocks.get(block), made, nominal_width, match, snap=snap)
+    built = make_family(family, **family_options)
+    width = matched_width(blocks.get(block), built, nominal_width, match, snap=snap)
     return Cell(task=task, block=block, family=family, depth=depth, nominal_width=nominal_width, width=width, **fields)
 
 
 def workload(task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any) -> Workload:
-    """The prepared workload of these coordinates; time its ``step``, and call ``restore`` after it, not timed."""
+    """The prepared workload of these coordinates: time its ``step``, and call its ``restore`` untimed after each step.
+
+    Raises ``BadInput`` for a task that does not time a step.
+    """
     chosen = tasks.get(task)
     if not isinstance(chosen, StepTask):
         raise BadInput(f"task {task!r} has no step to time")
@@ -39,7 +42,7 @@ def workload(task: str, block: str, family: str, depth: int, nominal_width: int,
 def measured(
     task: str, block: str, family: str, depth: int, nominal_width: int, **fields: Any
 ) -> dict[str, float | None]:
-    """The scalar metrics of these coordinates, by name. Raises what measuring them raised."""
+    """The scalar metrics of these coordinates, by name. An error of the measurement is raised."""
     (outcome,) = tasks.get(task).measure([cell(task, block, family, depth, nominal_width, **fields)])
     if outcome.error is not None:
         raise outcome.error
@@ -47,7 +50,7 @@ def measured(
 
 
 def prepare() -> None:
-    """Get the process ready to measure, as a worker does; call it once, before anything else."""
+    """Prepare the process as a worker does. Call it once, before anything else."""
     ieee_float32()
 
 

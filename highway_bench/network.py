@@ -18,7 +18,7 @@ from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
-from highway_bench.families.padding import ReadsLengths, lengths_of, real_steps, told_lengths
+from highway_bench.families.padding import ReadsLengths, lengths_of, real_steps, set_lengths
 from highway_bench.stem_head import build_head, build_stem
 
 
@@ -68,7 +68,7 @@ class Network(nn.Module):
         self.readers = [part for part in body.modules() if isinstance(part, ReadsLengths)] if padded else []
 
     def forward(self, inputs: Tensor) -> Tensor:
-        with told_lengths(self.readers, lengths_of(inputs)) if self.readers else nullcontext():
+        with set_lengths(self.readers, lengths_of(inputs)) if self.readers else nullcontext():
             features = self.body(self.stem(inputs))
         if self.pool_steps and self.padded:
             real = (inputs != 0).unsqueeze(-1).to(features.dtype)

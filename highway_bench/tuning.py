@@ -1,7 +1,8 @@
 """Tuning: search spaces of optuna's distributions, random trials that are the same in every arm, and their studies.
 
-The space of Figure 1 is this project's choice, for the paper gives no ranges: rate and momentum cover the winners of a
-hand search, ``decay`` is the last rate over the first, and a gate's bias starts between −10 and −1.
+The space ``figure-1`` is this project's choice, because the paper gives no ranges. Rate and momentum cover the winners
+of a search by hand, ``decay`` is the ratio of the last learning rate to the first, and the bias of a gate starts
+between −10 and −1 (arXiv:1505.00387, Figure 1).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ Priors = Mapping[str, BaseDistribution]
 
 
 class Space(NamedTuple):
-    """What a search draws: the hyper-parameters of every block, and those of gates.
+    """The priors of a search: ``shared`` for every block, and ``gates`` for blocks with gates.
 
-    Each part is drawn in its order from a random stream of its own: a gate's prior never changes the shared numbers.
+    Each part is drawn in order from a random stream of its own, so the prior of gates does not change the shared
+    values.
     """
 
     shared: Priors
@@ -59,9 +61,9 @@ def get_space(name: str) -> Space:
 class PairedSampler(BaseSampler):
     """A random sampler whose trial i is the same in every study of one space and seed.
 
-    optuna's ``RandomSampler`` draws each part of the space, seeded for each trial by (seed, part, number): a trial's
-    values do not change with the number of trials, with a resume, or with which of them a study asks for. Rows that are
-    published rest on these numbers, so the order of a part's priors is fixed.
+    optuna's ``RandomSampler`` draws each part of the space. It is seeded by (seed, part, trial number), so the values
+    of a trial do not depend on the number of trials, on a resume, or on which hyper-parameters a study uses. Published
+    rows depend on these values, so the order of priors in a part must not change.
     """
 
     def __init__(self, space: Space, seed: int) -> None:
@@ -89,7 +91,7 @@ class PairedSampler(BaseSampler):
 
 
 def draw_trials(space: Space, count: int, seed: int, names: Collection[str]) -> list[FrozenTrial]:
-    """The first ``count`` trials of ``space``, with values for ``names`` only."""
+    """The first ``count`` trials of ``space`` under ``seed``, with values for ``names`` only."""
     study = new_study(sampler=PairedSampler(space, seed))
     for _ in range(count):
         study.ask({name: prior for name, prior in space.priors.items() if name in names})
@@ -97,7 +99,7 @@ def draw_trials(space: Space, count: int, seed: int, names: Collection[str]) -> 
 
 
 def grid_trials(name: str, values: Collection[Any]) -> list[FrozenTrial]:
-    """One trial for each of ``values`` of the hyper-parameter ``name``, in their order."""
+    """One trial for each value of the hyper-parameter ``name``, in the order of ``values``."""
     study = new_study()
     prior: dict[str, BaseDistribution] = {name: CategoricalDistribution(tuple(values))}
     study.add_trials(
@@ -107,7 +109,7 @@ def grid_trials(name: str, values: Collection[Any]) -> list[FrozenTrial]:
 
 
 def winner(study: Study) -> FrozenTrial:
-    """The trial of lowest loss; of equal losses, and where every trial failed, the one of smallest rate."""
+    """The trial of lowest loss. Among equal losses, and where every trial failed, it is the one of smallest rate."""
     return min(
         study.get_trials(),
         key=lambda trial: (math.inf if trial.value is None else trial.value, trial.params["rate"], trial.number),
@@ -115,7 +117,7 @@ def winner(study: Study) -> FrozenTrial:
 
 
 def new_study(**options: Any) -> Study:
-    """``optuna.create_study`` without its note in the log: new studies are ordinary here."""
+    """``optuna.create_study`` without its message in the log."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

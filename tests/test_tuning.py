@@ -1,4 +1,4 @@
-"""Tuning: a seed's trials stay the numbers that were published, and are the same in every arm and after a resume."""
+"""Tuning: the trials of a seed are the published ones, the same in every arm and after a resume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highway_bench.tuning import FIGURE_1, PairedSampler, Space, draw_trials, ge
 
 ALL = FIGURE_1.priors
 
-DRAWN = {  # (seed, number): rate, momentum, decay, activation, gate bias, as rows that are published have them
+DRAWN = {  # (seed, number): rate, momentum, decay, activation, gate bias, as in published rows
     (0, 0): (0.04043878009515104, 0.7783027994773865, 0.003570976957629806, "tanh", -1.2409925452939863),
     (0, 1): (0.36088890394398854, 0.7560303885738537, 0.00893876700922226, "tanh", -8.510918211804297),
     (0, 19): (0.0011004864461382404, 0.9785110171757326, 0.010824110469599852, "tanh", -6.703176984715697),
@@ -55,8 +55,8 @@ def test_a_value_does_not_change_with_what_else_is_searched(names: list[str]) ->
     assert params(draw_trials(FIGURE_1, 10, 0, names)) == [{name: trial[name] for name in names} for trial in whole]
 
 
-def test_a_study_goes_on_with_the_trials_of_a_longer_search() -> None:
-    """Trials that another process saved, and one of the user's own, do not change those that follow."""
+def test_a_study_continues_with_the_trials_of_a_longer_search() -> None:
+    """Trials that another process saved, and a trial that the user adds, do not change later ones."""
     study = new_study(sampler=PairedSampler(FIGURE_1, 0))
     study.add_trials(draw_trials(FIGURE_1, 3, 0, ALL))
     study.enqueue_trial({"rate": 0.5})
@@ -96,7 +96,7 @@ def test_the_winner(losses: tuple[float | None, ...], number: int) -> None:
         assert study.best_value == min(math.inf if loss is None else loss for loss in losses)
 
 
-def test_a_new_study_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_new_study_is_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
     before = optuna.logging.get_verbosity()
     new_study()
     assert "new study" not in capfd.readouterr().err

@@ -1,1 +1,1 @@
-"""What asv runs. Every module in this folder is imported by asv, so nothing but its benchmarks may lie here."""
+"""Benchmarks of asv. asv imports every module in this folder, so it must contain nothing else."""

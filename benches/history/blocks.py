@@ -1,6 +1,6 @@
-"""asv's benchmarks of every block. Lower is better everywhere, and every value is finite; ``cells`` measures them.
+"""asv's benchmarks of every block; ``cells`` measures them. For every benchmark lower is better and values are finite.
 
-This module must not import torch: asv's fork server has it loaded when it forks.
+This module must not import torch: asv's fork server imports it before it forks.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from typing import Any
 
 from .cells import CORE, DEPTHS, FAMILIES, FAMILY_DEPTH, ONLY, OTHER_DEPTH, OTHERS, Key, Lacking, measure_commit, steps
 
-VERSION = "1"  # raise it only when the meaning of the values changes: a comment must not cut every line
+VERSION = "1"  # raise it only when the meaning of the values changes: a new version starts every series again
 
 
-def look_up(values: dict[Key, list[float] | str], key: Key) -> Any:
-    """The value for asv: samples, of which it records the median and the interval; NaN where n/a."""
+def value_for_asv(values: dict[Key, list[float] | str], key: Key) -> Any:
+    """The value of ``key`` for asv: samples, of which it records the median and the interval, one number, or NaN for
+    n/a. Raises ``RuntimeError`` with the stored message where the measurement failed."""
     samples = values.get(key, [])
     if isinstance(samples, str):
         raise RuntimeError(samples)
     return {"samples": samples, "number": 1} if len(samples) > 1 else samples[0] if samples else math.nan
 
 
-def shared(unit: str) -> Any:
-    """Mark a benchmark as one that looks up what ``measure_commit`` measured, in ``unit``."""
+def from_commit(unit: str) -> Any:
+    """Decorator: the benchmark reads the values of ``measure_commit``, which asv runs once a commit, in ``unit``."""
 
     def mark(function: Any) -> Any:
         function.setup_cache, function.unit = measure_commit, unit
@@ -32,7 +33,7 @@ def shared(unit: str) -> Any:
 
 
 class _Series:
-    """The four series of every cell. ``cell`` gives the block, family and depth of a benchmark's parameters."""
+    """The four series of every cell. ``cell`` maps a benchmark's parameters to block, family and depth."""
 
     version = VERSION
     timeout = 300
@@ -42,9 +43,10 @@ class _Series:
         raise NotImplementedError
 
     def setup(self, *given: Any) -> None:
-        """Build what ``time_step`` times; the others, whose first argument is the shared values, need nothing.
+        """Build the workload of ``time_step``. The other benchmarks, whose first argument is a dict of values, need no
+        set-up.
 
-        asv calls this before every timed call, so that ``number`` must be 1; steps take long enough for that."""
+        asv calls this before every sample, so ``number`` must be 1; steps take long enough for that."""
         if given and isinstance(given[0], dict):
             return
         cell = self.cell(*given)
@@ -53,24 +55,24 @@ class _Series:
         steps(*cell)
 
     def teardown(self, *given: Any) -> None:
-        """Undo what a step changed, not timed. asv calls this after a skipped or failed ``setup`` as well."""
+        """Undo, untimed, what a step changed. asv also calls this after a skipped or failed ``setup``."""
         if steps.cache_info().currsize:
             steps(*self.cell(*given)).work.restore()
 
     def time_step(self, *where: Any) -> None:
         steps(*self.cell(*where)).work.step()
 
-    @shared("time / floor")
+    @from_commit("time / floor")
     def track_slowdown(self, values: Any, *where: Any) -> Any:
-        return look_up(values, ("slowdown", *self.cell(*where)))
+        return value_for_asv(values, ("slowdown", *self.cell(*where)))
 
-    @shared("bytes")
+    @from_commit("bytes")
     def track_peak_bytes(self, values: Any, *where: Any) -> Any:
-        return look_up(values, ("peak_bytes", *self.cell(*where)))
+        return value_for_asv(values, ("peak_bytes", *self.cell(*where)))
 
-    @shared("bytes")
+    @from_commit("bytes")
     def track_saved_bytes(self, values: Any, *where: Any) -> Any:
-        return look_up(values, ("saved_bytes", *self.cell(*where)))
+        return value_for_asv(values, ("saved_bytes", *self.cell(*where)))
 
 
 if CORE and FAMILIES:
@@ -89,7 +91,7 @@ if CORE and FAMILIES:
 if CORE:
 
     class Depths(_Series):
-        """Every core block in dense stacks of growing depth: what it costs there, and whether it trains."""
+        """Every core block in dense stacks of growing depth: its cost, and whether it trains."""
 
         params = (CORE, DEPTHS)
         param_names = ("block", "depth")
@@ -98,13 +100,13 @@ if CORE:
             block, depth = where
             return block, "dense", depth
 
-        @shared("log10(loss / 1e-6 nat)")
+        @from_commit("log10(loss / 1e-6 nat)")
         def track_log_loss(self, values: Any, *where: Any) -> Any:
-            return look_up(values, ("log_loss", *self.cell(*where)))
+            return value_for_asv(values, ("log_loss", *self.cell(*where)))
 
-        @shared("steps")
+        @from_commit("steps")
         def track_steps_to_threshold(self, values: Any, *where: Any) -> Any:
-            return look_up(values, ("steps_to_threshold", *self.cell(*where)))
+            return value_for_asv(values, ("steps_to_threshold", *self.cell(*where)))
 
 
 if OTHERS:

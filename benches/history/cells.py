@@ -1,15 +1,17 @@
-"""What the history measures at a commit, and how: step time, time over the roofline, bytes, and whether a block trains.
+"""The measurements of the history at a commit: step time, time over the roofline, bytes, and whether a block trains.
 
-asv runs today's benchmarks against older commits. So names come from this working tree (never from the installed
-registry: asv refers to parameters by index), the package is used through ``highway_bench.asv_api`` alone, which is
-frozen (earlier commits call it ``door``), and what a commit does not have is n/a.
+asv runs the current benchmarks against older commits, which has three consequences. Names come from this working tree,
+never from the installed registry, because asv refers to parameters by index. The package is used only through the
+frozen module ``highway_bench.asv_api`` (``door`` in earlier commits). What a commit does not have is n/a.
 
-All ``track_*`` values of a commit are measured in one process, by ``measure_commit``. This module must not import
-torch: asv's fork server has it loaded when it forks.
+``measure_commit`` measures all ``track_*`` values of a commit in one process. This module must not import torch: asv's
+fork server imports it before it forks.
 
-Environment: HIGHWAY_BENCH_HISTORY=quick leaves out the expensive values (n/a until a full run measures them),
-HIGHWAY_BENCH_HISTORY_ONLY names cells (``block|family|depth``, split by blanks) to measure alone,
-HIGHWAY_BENCH_HISTORY_DEVICE is cpu or cuda.
+Environment variables:
+
+- HIGHWAY_BENCH_HISTORY=quick leaves out the expensive values (n/a until a full run measures them).
+- HIGHWAY_BENCH_HISTORY_ONLY lists the only cells to measure (``block|family|depth``, separated by blanks).
+- HIGHWAY_BENCH_HISTORY_DEVICE is cpu or cuda.
 """
 
 from __future__ import annotations
@@ -31,27 +33,30 @@ ONLY = frozenset(os.environ.get("HIGHWAY_BENCH_HISTORY_ONLY", "").split())
 DEPTHS = [10, 50, 100]
 FAMILY_DEPTH = 4
 OTHER_DEPTH = 10
-QUICK_MEMORY, QUICK_TRAINED = 50, 10  # deepest cells whose bytes are counted, and that are trained, in a quick run
+QUICK_MEMORY, QUICK_TRAINED = 50, 10  # greatest depths for counting bytes and for training in a quick run
 
-ENTRANCES = ("highway_bench.asv_api", "highway_bench.door")  # today's name, then that of the first commits
+API_MODULES = ("highway_bench.asv_api", "highway_bench.door")  # the current name, then that of the first commits
 
 SEEDS, STEPS = 5, 200
-WORST_LOSS = 1e3  # nat: a run that diverged counts as this, since a line cannot be drawn through infinity
-LEAST_LOSS = 1e-6  # nat: the losses' unit, so that their logarithms are positive and relative steps mean something
+WORST_LOSS = 1e3  # nat: the loss of a run that diverged, because a plot needs finite values
+LEAST_LOSS = 1e-6  # nat: the unit of losses, so that logarithms are positive and relative changes have a meaning
 RECIPE = {"optimiser": "adam", "rate": 0.005, "decay": 0.1, "steps": STEPS, "threshold": 0.1}
 
 Key = tuple[str, str, str, int]  # series, block, family, depth
 
 
 def literals(folder: str, *decorators: str) -> dict[str, dict[str, Any]]:
-    """Names that this working tree registers in ``folder``, with their literal keywords; a test compares them with the
-    registries. (``highway_bench.registry`` itself cannot be used: the installed one is another commit's.)"""
+    """Names that this working tree registers in ``folder`` by one of ``decorators``, with their literal keywords.
+
+    They are read from the source, because the installed ``highway_bench.registry`` belongs to another commit. A test
+    compares them with the registries.
+    """
     registered: dict[str, dict[str, Any]] = {}
     for path in sorted((PACKAGE / folder).glob("[!_]*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") in decorators and node.args):
                 continue
-            if isinstance(node.args[0], ast.Constant):  # a variable is the decorator's own helper
+            if isinstance(node.args[0], ast.Constant):  # a variable occurs in the definition of the decorator only
                 registered[node.args[0].value] = {
                     word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)
                 }
@@ -70,14 +75,16 @@ CELLS = (
 
 
 class Lacking(NotImplementedError):
-    """This commit does not have what is asked for: n/a."""
+    """This commit does not have the requested cell or API: n/a."""
 
 
 @lru_cache(maxsize=1)
 def asv_api() -> ModuleType:
-    """The package's entrance for asv, ready to measure, with torch held to one thread; raises ``Lacking`` at a commit
-    that has none."""
-    for name in ENTRANCES:
+    """The package's API for asv, ready to measure, with torch limited to one thread.
+
+    Raises ``Lacking`` at a commit without the API.
+    """
+    for name in API_MODULES:
         try:
             module = importlib.import_module(name)
             break
@@ -85,7 +92,7 @@ def asv_api() -> ModuleType:
             if error.name not in ("highway_bench", name):
                 raise
     else:
-        raise Lacking("this commit has no entrance for asv")
+        raise Lacking("this commit has no API for asv")
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
@@ -96,14 +103,14 @@ def asv_api() -> ModuleType:
 
 @lru_cache(maxsize=1)
 def device() -> str:
-    """The device: as given by the environment, else a GPU where there is one."""
+    """The device of the environment variable; by default a GPU where there is one, else the CPU."""
     torch = sys.modules.get("torch")
     default = "cuda" if torch is not None and torch.cuda.is_available() else "cpu"
     return os.environ.get("HIGHWAY_BENCH_HISTORY_DEVICE") or default
 
 
 def sizes(family: str) -> dict[str, Any]:
-    """Plain's width, the batch and the snap of a timed cell: larger on a GPU, which is idle otherwise."""
+    """Plain's width, the batch size and the snap of a timed cell; larger on a GPU, which small cells do not load."""
     kind = family.partition("-")[0]
     widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 512))
     batches = {"dense": (128, 1024)}.get(kind, (16, 64))
@@ -117,14 +124,16 @@ def sizes(family: str) -> dict[str, Any]:
 
 
 def lacking(error: Exception) -> bool:
-    """Whether ``error`` says that the commit does not have the cell: an unknown name or field of a cell, or a skipped
-    pair. By name, for the classes are the measured commit's; any other error is a failure."""
+    """Whether ``error`` means that the commit does not have the cell: an unknown name or field, or a skipped pair.
+
+    Classes are compared by name, because they belong to the measured commit. Any other error is a failure.
+    """
     unknown_field = isinstance(error, TypeError) and str(error).startswith("Cell.__init__() got an unexpected keyword")
     return unknown_field or type(error).__name__ in ("UnknownName", "Skip")
 
 
 class Steps:
-    """A workload that is built, warmed up, and ready to be timed."""
+    """A workload that is built, warmed up and ready to be timed. Raises ``Lacking`` where the commit lacks the cell."""
 
     def __init__(self, block: str, family: str, depth: int) -> None:
         module = asv_api()
@@ -134,19 +143,19 @@ class Steps:
             if lacking(error):
                 raise Lacking(str(error)) from error
             raise
-        for _ in range(2):  # lazy set-up is over before the first timed step, also under asv's --quick
+        for _ in range(2):  # so that lazy set-up is never timed, not even by asv's --quick
             self.work.step()
             self.work.restore()
 
 
 @lru_cache(maxsize=1)
 def steps(block: str, family: str, depth: int) -> Steps:
-    """The workload of a cell, built once: asv calls ``setup`` before every timed call."""
+    """The workload of a cell, cached because asv calls ``setup`` before every sample."""
     return Steps(block, family, depth)
 
 
 def measure_commit() -> dict[Key, list[float] | str]:
-    """All values of this commit that are looked up later: samples by key; a text where measuring failed."""
+    """All ``track_*`` values of this commit, by key: samples, or the error's message where the measurement failed."""
     samples: dict[Key, list[float] | str] = {}
     try:
         module = asv_api()
@@ -155,7 +164,7 @@ def measure_commit() -> dict[Key, list[float] | str]:
     cells = [cell for cell in CELLS if not ONLY or "|".join(map(str, cell)) in ONLY]
     cells = list(dict.fromkeys(cells))
     times, recipe = (2, {"seconds": 0.03, "samples": 4}) if QUICK else (3, {"seconds": 0.1, "samples": 10})
-    for _ in range(times):  # whole passes: how far they differ is the noise, A against A
+    for _ in range(times):  # whole passes, whose differences are the noise (A against A)
         for block, family, depth in cells:
             values = measure_cell(
                 module,
@@ -225,7 +234,8 @@ def measure_cell(
     depth: int,
     **fields: Any,
 ) -> dict[str, float | None]:
-    """The metrics of a cell, none where the commit lacks it; any other error is kept, for these series to fail with."""
+    """The metrics of a cell; none where the commit lacks it. Any other error becomes the value of the series
+    ``names``, which then fail with its message."""
     try:
         values: dict[str, float | None] = module.measured(task, block, family, depth, **fields)
     except Exception as error:
@@ -237,12 +247,12 @@ def measure_cell(
 
 
 def add_sample(samples: dict[Key, list[float] | str], key: Key, value: float | None) -> None:
-    """Add a sample; a series that has failed stays failed."""
+    """Add a finite sample to the series ``key``, unless that has failed."""
     of_key = samples.setdefault(key, [])
     if value is not None and math.isfinite(value) and isinstance(of_key, list):
         of_key.append(float(value))
 
 
 def log_loss(loss: float | None) -> float:
-    """log₁₀ of the loss in units of 1e-6 nat, between 0 and 9; a run that diverged has the worst."""
+    """log₁₀ of the loss in units of 1e-6 nat, between 0 and 9; 9 for a run that diverged."""
     return math.log10(min(max(WORST_LOSS if loss is None else loss, LEAST_LOSS), WORST_LOSS) / LEAST_LOSS)

@@ -1,4 +1,4 @@
-"""Job: cells measured together in one worker, and what comes back of each. Plain data that any engine can carry."""
+"""Job and CellResult: what an engine sends to a worker, and what the worker returns for each cell. Plain data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from highway_bench.tasks.measurement import Measurement
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Cells of one group. ``keys`` name them to the one who asked, in the same order; ``cells`` are what is run.
+    """Cells of one group, which a worker measures together.
 
-    ``alone`` says that nothing else may run beside it. ``timeouts`` are seconds a cell; the job has their sum.
-    ``mode`` joins the cells' modes with ``+``. ``unpaired`` is why a cell of a paired group is run singly; its rows
-    say so. ``checkpoints`` is the folder in which a long measurement may keep its state, under the cells' keys.
-    ``sources`` are the modules that the cells run through, as they were planned.
+    ``cells`` are the cells to run, and ``keys`` identify them to the runner, in the same order. ``mode`` has the cells'
+    modes, separated by ``+``. With ``alone``, no other job may run at the same time. ``timeouts`` are seconds, one for
+    each cell; the job's own timeout is their sum. ``unpaired`` is the reason why a cell of a paired group runs by
+    itself; its rows have it in their messages. ``checkpoints`` is the folder where a long measurement may store its
+    state, under the cells' keys. ``sources`` are the modules that the cells run through, as read when the run was
+    planned.
     """
 
     task: str
@@ -41,21 +43,21 @@ class Job:
     def timeout(self) -> float:
         return sum(self.timeouts)
 
-    def single(self, place: int, unpaired: str | None) -> Job:
-        """The job of the cell at ``place`` alone."""
-        one = slice(place, place + 1)
+    def single(self, index: int, unpaired: str | None) -> Job:
+        """The job of the cell at ``index`` alone."""
+        one = slice(index, index + 1)
         return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one], unpaired=unpaired)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """The result of one cell. ``place`` is its index in the job; a cell without measurements says why in ``message``.
+    """The result of one cell. ``index`` is the cell's position in the job.
 
-    ``identity`` is that of the machine on which it ran; ``None`` where its worker could not give it, as one that was
-    killed.
+    A cell without measurements has the reason in ``message``. ``identity`` is that of the machine on which it ran;
+    ``None`` where the worker could not give it, for example because it was killed.
     """
 
-    place: int
+    index: int
     status: Status
     message: str | None = None
     seconds: float = 0.0
@@ -65,12 +67,13 @@ class CellResult:
     identity: Identity | None = None
 
     def line(self) -> str:
-        """This result as one line of JSON; raises ``ValueError`` for a number that is not finite."""
+        """This result as one line of JSON, with its line break; raises ``ValueError`` for a number that is not
+        finite."""
         return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def of_line(cls, line: str) -> CellResult:
-        """The result that ``line`` gave."""
+        """The result that ``line`` was written from."""
         fields: dict[str, Any] = json.loads(line)
         measurements = tuple(map(Measurement.of_plain, fields.pop("measurements")))
         ran_on, status = fields.pop("identity"), Status(fields.pop("status"))

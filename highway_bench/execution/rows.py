@@ -1,4 +1,4 @@
-"""Rows: what became of a cell, as the rows that the store keeps."""
+"""Rows: the result of a cell as rows of the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from highway_bench.tasks.measurement import Measurement
 
 @dataclass(frozen=True)
 class Origin:
-    """What all rows of a run share."""
+    """What all rows of a run have in common."""
 
     run_id: str
     commit: str | None
@@ -25,10 +25,11 @@ class Origin:
 def rows_of(
     result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin, unpaired: str | None = None
 ) -> list[Row]:
-    """``result`` as rows of ``cell``: one a measurement; for a cell without any, one a metric that the task declares.
+    """``result`` as rows of ``cell``, one for each measurement.
 
-    So whichever metric a reader asks for, the failure is there. ``unpaired`` is why the cell lost its group. The
-    machine is the worker's; this one where the worker could not give it.
+    A cell without measurements has one row for each metric of the task, so that its failure shows in every metric.
+    ``unpaired`` is the reason why the cell was measured without its group. The machine is the worker's, or this one
+    where the worker could not give its own.
     """
     machine, gpu, torch = result.identity or identity(cell.device)
     shared = cell.columns() | {
@@ -76,5 +77,5 @@ def measured_columns(one: Measurement, task: Task) -> Row:
 
 
 def now() -> str:
-    """This moment, ISO 8601 in UTC with microseconds: as text, later sorts after earlier."""
+    """The current time in UTC, ISO 8601 with microseconds, which sorts as text."""
     return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -106,22 +106,24 @@ class _Run:
         self.measured = 0
         self._done = 0
         self._store = store
-        self._backlog = schedule
+        self._schedule = schedule
         self._engine = engine
         self._on_event = on_event
         self._record: dict[str, Any] = {}
         self._time_left = TimeLeft((item for item in schedule.items.values() if item.status is None), engine.workers)
 
     def report_plan(self) -> None:
-        items = self._backlog.items.values()
+        items = self._schedule.items.values()
         stored = sum(item.stored for item in items)
         self._on_event(
-            Opened(cells=len(items), stored=stored, resumed=self._backlog.count_resumed(), left=self._time_left.seconds)
+            Opened(
+                cells=len(items), stored=stored, resumed=self._schedule.count_resumed(), left=self._time_left.seconds
+            )
         )
 
     def open(self, plugins: Sequence[str], command: Sequence[str] | None) -> None:
         """Write the run's record, before the first of its rows."""
-        cells = list(self._backlog.items)
+        cells = list(self._schedule.items)
         devices = sorted({cell.device for cell in cells})
         self._record = {
             "commit": source_commit(),
@@ -145,19 +147,19 @@ class _Run:
         older digest than the last one measured.
         """
         if self._record:
-            digests = sorted({item.digest for item in self._backlog.items.values() if item.status is not None})
+            digests = sorted({item.digest for item in self._schedule.items.values() if item.status is not None})
             self._store.add_run(
                 self.run_id, self._record | {"finished": now(), "measured": self.measured, "digests": digests}
             )
 
     def measure(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> None:
         """Run ``items`` and store the rows of each."""
-        self._done = sum(item.status is not None for item in self._backlog.items.values())
+        self._done = sum(item.status is not None for item in self._schedule.items.values())
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
-                self._store_rows(item, CellResult(place=0, status=item.refused[0], message=item.refused[1]), None)
-        jobs = self._backlog.jobs([item for item in items if item.refused is None], plugins)
+                self._store_rows(item, CellResult(index=0, status=item.refused[0], message=item.refused[1]), None)
+        jobs = self._schedule.jobs([item for item in items if item.refused is None], plugins)
         try:
             for event in self._engine.run(jobs):
                 if isinstance(event, Began):
@@ -170,7 +172,7 @@ class _Run:
             raise
 
     def summary(self) -> Summary:
-        items = self._backlog.items.values()
+        items = self._schedule.items.values()
         counts = Counter(item.status for item in items if item.status is not None)
         return Summary(
             self.run_id,
@@ -182,8 +184,8 @@ class _Run:
         )
 
     def _store_ended(self, by_digest: dict[str, ScheduledCell], event: Ended) -> None:
-        item = by_digest[event.job.keys[event.result.place]]
-        self._store_rows(item, self._backlog.checked(item, event.result), event.job.unpaired)
+        item = by_digest[event.job.keys[event.result.index]]
+        self._store_rows(item, self._schedule.checked(item, event.result), event.job.unpaired)
 
     def _store_rows(self, item: ScheduledCell, result: CellResult, unpaired: str | None) -> None:
         rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)
@@ -192,5 +194,5 @@ class _Run:
         self.measured += 1
         self._done += 1
         self._time_left.ended(item, None if item.refused else result.seconds)
-        cells, left = len(self._backlog.items), self._time_left.seconds
+        cells, left = len(self._schedule.items), self._time_left.seconds
         self._on_event(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))

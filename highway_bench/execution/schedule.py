@@ -117,7 +117,7 @@ class Schedule:
         message = f"ran on {ran_on.machine} with torch {ran_on.torch}, "
         message += f"but was planned for {planned.machine} with torch {planned.torch}"
         return CellResult(
-            place=result.place, status=Status.FAILED, message=message, seconds=result.seconds, identity=ran_on
+            index=result.index, status=Status.FAILED, message=message, seconds=result.seconds, identity=ran_on
         )
 
     @property

@@ -1,7 +1,7 @@
-"""Worker: what a worker process does with a job. Every cell that ends is written to the job's file at once.
+"""Worker: what a worker process does with a job. The result of each cell is written to the job's file at once.
 
-The file is how results leave the worker: a cell that has ended is safe there, whatever the next one does to the
-process. A worker serves jobs of one task, mode and thread count only, and dies with the process that started it.
+Results leave the worker through this file, so they are safe even if the next cell kills the process. A worker runs jobs
+of one task, mode and thread count only, and exits with the process that started it.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from highway_bench.tasks.base import Task, tasks
 from highway_bench.tasks.measurement import Outcome, worst
 from highway_bench.training.checkpoint import CheckpointFolder
 
-_unready: BaseException | None = None  # why ``start`` could not get this process ready
+_start_error: BaseException | None = None  # why ``start`` failed in this process
 _sources = SourceCheck()
 
 
 def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str] = ()) -> None:
-    """Get this process ready: threads, plug-ins, and everything the task imports, before any clock runs.
+    """Prepare this process before anything is timed: threads, plug-ins, and everything that the task imports.
 
-    ``modules`` are those that its jobs run through: their source is read before any of them is imported, those aside
-    that this module itself imports.
-    What goes wrong is kept and becomes the result of every job; a process that died here would be started again and
-    again.
+    ``modules`` are those that the jobs run through. Their sources are read before they are imported, except those that
+    this module itself imports.
+
+    An error is saved and becomes the result of every job. Raising it would end the process, and the pool would start
+    another one without end.
     """
-    global _unready, _sources
-    threading.Thread(target=_die_with_parent, name="parent watch", daemon=True).start()
+    global _start_error, _sources
+    threading.Thread(target=_exit_with_parent, name="exit with parent", daemon=True).start()
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     _sources = SourceCheck(modules)
@@ -50,31 +51,33 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
         for plugin in plugins:
             load_plugin(plugin)
         tasks.get(task)
-        torch = sys.modules.get("torch")  # a task without networks does without
+        torch = sys.modules.get("torch")  # None for a task without networks
         if torch is not None:
             from highway_bench.measure.precision import ieee_float32
 
             torch.set_num_threads(threads)
             ieee_float32()
     except USER_ERRORS as error:
-        _unready = error
+        _start_error = error
 
 
 def measure(job: Job, path: Path) -> str:
-    """Measure ``job``'s cells, writing a line a cell to ``path``; why cells were left, empty where none was.
+    """Measure the cells of ``job``, and write one line for each to ``path``.
 
-    The first line is this process's id: who waits for the results can see whether it is still there.
+    The first line of the file is the id of this process, so that the engine can check whether it is alive.
 
-    A task gives each cell's error with the cell. An exception from the group itself does not say whose it is: if more
-    than one cell has not ended by then, they are left to be run singly. Raises ``OSError`` where it cannot write.
+    A task gives the error of a cell with the cell. An exception of the group itself belongs to no known cell. If more
+    than one cell is left at that point, they are left without results, to be run one by one. The return value is then
+    the exception's message; it is empty where every cell has a result. Raises ``OSError`` where the file cannot be
+    written.
     """
     with path.open("a", encoding="utf-8") as out:
         out.write(f"{os.getpid()}\n")
         out.flush()
-        refused = _sources.changed(job.sources) or _unready
-        if refused is not None:
-            for place in range(len(job.cells)):
-                _end(out, job, _failed(place, *failure(refused)))
+        error = _sources.changed(job.sources) or _start_error
+        if error is not None:
+            for index in range(len(job.cells)):
+                _write(out, job, _failed(index, *failure(error)))
             return ""
         return _measure(tasks.get(job.task), job, out)
 
@@ -90,83 +93,84 @@ def _measure(task: Task, job: Job, out: IO[str]) -> str:
             changed = _sources.changed(job.sources)
             if changed is not None:
                 raise changed
-        except BaseException as error:  # whatever the task raises is its cells' own, an interrupt too
+        except BaseException as error:  # all that the task raises becomes a result, an interrupt too
             _release_memory()
             status, message = failure(error)
             if len(waiting) > 1:
                 return message
-            for place in waiting:
-                _end(out, job, _failed(place, status, message, time.perf_counter() - began))
+            for index in waiting:
+                _write(out, job, _failed(index, status, message, time.perf_counter() - began))
             return ""
         if outcome is None:
             break
         seconds, began = time.perf_counter() - began, time.perf_counter()
-        for place in [place for place in waiting if job.cells[place] == outcome.cell]:
-            _end(out, job, _result(task, place, outcome, seconds))
-            waiting.remove(place)
+        for index in [index for index in waiting if job.cells[index] == outcome.cell]:
+            _write(out, job, _result(task, index, outcome, seconds))
+            waiting.remove(index)
         if outcome.error is not None:
             del outcome  # its traceback holds the failed cell's tensors
             _release_memory()
-    for place in waiting:
-        _end(out, job, _failed(place, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
+    for index in waiting:
+        _write(out, job, _failed(index, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
     return ""
 
 
-def _result(task: Task, place: int, outcome: Outcome, seconds: float) -> CellResult:
+def _result(task: Task, index: int, outcome: Outcome, seconds: float) -> CellResult:
     if outcome.error is not None:
-        return _failed(place, *failure(outcome.error), seconds)
+        return _failed(index, *failure(outcome.error), seconds)
     try:
-        found = tuple(measurement.finite() for measurement in outcome.measurements)
-        for metric in {one.metric for one in found}:
+        measurements = tuple(measurement.finite() for measurement in outcome.measurements)
+        for metric in {one.metric for one in measurements}:
             task.metric(metric)
-        if len({(one.metric, one.axis, one.index) for one in found}) < len(found):
-            raise ValueError(f"task {task.name!r} gives two values of one metric at one place")
-        if not found:
+        if len({(one.metric, one.axis, one.index) for one in measurements}) < len(measurements):
+            raise ValueError(f"task {task.name!r} gives two values for one metric, axis and index")
+        if not measurements:
             raise ValueError(f"task {task.name!r} measured nothing")
-    except USER_ERRORS as error:  # a task's mistake: its cell failed, the others did not
-        return _failed(place, *failure(error), seconds)
+    except USER_ERRORS as error:  # an error in the task: only this cell fails
+        return _failed(index, *failure(error), seconds)
     return CellResult(
-        place=place,
-        status=worst(found).status,
-        message=worst(found).message,
+        index=index,
+        status=worst(measurements).status,
+        message=worst(measurements).message,
         seconds=seconds,
         params=outcome.params,
         flops_per_item=outcome.flops_per_item,
-        measurements=found,
+        measurements=measurements,
     )
 
 
-def _failed(place: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:
-    return CellResult(place=place, status=status, message=message, seconds=seconds)
+def _failed(index: int, status: Status, message: str | None, seconds: float = 0.0) -> CellResult:
+    return CellResult(index=index, status=status, message=message, seconds=seconds)
 
 
-def _end(out: IO[str], job: Job, result: CellResult) -> None:
-    out.write(replace(result, identity=_ran_on(job.cells[result.place].device)).line())
+def _write(out: IO[str], job: Job, result: CellResult) -> None:
+    out.write(replace(result, identity=_identity_of(job.cells[result.index].device)).line())
     out.flush()
 
 
-def _ran_on(device: str) -> Identity | None:
-    """The identity of this machine; ``None`` for a GPU that this process has not used, or that answers no more."""
+def _identity_of(device: str) -> Identity | None:
+    """The identity of this machine; ``None`` for a GPU that this process has not used or that has failed."""
     if not device.startswith("cuda"):
         return identity(device)
     torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():  # a cell that failed before
+    if torch is None or not torch.cuda.is_initialized():  # the cell failed before it used the GPU
         return None
     try:
         return identity_with(torch.cuda.get_device_name(device))
-    except RuntimeError:  # after some errors of a kernel every later call fails
+    except RuntimeError:  # after some kernel errors every later CUDA call fails
         return None
 
 
 def _release_memory() -> None:
-    """After a failure: give the CUDA allocator's cached blocks back, for the next cell's sake."""
+    """Free the cached blocks of the CUDA allocator after a failure, for the next cell."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
-def _die_with_parent() -> None:
-    """A worker whose runner was killed would go on measuring for nobody, beside the next run. Waits without waking."""
+def _exit_with_parent() -> None:
+    """Block until the parent process ends, then exit. Otherwise a worker whose runner was killed would go on, and
+    disturb the next run."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

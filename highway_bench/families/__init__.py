@@ -1,4 +1,4 @@
-"""Families: what the transform H is. One family a file; ``make_family`` makes what the registry ``families`` lists."""
+"""Families: what the transform H is. One family a file; ``make_family`` builds one by its name in ``families``."""
 
 from highway_bench.families._custom import family, make_family
 from highway_bench.families._site import CHANGES, Change, Gate, Kind, Site

@@ -1,4 +1,4 @@
-"""Site and gate: where a connection stands, and what it asks its family for."""
+"""Site and gate: the position of a connection in its network, and the gates that it requests of its family."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ FEATURE_AXIS: dict[Kind, int] = {"vector": -1, "sequence": -1, "image": -3}
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate that a block asks for: σ of an affine map of x, whose bias says how open it starts.
+    """A gate of a block: σ of an affine map of x. The bias decides how open the gate is at the start.
 
-    ``bias`` is the starting bias, or ``auto``: −max(1, ln L) for a gate that lets H through, so that the carried path
-    of a coupled stack of L joins keeps about 1/e of its input; its negative for one that ``carries``.
+    ``bias`` is the starting bias. ``auto`` is −max(1, ln L) for a gate on H, so that the carried path of a coupled
+    stack of L connections passes about 1/e of its input; for a gate that ``carries`` it is the negative of that.
+    Raises ``BadInput`` for any other bias that is no finite number.
     """
 
     bias: float | Literal["auto"] = "auto"
     carries: bool = False
 
     def __post_init__(self) -> None:
-        told = isinstance(self.bias, int | float) and not isinstance(self.bias, bool) and math.isfinite(self.bias)
-        if self.bias != "auto" and not told:
+        number = isinstance(self.bias, int | float) and not isinstance(self.bias, bool) and math.isfinite(self.bias)
+        if self.bias != "auto" and not number:
             raise BadInput(f"a gate's bias is a number or auto, not {self.bias!r}")
 
     def start(self, site: Site) -> float:
-        """The bias's value at ``site``."""
+        """The value of the bias at ``site``."""
         if self.bias != "auto":
             return float(self.bias)
         closed = -max(1.0, math.log(site.joins))
@@ -44,10 +45,10 @@ class Gate:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a connection stands: its family and width, and its place among those of the network.
+    """The position of a connection: its family and width, and its layer and sublayer in the network.
 
     ``layer`` counts from 0 up to ``depth`` − 1, ``sublayer`` from 1 to ``sublayers``. ``in_width`` and ``stride``
-    differ from ``width`` and 1 only at a layer that changes dimension; ``change`` says how its carried path does that.
+    differ from ``width`` and 1 only at a layer that changes dimension; ``change`` is how its carried path does that.
     """
 
     family: Transform
@@ -65,12 +66,12 @@ class Site:
 
     @property
     def joins(self) -> int:
-        """Connections in the whole network: layers × sublayers."""
+        """L, the number of connections in the whole network: layers × sublayers."""
         return self.depth * self.sublayers
 
     @property
     def last(self) -> bool:
-        """Whether this is the network's last connection: a final norm stands behind no other."""
+        """Whether this is the network's last connection, the only one that a final norm follows."""
         return (self.layer + 1, self.sublayer) == (self.depth, self.sublayers)
 
     @property

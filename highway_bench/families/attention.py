@@ -1,4 +1,4 @@
-"""Multi-head self-attention as a branch: the transformer's first sublayer."""
+"""Multi-head self-attention as a transform: the first sublayer of a transformer layer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from highway_bench.families.padding import ReadsLengths
 class SelfAttention(ReadsLengths):
     """softmax(QKᵀ/√(width/heads)) V by head, then the output map; (batch, steps, in) → (batch, steps, width).
 
-    Where a network tells the items' ``lengths``, no step looks at padding.
+    Where the network sets the items' ``lengths``, no step attends to padding.
     """
 
     def __init__(self, inputs: int, width: int, heads: int, causal: bool) -> None:
@@ -31,10 +31,10 @@ class SelfAttention(ReadsLengths):
     def forward(self, x: Tensor) -> Tensor:
         by_head = self.inward(x).unflatten(-1, (3, self.heads, -1)).transpose(-4, -2)  # (…, heads, 3, steps, d/heads)
         query, key, value = by_head.unbind(-3)
-        seen = None  # causal steps see nothing after them, and padding stands at the end
+        mask = None  # causal attention needs none: padding comes after an item's own steps
         if self.lengths is not None and not self.causal:
-            seen = (torch.arange(x.shape[-2]) < self.lengths[:, None, None, None]).to(x.device)  # (batch, 1, 1, steps)
-        mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, is_causal=self.causal)
+            mask = (torch.arange(x.shape[-2]) < self.lengths[:, None, None, None]).to(x.device)  # (batch, 1, 1, steps)
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=self.causal)
         out: Tensor = self.outward(mixed.transpose(-3, -2).flatten(-2))
         return out
 
@@ -49,7 +49,7 @@ class SelfAttention(ReadsLengths):
 class Attention(Transform):
     """H(x) = multi-head scaled-dot-product self-attention over sequences (batch, steps, width).
 
-    With ``causal`` a position sees itself and what came before it; otherwise it sees the whole sequence.
+    With ``causal``, a step attends to itself and earlier steps; otherwise to the whole sequence.
     """
 
     kind = "sequence"
@@ -65,7 +65,7 @@ class Attention(Transform):
 
     def transform(self, site: Site) -> nn.Module:
         if site.stride != 1:
-            raise BadInput(f"family {self.name!r} has no places to stride over")
+            raise BadInput(f"family {self.name!r} has no pixels, so its stride is 1, not {site.stride}")
         module = SelfAttention(site.in_width, site.width, self.heads, self.causal)
         for part in module.inward.weight.split(site.width):  # query, key and value, each by its own fan
             init_map_(part.data, "identity", self.init)

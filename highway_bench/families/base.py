@@ -1,8 +1,8 @@
-"""Family: what the transform H is, and what goes with it — gates, norms, the carried path, widths, costs.
+"""Family: what the transform H is, with its gates, norms, carried path, widths and costs.
 
-A block joins a layer's input with H; it asks the site's family for every part it needs, so that each block runs in
-each family. ``Family`` is what a network is built of layer by layer; ``Transform`` is a family with one H, the thing
-a ``Site`` points to. A family of several joins a layer (``transformer``) lists its transforms as ``sublayers``.
+A block connects a layer's input with H. It takes every part that it needs from the site's family, so that each block
+runs in each family. ``Family`` describes the layers of a network; ``Transform`` is a family with one H, and is the
+``family`` of a ``Site``. A family with several transforms a layer (``transformer``) lists them as ``sublayers``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from highway_bench.families.init import Init
 from highway_bench.families.parts import Carry, Maps, init_gates_
 from highway_bench.registry import Registry
 
-EXAMPLE_STEPS = 32  # steps of an example sequence where none are asked for
+EXAMPLE_STEPS = 32  # steps of an example sequence, by default
 EXAMPLE_SIDE = 16  # pixels a side of an example image
 
 
 @dataclass(frozen=True)
 class TrainCost:
-    """What a training step of one layer costs on one CPU core: seconds at the profiles' sizes and, where its products
-    are large, its FLOP at ``flop_rate`` a second. A guess for other sizes and on a GPU."""
+    """What a training step of one layer costs on one CPU core: ``layer_seconds`` at the profiles' sizes, or its FLOP at
+    ``flop_rate`` FLOP/s if that is longer. A guess for other sizes and on a GPU."""
 
     layer_seconds: float
     flop_rate: float | None = None
@@ -44,18 +44,18 @@ KIND_COSTS: dict[Kind, TrainCost] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Family(ABC):
-    """A stack's layers: one or more transforms, each joined by the block. Fields are the family's options."""
+    """The layers of a stack: one or more transforms, each connected by the block. Fields are the family's options."""
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
     inits: ClassVar[tuple[Init, ...]] = get_args(Init)
     vmap: ClassVar[bool] = True  # torch.func.vmap has rules for everything in it
-    one_graph: ClassVar[bool] = True  # torch.compile makes one graph of it, with nothing left to eager code
-    order_blind: ClassVar[bool] = False  # a sequence needs position codes, for H itself sees none
-    deep: ClassVar[bool] = False  # the profiles measure it at many depths too, and train it on ladders of them
-    order: ClassVar[int | None] = None  # in lists; families without one come last, by name
-    branch_of: ClassVar[str | None] = None  # the family whose one map is this one's branch of two
-    own_cost: ClassVar[TrainCost | None] = None  # where it is not its kind's
+    one_graph: ClassVar[bool] = True  # torch.compile compiles it into one graph, without eager code
+    order_blind: ClassVar[bool] = False  # H ignores the order of steps, so a sequence needs position codes
+    deep: ClassVar[bool] = False  # the profiles measure it at many depths, and train it on ladders of depths
+    order: ClassVar[int | None] = None  # rank in lists; families without one come last, by name
+    branch_of: ClassVar[str | None] = None  # the family with one map where this one's H has two
+    own_cost: ClassVar[TrainCost | None] = None  # where it differs from KIND_COSTS
 
     init: Init = "default"
 
@@ -66,7 +66,8 @@ class Family(ABC):
             self._check_option(item.name, hints[item.name], choices)
 
     def _check_option(self, option: str, hint: Any, choices: tuple[Any, ...]) -> None:
-        """Raise ``BadInput`` for a value that an option of this type cannot have; other types are not looked at."""
+        """Raise ``BadInput`` for a value that an option of this type cannot have; only literals, bool and int are
+        checked."""
         value = getattr(self, option)
         if get_origin(hint) is Literal and value not in choices:
             raise BadInput(f"family {self.name!r} has no {option} {value!r}; it has {', '.join(map(str, choices))}")
@@ -78,11 +79,11 @@ class Family(ABC):
     @property
     @abstractmethod
     def sublayers(self) -> tuple[Transform, ...]:
-        """The transforms of a layer, in order; the block joins each of them."""
+        """The transforms of a layer, in order; each has a connection of its own."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that differ from their defaults: with the name, they make this family again."""
+        """The options that differ from their defaults; ``make_family(name, **options)`` builds this family again."""
         values = ((item, getattr(self, item.name)) for item in fields(self))
         return {item.name: value for item, value in values if value != item.default}
 
@@ -98,7 +99,7 @@ class Family(ABC):
 
     @property
     def width_step(self) -> int:
-        """Widths must be multiples of this."""
+        """The number that every width is a multiple of."""
         return 1
 
     def check_width(self, width: int) -> None:
@@ -109,7 +110,7 @@ class Family(ABC):
             raise BadInput(f"family {self.name!r} needs a width that {self.width_step} divides, not {width}")
 
     def positions(self, seq_len: int | None = None) -> int:
-        """Places of an example item at which the features stand: 1, steps, or pixels."""
+        """How many positions of an example item have features: 1, its steps, or its pixels."""
         if self.kind == "sequence":
             return seq_len or EXAMPLE_STEPS
         return 1 if self.kind == "vector" else EXAMPLE_SIDE**2
@@ -126,7 +127,7 @@ class Family(ABC):
         return torch.randn(shape[self.kind], generator=generator)
 
     def norm(self, features: int) -> nn.Module:
-        """A norm over the features, with gain and bias: 2 × ``features`` parameters."""
+        """A norm over the features with gain and bias, which has 2 × ``features`` parameters."""
         return nn.LayerNorm(features)
 
     def norm_parameters(self, width: int) -> int:
@@ -136,16 +137,16 @@ class Family(ABC):
 
 @cache
 def option_types(cls: type[Family]) -> dict[str, Any]:
-    """The types of a family's fields, as they are annotated."""
+    """The annotated types of a family's fields."""
     return get_type_hints(cls)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transform(Family):
-    """A family with one transform H a layer. Subclasses say what H is and what it costs.
+    """A family with one transform H a layer. Subclasses define H and its costs.
 
-    A gate is a position-wise affine map of x, all gates of a site in one product; affine families override ``maps`` to
-    put H into the same product.
+    A gate is a position-wise affine map of x; all gates of a site are one product. Affine families override ``maps`` to
+    compute H in the same product.
     """
 
     @property
@@ -154,14 +155,14 @@ class Transform(Family):
 
     @abstractmethod
     def transform(self, site: Site) -> nn.Module:
-        """H: (…, in_width, …) → (…, width, …) on the feature axis, places divided by ``stride``."""
+        """H: (…, in_width, …) → (…, width, …) on the feature axis; ``stride`` divides the sides of an image."""
 
     def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
-        """One module that gives (H(x), a₁, …) with aᵢ the pre-activation of gate i, of H's shape, bias included."""
+        """One module for (H(x), a₁, …), where aᵢ is the pre-activation of gate i with its bias, of H's shape."""
         return Maps(self.transform(site), self._gate_map(site, gates), len(gates), self.feature_axis)
 
     def carry(self, site: Site) -> nn.Module:
-        """The carried path: nothing where shapes agree, else what ``site.change`` says (see ``Carry``)."""
+        """The carried path: the identity where shapes agree, else as ``site.change`` says (see ``Carry``)."""
         return nn.Identity() if site.keeps_shape else Carry(site, self.kind)
 
     @abstractmethod
@@ -170,7 +171,7 @@ class Transform(Family):
 
     @abstractmethod
     def transform_flops(self, width: int, positions: int) -> int:
-        """FLOP of H for one item, forward, matrix products only; a multiply-add is two."""
+        """FLOP of H for one item forward: matrix products only, two for a multiply-add."""
 
     def gate_parameters(self, width: int) -> int:
         """Parameters of one gate: a full affine map."""
@@ -187,7 +188,7 @@ class Transform(Family):
             module = nn.Conv2d(site.in_width, out, kernel_size=1, stride=site.stride)
         else:
             if site.stride != 1:
-                raise BadInput(f"family {self.name!r} has no places to stride over")
+                raise BadInput(f"family {self.name!r} has no pixels, so its stride is 1, not {site.stride}")
             module = nn.Linear(site.in_width, out)
         init_gates_(module, site, gates)
         return module
@@ -205,7 +206,7 @@ class FamilySpec:
 
     @property
     def kind(self) -> Kind:
-        """What its layers take: vectors, images or sequences."""
+        """The input of its layers: vectors, images or sequences."""
         return self.cls.kind
 
     @property
@@ -215,12 +216,12 @@ class FamilySpec:
 
     @property
     def branch_of(self) -> str | None:
-        """The family with one map where this one's branch has two."""
+        """The family with one map where this one's H has two; ``None`` for other families."""
         return self.cls.branch_of
 
     @property
     def deep(self) -> bool:
-        """Whether the profiles measure it at many depths too, and train it on ladders of them."""
+        """Whether the profiles measure it at many depths, and train it on ladders of depths."""
         return self.cls.deep
 
     @property
@@ -235,7 +236,10 @@ F = TypeVar("F", bound=type[Family])
 
 
 def register_family(name: str, *, transform: str, summary: str, source: str) -> Callable[[F], F]:
-    """Class decorator: put a family into the registry. ``name`` and the texts are literals."""
+    """Class decorator: register a family. ``name`` and the texts must be literals.
+
+    ``transform`` is H as an equation, ``source`` the paper and its equation, ``summary`` a few words.
+    """
 
     def register(cls: F) -> F:
         cls.name = name

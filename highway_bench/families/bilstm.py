@@ -1,4 +1,4 @@
-"""The bidirectional LSTM: its two directions together give the width back."""
+"""The bidirectional LSTM as a transform: each direction has half the width."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from highway_bench.families.padding import ReadsLengths
 
 
 class BiLstmTransform(ReadsLengths):
-    """(batch, steps, in) → (batch, steps, width): hidden states of both directions side by side, from zero states.
+    """(batch, steps, in) → (batch, steps, width): the concatenated hidden states of both directions, from zero states.
 
-    Where a network tells the items' ``lengths``, the backward direction starts at each item's own last step, and what
-    stands at padding means nothing; else it starts at the batch's last step.
+    Where the network sets the items' ``lengths``, the backward direction starts at each item's own last step, and the
+    output at padding has no meaning. Otherwise it starts at the last step of the batch.
     """
 
     def __init__(self, inputs: int, width: int) -> None:
@@ -29,26 +29,26 @@ class BiLstmTransform(ReadsLengths):
         if self.lengths is None:
             hidden: Tensor = self.lstm(x)[0]
             return hidden
-        # The CPU's fused kernel takes no packed sequences, and without it a step takes about twice the time.
-        return self.packed(x, self.lengths) if x.is_cuda else self.turned(x, self.lengths)
+        # The CPU's fused kernel takes no packed sequences, and a step without it takes about twice the time.
+        return self.packed(x, self.lengths) if x.is_cuda else self.reversed_items(x, self.lengths)
 
     def packed(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Both directions over the items' own steps, as packed sequences."""
         states = self.lstm(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))[0]
         return pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])[0]
 
-    def turned(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """The same at an item's own steps: both directions read forwards, the second one the items turned around."""
+    def reversed_items(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Equal to ``packed`` at an item's own steps: the backward direction reads each item in reverse order."""
         steps = torch.arange(x.shape[1])
         mirrored = lengths.unsqueeze(-1) - 1 - steps
-        places = torch.where(mirrored >= 0, mirrored, steps).to(x.device).unsqueeze(-1)
-        there = self.one_way(x, "l0")
-        back = self.one_way(x.gather(1, places.expand_as(x)), "l0_reverse")
-        return torch.cat((there, back.gather(1, places.expand_as(back))), dim=-1)
+        order = torch.where(mirrored >= 0, mirrored, steps).to(x.device).unsqueeze(-1)
+        forwards = self.one_direction(x, "l0")
+        backwards = self.one_direction(x.gather(1, order.expand_as(x)), "l0_reverse")
+        return torch.cat((forwards, backwards.gather(1, order.expand_as(backwards))), dim=-1)
 
-    def one_way(self, x: Tensor, way: str) -> Tensor:
-        """The states of one direction's weights, read from the first step on."""
-        weights = [getattr(self.lstm, f"{name}_{way}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    def one_direction(self, x: Tensor, suffix: str) -> Tensor:
+        """Hidden states of the LSTM with the weights of this ``suffix``, from the first step to the last."""
+        weights = [getattr(self.lstm, f"{name}_{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
         zeros = x.new_zeros(1, x.shape[0], self.lstm.hidden_size)
         return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, self.training, False, True)[0]
 
@@ -61,11 +61,11 @@ class BiLstmTransform(ReadsLengths):
 )
 @dataclass(frozen=True, kw_only=True)
 class BiLstm(Transform):
-    """H(x) = the hidden states of an LSTM read forwards and one read backwards, width/2 each, concatenated.
+    """H(x) = the concatenated hidden states of a forward and a backward LSTM, width/2 each; (batch, steps, width).
 
-    Weights start as torch's own (uniform within ±1/√hidden) or, with ``init="orthogonal"``, every gate's matrix
-    orthogonal. ``nn.LSTM`` has no batching rule, so this family does not run under ``vmap``, and ``torch.compile``
-    leaves it to eager code.
+    By default, weights have torch's own initialisation (uniform within ±1/√hidden). With ``init="orthogonal"`` the
+    matrix of every gate is orthogonal. ``nn.LSTM`` has no batching rule, so this family does not run under ``vmap``,
+    and ``torch.compile`` runs it eagerly.
     """
 
     kind = "sequence"
@@ -80,7 +80,7 @@ class BiLstm(Transform):
 
     def transform(self, site: Site) -> nn.Module:
         if site.stride != 1:
-            raise BadInput("family 'bilstm' has no places to stride over")
+            raise BadInput(f"family 'bilstm' has no pixels, so its stride is 1, not {site.stride}")
         module = BiLstmTransform(site.in_width, site.width)
         if self.init == "orthogonal":
             for name, parameter in module.lstm.named_parameters():

@@ -1,4 +1,4 @@
-"""The convolutional layer of the highway paper: H and its gates share kernel and receptive field."""
+"""The convolutional layer of the highway paper: H and its gates have the same kernel size and receptive field."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Norm = Literal["layer", "batch"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTransform(Transform):
-    """What the convolutional families share: images (batch, width, side, side), an odd kernel, the kind of norm.
+    """The base of convolutional families: images (batch, width, side, side), an odd kernel and a kind of norm.
 
-    ``norm`` is ``layer`` (over features and pixels of one item, so that an item's result does not hang on its batch) or
-    ``batch``.
+    ``norm_kind`` is ``layer`` or ``batch``. ``layer`` normalises over features and pixels of one item, so an item's
+    result does not depend on its batch.
     """
 
     kind = "image"
@@ -34,7 +34,7 @@ class ImageTransform(Transform):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kernel < 1 or self.kernel % 2 == 0:
-            raise BadInput(f"family {self.name!r} needs an odd kernel, which keeps the size; not {self.kernel}")
+            raise BadInput(f"family {self.name!r} needs an odd kernel, which preserves the size; not {self.kernel}")
 
     def norm(self, features: int) -> nn.Module:
         return nn.BatchNorm2d(features) if self.norm_kind == "batch" else nn.GroupNorm(1, features)
@@ -48,7 +48,7 @@ class ImageTransform(Transform):
         return nn.Sequential(projection, self.norm(site.width))
 
     def convolution(self, inputs: int, outputs: int, stride: int = 1, *, bias: bool = True) -> nn.Conv2d:
-        """A convolution whose zero-padding keeps the size (divided by ``stride``), its bias, if any, at zero."""
+        """A convolution whose zero-padding preserves the size (divided by ``stride``); a bias starts at 0."""
         module = nn.Conv2d(inputs, outputs, self.kernel, stride=stride, padding=self.kernel // 2, bias=bias)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
@@ -60,7 +60,7 @@ class ImageTransform(Transform):
 )
 @dataclass(frozen=True, kw_only=True)
 class Conv(ImageTransform):
-    """H(x) = g(W ∗ x + b); H and all gates are slices of one convolution, so gates have H's receptive field."""
+    """H(x) = g(W ∗ x + b). H and all gates are slices of one convolution, so gates have H's receptive field."""
 
     order = 3
 

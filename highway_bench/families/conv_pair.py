@@ -1,4 +1,4 @@
-"""Two convolutions with the non-linearity between them: the basic branch of a residual network."""
+"""Two convolutions with a non-linearity between them: the basic branch of a residual network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from highway_bench.families._site import Gate, Site
 from highway_bench.families.base import register_family
 from highway_bench.families.conv import ImageTransform
 from highway_bench.families.init import Activation, activation_module, init_map_
-from highway_bench.families.parts import Beside
+from highway_bench.families.parts import Concatenation
 
 GateDesign = Literal["pointwise", "pair"]
 
@@ -28,13 +28,13 @@ GateDesign = Literal["pointwise", "pair"]
 class ConvPair(ImageTransform):
     """H(x) = W₂ ∗ g(W₁ ∗ x + b₁) + b₂; a gate is a 1×1 convolution of x (arXiv:1603.05027, §3).
 
-    With ``branch_norm``, H(x) = norm₂(W₂ ∗ g(norm₁(W₁ ∗ x))): a norm of the family's kind after each convolution, in
-    place of its bias, as published with batch norm (arXiv:1512.03385, §3.4). ``last_activation`` ends H with a
-    non-linearity of its own.
+    With ``branch_norm``, H(x) = norm₂(W₂ ∗ g(norm₁(W₁ ∗ x))): a norm of the family's kind follows each convolution and
+    replaces its bias, as published with batch norm (arXiv:1512.03385, §3.4). ``last_activation`` is a non-linearity at
+    the end of H.
 
-    ``gate`` is the design of a gate: ``pointwise``, the 1×1 convolution; or ``pair``, two convolutions of H's kernel,
-    each with a norm, g after the first, where the last norm's bias is the gate's (R. Srivastava, "Weighted skip
-    connections are not harmful for deep nets", 2025).
+    ``gate`` is the design of a gate. ``pointwise`` is the 1×1 convolution. ``pair`` is two convolutions of H's kernel,
+    each with a norm, and g after the first; the bias of the last norm is the gate's bias (R. Srivastava, "Weighted
+    skip connections are not harmful for deep nets", 2025).
     """
 
     order = 4
@@ -53,13 +53,13 @@ class ConvPair(ImageTransform):
         if not self.branch_norm:
             return nn.Sequential(first, activation_module(self.activation), second, *end)
         norms = self.norm(site.width), self.norm(site.width)
-        if self.init == "scaled-branch":  # a norm undoes what its convolution's weights were divided by
+        if self.init == "scaled-branch":  # a norm cancels the scale of the weights, so its gain has the factor
             nn.init.constant_(norms[1].weight, 1 / math.sqrt(site.joins))  # type: ignore[arg-type]
         return nn.Sequential(first, norms[0], activation_module(self.activation), second, norms[1], *end)
 
     def transform_parameters(self, width: int) -> int:
-        beside = self.norm_parameters(width) if self.branch_norm else width
-        return 2 * (self.kernel**2 * width * width + beside)
+        norm_or_bias = self.norm_parameters(width) if self.branch_norm else width
+        return 2 * (self.kernel**2 * width * width + norm_or_bias)
 
     def transform_flops(self, width: int, positions: int) -> int:
         return 4 * self.kernel**2 * width * width * positions
@@ -78,7 +78,7 @@ class ConvPair(ImageTransform):
         if self.gate == "pointwise":
             return super()._gate_map(site, gates)
         pairs = [self._gate_pair(site, gate) for gate in gates]
-        return pairs[0] if len(pairs) == 1 else Beside(pairs, self.feature_axis)
+        return pairs[0] if len(pairs) == 1 else Concatenation(pairs, self.feature_axis)
 
     def _gate_pair(self, site: Site, gate: Gate) -> nn.Module:
         first = self.convolution(site.in_width, site.width, site.stride, bias=False)

@@ -1,4 +1,4 @@
-"""Two affine maps with the non-linearity between them: a branch that ends linear, as residual papers write it."""
+"""Two affine maps with a non-linearity between them: a branch without a final activation, as in residual papers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from highway_bench.families.init import Activation, Init, activation_module, ini
 )
 @dataclass(frozen=True, kw_only=True)
 class DensePair(Transform):
-    """H(x) = W₂ g(W₁x + b₁) + b₂ on vectors (…, width), both maps of the layer's width."""
+    """H(x) = W₂ g(W₁x + b₁) + b₂ on vectors (…, width); both maps have the layer's width."""
 
     kind = "vector"
     order = 2
@@ -40,7 +40,7 @@ class DensePair(Transform):
 
 
 def affine_pair(inputs: int, inner: int, outputs: int, activation: Activation, init: Init, joins: int) -> nn.Sequential:
-    """Affine map, ``activation``, affine map, started by ``init``; (…, inputs) → (…, outputs)."""
+    """Affine map, ``activation``, affine map, with weights by ``init``; (…, inputs) → (…, outputs)."""
     first, second = nn.Linear(inputs, inner), nn.Linear(inner, outputs)
     init_map_(first.weight, activation, init)
     init_map_(second.weight, "identity", init, joins=joins, last=True)

@@ -1,4 +1,4 @@
-"""How a layer's affine maps start: the init of weights, one map at a time.
+"""Initialisation of a layer's affine maps, one map at a time.
 
 | init            | H's inner maps           | H's last map                  | gates            |
 |-----------------|--------------------------|-------------------------------|------------------|
@@ -8,7 +8,7 @@
 | `uniform`       | as `default`, of the same variance but uniform | the same                 | Glorot           |
 | `small`         | normal with standard deviation 0.01, whatever the fan | the same          | Glorot           |
 
-L is the number of joins in the stack (layers × sublayers). Biases start at 0, a gate's at its own value.
+L is the number of connections in the stack (layers × sublayers). Biases start at 0, those of gates at their own value.
 He: arXiv:1502.01852; Glorot: AISTATS 2010; division by √L: the variance of a residual sum stays bounded.
 """
 
@@ -30,7 +30,7 @@ _MODULES: dict[Activation, type[nn.Module]] = {
     "identity": nn.Identity,
 }
 SMALL = 0.01  # standard deviation of the init called small
-_RECTIFIERS = ("relu", "gelu")  # they halve the second moment, which a gain of √2 makes good
+_RECTIFIERS = ("relu", "gelu")  # they halve the second moment; a gain of √2 compensates
 
 
 def activation_module(name: Activation) -> nn.Module:
@@ -41,7 +41,7 @@ def activation_module(name: Activation) -> nn.Module:
 def init_map_(weight: Tensor, activation: Activation, init: Init, *, joins: int = 1, last: bool = False) -> None:
     """Fill ``weight`` (out, in, …) in place for a map that ``activation`` follows.
 
-    ``joins`` is L of the table above; ``last`` marks the map that ends the branch.
+    ``joins`` is L of the table above; ``last`` marks the last map of the branch.
     """
     gain = math.sqrt(2.0) if activation in _RECTIFIERS else 1.0
     if init == "orthogonal":
@@ -61,6 +61,6 @@ def init_map_(weight: Tensor, activation: Activation, init: Init, *, joins: int 
 
 
 def init_gate_(weight: Tensor, bias: Tensor, start: float) -> None:
-    """Fill a gate's own slice: Glorot weights (a logistic function follows) and a constant bias."""
+    """Fill a gate's slice in place: Glorot weights (a logistic function follows) and the constant bias ``start``."""
     nn.init.xavier_normal_(weight)
     nn.init.constant_(bias, start)

@@ -1,4 +1,4 @@
-"""The modules that a family hands to a block: H with its gates, in one product or beside each other, and the carry."""
+"""The modules that a family gives to a block: H with its gates, in one product or in two modules, and the carry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from highway_bench.families.init import init_gate_
 
 
 class Maps(nn.Module):
-    """H and the gates' pre-activations where H is no affine map: two modules side by side."""
+    """(H(x), a₁, …) for an H that is no affine map: one module for H, another for all gates' pre-activations."""
 
     def __init__(self, transform: nn.Module, gate: nn.Module, gates: int, axis: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Maps(nn.Module):
 
 
 class FusedMaps(nn.Module):
-    """H and the gates' pre-activations in one affine product, whose slices start each as if it stood alone."""
+    """(H(x), a₁, …) from one affine product. Each of its slices is initialised as if it were a map by itself."""
 
     def __init__(self, product: nn.Linear | nn.Conv2d, activation: nn.Module, gates: int, axis: int) -> None:
         super().__init__()
@@ -42,15 +42,15 @@ class FusedMaps(nn.Module):
 
 
 def init_gates_(module: nn.Linear | nn.Conv2d, site: Site, gates: Sequence[Gate], *, skip: int = 0) -> None:
-    """Start the gates' slices of a fused map, each by its own fan; the first ``skip`` slices are not gates."""
+    """Initialise the gates' slices of a fused map, each by its own fan. The first ``skip`` slices are not gates."""
     assert module.bias is not None
     weights, biases = module.weight.data.split(site.width)[skip:], module.bias.data.split(site.width)[skip:]
     for weight, bias, gate in zip(weights, biases, gates, strict=True):
         init_gate_(weight, bias, gate.start(site))
 
 
-class Beside(nn.Module):
-    """Several modules on the same input, their outputs joined on one axis."""
+class Concatenation(nn.Module):
+    """Several modules on the same input; their outputs are concatenated on one axis."""
 
     def __init__(self, parts: Iterable[nn.Module], axis: int) -> None:
         super().__init__()
@@ -64,12 +64,14 @@ class Beside(nn.Module):
 class Carry(nn.Module):
     """A carried path that changes dimension without parameters: every ``stride``-th pixel, then the features.
 
-    ``pad`` appends zeros to the features (arXiv:1512.03385, option A); ``subsample`` keeps evenly spaced ones. Where
-    ``change`` is ``plain`` the network puts a plain layer there instead (arXiv:1505.00387, §2.1), and no carry exists;
-    ``project`` has parameters, and its family makes it.
+    ``pad`` appends zeros to the features (arXiv:1512.03385, option A); ``subsample`` selects evenly spaced features.
+    Where ``change`` is ``plain``, the network has a plain layer instead (arXiv:1505.00387, §2.1) and no carry.
+    ``project`` has parameters, so a family that has it builds it itself.
+
+    Raises ``BadInput`` for a change of dimension that cannot be done in this way.
     """
 
-    kept: Tensor | None  # the places of the features that stay
+    selected: Tensor | None  # indices of the features that are carried; None for all
 
     def __init__(self, site: Site, kind: Kind) -> None:
         super().__init__()
@@ -83,16 +85,16 @@ class Carry(nn.Module):
         if site.change == "subsample" and grows > 0:
             raise BadInput(f"sub-sampling cannot make {site.in_width} features {site.width}; use pad or plain")
         if site.stride != 1 and kind != "image":
-            raise BadInput(f"a {kind} has no places to stride over")
+            raise BadInput(f"a {kind} has no pixels, so its stride is 1, not {site.stride}")
         self.stride = site.stride
         self.axis = FEATURE_AXIS[kind]
         self.grows = max(grows, 0)
-        kept = [place * site.in_width // site.width for place in range(site.width)] if grows < 0 else None
-        self.register_buffer("kept", None if kept is None else torch.tensor(kept), persistent=False)
+        selected = [index * site.in_width // site.width for index in range(site.width)] if grows < 0 else None
+        self.register_buffer("selected", None if selected is None else torch.tensor(selected), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.stride != 1:
             x = x[..., :: self.stride, :: self.stride]
-        if self.kept is not None:
-            return x.index_select(self.axis, self.kept)
+        if self.selected is not None:
+            return x.index_select(self.axis, self.selected)
         return nn.functional.pad(x, (0, 0) * (-1 - self.axis) + (0, self.grows))

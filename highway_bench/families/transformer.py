@@ -1,4 +1,4 @@
-"""The transformer layer: attention, then the feed-forward branch, each joined by the block."""
+"""The transformer layer: attention, then the feed-forward branch. The block connects each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from highway_bench.families.mlp import Mlp
 )
 @dataclass(frozen=True, kw_only=True)
 class Transformer(Family):
-    """Two joins a layer on sequences (batch, steps, width): self-attention, then the feed-forward branch."""
+    """Two connections a layer on sequences (batch, steps, width): self-attention, then the feed-forward branch."""
 
     kind = "sequence"
     order = 8

@@ -1,7 +1,7 @@
-"""The ladder of depths: no rung is tried whose shallower neighbour trained at no seed.
+"""The ladder of depths: a depth is tried only if the next shallower one trained with at least one seed.
 
-A frontier needs every block at every depth up to where it stops training, and no deeper: a thousand layers of a block
-that fails at fifty cost an hour and say nothing. Cells whose recipe has a ``ladder`` wait for the rung below them.
+A frontier needs every block at every depth up to where it stops training, and no deeper. A thousand layers of a block
+that fails at fifty cost an hour and show nothing. Cells whose recipe has a ``ladder`` wait for the rung below them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ LADDER = mapping("depths, seeds and, where they are tuned, rates", is_ladder).me
 
 
 def rung_below(cell: Cell) -> tuple[Cell, ...]:
-    """The cells that count, one a seed, of the next shallower depth of ``cell``'s ladder; none on the lowest rung.
+    """The cells of the next shallower depth of ``cell``'s ladder, one a seed; none on the lowest rung.
 
-    A ladder is ``{"depths": […], "seeds": n or […], "rates": […]}``: the rates are those that every rung is tuned over.
-    Without them all rungs have the rate that the cell has.
+    A ladder is ``{"depths": […], "seeds": n or […], "rates": […]}``. Every rung is tuned over the rates. Without rates,
+    all rungs have the cell's own rate.
     """
     ladder: Mapping[str, Any] = value_of(cell, "ladder", {})
     shallower = [depth for depth in ladder.get("depths", ()) if depth < cell.depth]
@@ -50,11 +50,14 @@ def rung_below(cell: Cell) -> tuple[Cell, ...]:
     )
 
 
-def check_rung(cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> None:
-    """Raise ``Skip`` where the rung below ``cell`` trained at no seed, or was skipped itself; ``BadInput`` where it
-    trained at none that finished, and some did not."""
+def check_rung(cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> None:
+    """Check that the rung below ``cell`` trained with at least one seed, by the scalar metrics in ``results``.
+
+    Raises ``Skip`` where it trained with none or was skipped itself, and ``BadInput`` where no finished seed trained
+    and some seeds did not finish.
+    """
     below = rung_below(cell)
-    if below and not any(found.get(one, {}).get("success") for one in below):
-        if any(one not in found for one in below):
+    if below and not any(results.get(one, {}).get("success") for one in below):
+        if any(one not in results for one in below):
             raise BadInput(f"depth {below[0].depth} did not finish, so whether {cell.block} trains there is not known")
         raise Skip(f"{cell.block} trained at no seed of depth {below[0].depth}, so no deeper was tried")

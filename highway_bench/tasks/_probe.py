@@ -1,4 +1,8 @@
-"""Probe: a network at its start, and the one batch that propagation sends through it."""
+"""Probe: an untrained network and one batch, from which the task ``propagation`` takes its measurements.
+
+A cell without a data set probes the bare stack with a standard-normal input (``example_batch``). A cell with a data set
+probes the whole network with a training batch (``training_of``, ``data_batch``).
+"""
 
 from __future__ import annotations
 
@@ -24,52 +28,52 @@ Loss = Callable[[], Tensor]
 
 @dataclass
 class Probe:
-    """A network at its start, and one batch to send through it."""
+    """An untrained network, and one batch as its input."""
 
     network: nn.Module
-    stack: Stack
-    layers: list[Layer]
+    stack: Stack  # the network's only stack, or the network itself
+    layers: list[Layer]  # the connections of each layer, one for each sublayer
     inputs: Tensor
-    loss: Loss
+    loss: Loss  # one forward pass of the batch: a scalar
     params: int
-    real: Tensor | None  # (items, steps): which steps are no padding
-    generator: torch.Generator
-    training: Training | None = None
+    real: Tensor | None  # (items, steps): False at padding; None where nothing is padding
+    generator: torch.Generator  # of random directions
+    training: Training | None = None  # of a cell with a data set, not yet started
 
     @property
     def items(self) -> int:
         return len(self.inputs)
 
     def profile(self) -> SignalProfile:
-        """Sizes by layer of one pass."""
+        """Sizes of signal and gradient by layer, from one forward and backward pass."""
         return profile(self.layers, self.loss, self.items, self.real)
 
     def stream(self) -> Tensor:
-        """x₀: what enters the stack."""
+        """x₀: the input of the stack."""
         if self.network is self.stack:
             return self.inputs
-        seen: list[Tensor] = []
-        hook = self.stack.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+        captured: list[Tensor] = []
+        hook = self.stack.register_forward_pre_hook(lambda _, inputs: captured.append(inputs[0].detach()))
         with hook, torch.no_grad():
             self.network(self.inputs)
-        return seen[0]
+        return captured[0]
 
-    def own_steps(self, x: Tensor) -> list[Tensor]:
-        """The batch ``x`` of the stream in parts that have no padding: itself, or each item cut at its own end."""
+    def unpadded_parts(self, x: Tensor) -> list[Tensor]:
+        """The batch ``x`` of the stream in parts without padding: itself, or its items, each cut to its length."""
         if self.real is None:
             return [x]
         return [item[None, :steps] for item, steps in zip(x, self.real.sum(1).tolist(), strict=True)]
 
-    def through(self, x: Tensor) -> Tensor:
-        """x_L for x₀ = ``x``: what the last layer gives or, where that is not the stream itself, the stack's end."""
+    def last_stream(self, x: Tensor) -> Tensor:
+        """x_L for x₀ = ``x``: the output of the last layer or, for a block with a state of its own, of the stack."""
         state = self.stack.enter(x)
         for join in self.stack.joins:
             state = join(state)
         y: Tensor = state if isinstance(state, Tensor) and state.shape == x.shape else self.stack.leave(state)
         return y
 
-    def gated(self) -> list[list[nn.Module]]:
-        """The gated maps of each layer."""
+    def gated_maps(self) -> list[list[nn.Module]]:
+        """By layer, the modules that compute gates."""
         return [
             [part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
             for layer in self.layers
@@ -78,7 +82,7 @@ class Probe:
 
 @torch.no_grad()
 def multiply_weights(layers: Iterable[Layer], gain: float) -> None:
-    """Multiply every weight matrix and kernel of ``layers`` in place; biases and norms' gains stay."""
+    """Multiply every weight matrix and kernel of ``layers`` in place; biases and gains of norms do not change."""
     for layer in layers:
         for weight in weights(layer):
             weight.mul_(gain)
@@ -86,8 +90,10 @@ def multiply_weights(layers: Iterable[Layer], gain: float) -> None:
 
 @torch.no_grad()
 def take_batch_statistics(network: nn.Module, inputs: Tensor) -> None:
-    """Make batch norms' running statistics those of ``inputs``: evaluation mode then shows the start as training sees
-    it, where they would divide by one otherwise."""
+    """Set the running statistics of batch norms to those of ``inputs``.
+
+    Evaluation mode then normalises as training does at the start. Without this it would divide by one.
+    """
     norms = [part for part in network.modules() if isinstance(part, _BatchNorm)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
@@ -99,7 +105,7 @@ def take_batch_statistics(network: nn.Module, inputs: Tensor) -> None:
 
 
 def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) -> tuple[Tensor, Loss]:
-    """A standard-normal input of the bare stack, and the sum of its outputs under standard-normal weights."""
+    """A standard-normal input of the bare stack, and the loss: the sum of its outputs times standard-normal weights."""
     example = cell_family(cell).example(cell.batch_size, cell.width, seq_len=cell.seq_len, generator=generator)
     inputs = example.to(cell_device(cell), cell_dtype(cell))
     cotangent = torch.randn(example.shape, generator=generator).to(inputs)
@@ -107,14 +113,14 @@ def example_batch(cell: Cell, network: nn.Module, generator: torch.Generator) ->
 
 
 def training_of(cell: Cell, name: str, network: nn.Module) -> Training:
-    """The training that the recipe asks for on the data set called ``name``, ready to start."""
+    """The training of ``network`` by the cell's recipe on the data set called ``name``, ready to start."""
     dataset = make_dataset(name, **dataset_options(cell))
     train = dataset.load(seed=cell.seed).train
     return Training(network, train, dataset.target_kind, recipe_from(cell), cell.batch_size, cell.seed)
 
 
 def data_batch(training: Training, generator: torch.Generator) -> tuple[Tensor, Loss]:
-    """One batch of the training data, and its loss."""
+    """One random batch of the training data, and its loss."""
     chosen = torch.randperm(len(training.train.inputs), generator=generator)[: training.batch_size]
     inputs, targets = (to_device(part[chosen], training.device, training.dtype) for part in training.train)
     return inputs, lambda: loss_of(training.network(inputs), targets, training.target_kind)

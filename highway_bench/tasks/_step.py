@@ -21,17 +21,17 @@ from highway_bench.tasks.from_cell import (
 )
 from highway_bench.tasks.modes import EXECUTION_MODES
 
-RATE = 1e-3  # of the timed training step; the weights and momenta are put back after every sample
-OPTIMISER_MOVES = 5  # of SGD, each weight: weight, gradient and momentum read, weight and momentum written
+RATE = 1e-3  # of the timed training step; weights and momenta are restored after every sample
+OPTIMISER_MOVES = 5  # numbers that SGD moves a weight: weight, gradient and momentum read, weight and momentum written
 INPUT_SEED = 0  # the same input for every block
 
 
 class StackStep:
-    """The workload of a cell without a data set: enter → joins → leave on a standard-normal input.
+    """The workload of a cell without a data set: enter → connections → leave on a standard-normal input.
 
-    ``forward`` evaluates without gradients; ``forward-backward`` also gives the gradient of every parameter, for a
-    fixed standard-normal gradient of the output; ``train-step`` also applies it by SGD with momentum. Compiling happens
-    at the first step.
+    The phase ``forward`` evaluates without gradients. ``forward-backward`` also computes the gradient of every
+    parameter, for a fixed standard-normal gradient of the output. ``train-step`` also updates the parameters by SGD
+    with momentum. A compiled network compiles at the first step.
     """
 
     def __init__(self, cell: Cell) -> None:
@@ -59,7 +59,7 @@ class StackStep:
 
     @cached_property
     def flops_per_item(self) -> float:
-        """FLOP of a step for one item, counted while one runs; asked for after the clock has stopped."""
+        """FLOP of a step for one item, counted while a step runs. Read it only after timing."""
         flops = count_flops(self._phase(self.network))
         self.restore()
         return flops / self.items
@@ -70,8 +70,7 @@ class StackStep:
         synchronise(self.device)
 
     def restore(self) -> None:
-        """Put the weights back where a training step moved them and its momenta back to zero, and leave no warm buffers
-        behind on a GPU."""
+        """Restore the starting weights, set the momenta to zero, and evict a GPU's cache."""
         with torch.no_grad():
             for parameter, start in zip(self.parameters, self.start, strict=False):
                 parameter.copy_(start)
@@ -81,10 +80,10 @@ class StackStep:
         self._evict()
 
     def close(self) -> None:
-        """Nothing to give back: compiled graphs go with the process, for other steps may share them."""
+        """Nothing to release: other steps may share compiled graphs, so these live as long as the process."""
 
     def _phase(self, network: Callable[[Tensor], Tensor]) -> Callable[[], None]:
-        """The cell's phase as a function of no arguments, running ``network``."""
+        """The cell's phase of ``network``, as a function without arguments."""
 
         def forward() -> None:
             with torch.no_grad():
@@ -103,11 +102,14 @@ class StackStep:
         return phases[str(self.cell.phase)]
 
     def least_bytes(self) -> int:
-        """Bytes that a step cannot avoid to move: every weight read once, every join's input read and output written;
-        three times that with a backward pass, whose gradients of weights and activations move as much again twice; and
-        what the optimiser reads and writes of every weight that it trains."""
-        joins = self.cell.depth * len(cell_family(self.cell).sublayers)
-        moved = self.params + 2 * joins * self.x.numel()
+        """The least bytes that a step moves.
+
+        Forward, it reads every weight once, and reads the input and writes the output of every connection. A backward
+        pass moves twice as much again, for the gradients of weights and activations. A training step also has what the
+        optimiser reads and writes of every weight.
+        """
+        connections = self.cell.depth * len(cell_family(self.cell).sublayers)
+        moved = self.params + 2 * connections * self.x.numel()
         if self.cell.phase != "forward":
             moved *= 3
         if self.cell.phase == "train-step":

@@ -1,6 +1,6 @@
 """The network of a cell whose recipe may name an architecture (``layout``).
 
-Only the tasks that have this word import this module, so that cells of the others do not depend on architectures.
+Only tasks that have this word import this module, so cells of other tasks do not depend on architectures.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ LAYOUT: Mapping[str, Word] = {
             "the name of an architecture", lambda value: isinstance(value, str) and value in architectures, type="name"
         ),
         None,
-    ).meaning("The published network that the layers are put into; none for the usual stem and head."),
+    ).meaning("The published network that contains the layers; none for the usual stem and head."),
 }
 ON_DATA: Mapping[str, Word] = {**LAYOUT, **DATASET}
 
 
 def cell_network(cell: Cell) -> nn.Module:
-    """The cell's network on its device, in its dtype: the architecture that its recipe names, else ``cell_stack``."""
+    """The cell's network on its device, in its dtype: its recipe's architecture, else ``cell_stack``."""
     return on_device(started_network(cell), cell)
 
 

@@ -1,7 +1,8 @@
-"""Task: what is measured. A task says all about itself, and turns a group of cells into their measurements.
+"""Task: what is measured. A task declares everything about itself, and turns a group of cells into their measurements.
 
-What it says is data that others read: metrics with units and labels, the words of its cells' recipes, what a cell costs
-and cannot be, and the section of the report that shows it. Nothing else in the package knows a task by name.
+The declarations are data that other packages read: metrics with units and labels, the words of its cells' recipes, the
+cost of a cell, the cells that it refuses, and the section of the report that shows it. Nothing else in the package
+knows a task by name.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ if TYPE_CHECKING:
 
 
 class Skip(Exception):
-    """Raised where a cell makes no sense; its message is the reason, and the row says ``skipped``."""
+    """Raised for a cell that makes no sense. The message is the reason; the row's status is ``skipped``."""
 
 
 @dataclass(frozen=True)
 class CellCost:
-    """What measuring a cell takes, roughly: ``seconds`` on one CPU core, and ``bytes`` of memory, the process and its
-    libraries aside."""
+    """Roughly what measuring a cell takes: ``seconds`` on one CPU core, and ``bytes`` of memory without those of the
+    process and its libraries."""
 
     seconds: float = 1.0
     bytes: int = 0
 
 
 class Task(ABC):
-    """What is measured: subclasses name their metrics and say how cells become measurements."""
+    """What is measured. Subclasses declare their metrics and implement ``measure``."""
 
     name: str
     version: str  # changes when the meaning of its values does
     metrics: tuple[Metric, ...]
-    section: str = "further"  # of the report, by the name that it is registered under there
+    section: str = "further"  # the section of the report, by its registered name
     alone: bool = False  # True: nothing else may run at the same time (timing)
-    meter: bool = False  # True: values depend on the hardware and on torch, so those are in the digest
-    coordinates: tuple[str, ...] = ("phase", "mode")  # of phase, mode, seed and dataset those that its cells have
-    recipe_words: Mapping[str, Word] = MappingProxyType({})  # what its cells' recipes may say
+    meter: bool = False  # True: values depend on the hardware and on torch, so the digest covers both
+    coordinates: tuple[str, ...] = ("phase", "mode")  # which of phase, mode, seed and dataset its cells have
+    recipe_words: Mapping[str, Word] = MappingProxyType({})  # the words that its cells' recipes may have
 
     def metric(self, name: str) -> Metric:
         """The declared metric called ``name``; raises ``ValueError`` for any other."""
@@ -61,56 +62,54 @@ class Task(ABC):
         return self.recipe_words[name]
 
     def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
-        """Those of ``recipe_words`` that mean something to cells of this recipe and data set; all of them by default.
+        """The ``recipe_words`` that mean something for cells of this recipe and data set; by default all of them.
 
-        Only these may be put over a profile's recipe.
+        Only these words may override a profile's recipe.
         """
         return self.recipe_words
 
     def check(self, cell: Cell) -> None:
-        """Raise ``BadInput`` for what no run of ``cell`` can do, before anything is measured.
+        """Raise ``BadInput`` for a cell that no run can measure, before anything is measured.
 
-        By default: a word of its recipe that the task does not have, or a value that the word cannot have.
+        By default: where its recipe has a word that the task does not have, or a value that the word cannot have.
         """
         for name, value in cell.recipe.items():
             self.word(name).check(name, value)
 
     def cost(self, cell: Cell) -> CellCost:
-        """What ``cell`` takes: for the plan and for the time left. Built from closed forms, for it is asked of every
-        cell of a plan."""
+        """What ``cell`` takes, for the plan and for the time left. A closed form: every cell of a plan calls it."""
         return CellCost()
 
     def timeout(self, cell: Cell) -> float:
-        """Seconds after which a worker measuring ``cell`` is stopped."""
+        """Seconds after which a worker that measures ``cell`` is stopped."""
         return 300.0
 
     def group(self, cell: Cell) -> Hashable:
-        """Cells with equal groups are measured together in one worker (paired timing); by default a cell is alone."""
+        """Cells of equal groups are measured together in one worker (paired timing). By default each cell is alone."""
         return cell.key
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
-        """Cells whose results ``resolve`` wants before this one can run (the trials of a search)."""
+        """Cells whose results ``resolve`` needs before this one can run (the trials of a search)."""
         return ()
 
-    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        """The cell to run, given the scalar metrics of what it needs; rows keep the identity of ``cell`` itself.
+    def resolve(self, cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        """The cell to run, given the scalar metrics of the cells that it needs. Rows have the identity of ``cell``.
 
-        A needed cell that failed (crashed, out of time or memory) is not in ``found``; one that was skipped is, without
-        metrics.
+        ``results`` lacks a needed cell that failed (crashed, out of time or memory). A skipped one has no metrics in
+        it.
         """
         return cell
 
     @abstractmethod
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        """Measure a group of cells: one outcome a cell, as soon as it is known; ``cell_by_cell`` does most of it.
+        """Measure a group of cells: one outcome a cell, as soon as it is known. See ``cell_by_cell``.
 
-        ``checkpoints`` is where a long measurement may store its state, and from where it goes on; most tasks ignore
-        it.
+        A long measurement may store its state in ``checkpoints``, and resumes from there. Most tasks ignore it.
         """
 
 
 class Workload(Protocol):
-    """A prepared step. ``step`` does one unit of work, synchronised at its end: the only thing timed."""
+    """A prepared step. Only ``step`` is timed: one unit of work, synchronised at its end."""
 
     @property
     def items(self) -> int:
@@ -122,28 +121,30 @@ class Workload(Protocol):
 
     @property
     def flops_per_item(self) -> float | None:
-        """FLOP of a step for one item, a multiply-add is two; ``None`` where unknown."""
+        """FLOP of a step for one item, two for a multiply-add; ``None`` where unknown."""
 
     def step(self) -> None:
         """One unit of work, synchronised at its end."""
 
     def restore(self) -> None:
-        """Undo what ``step`` changed (a training step moves the weights); never timed."""
+        """Undo what ``step`` changed (a training step moves the weights). Never timed."""
 
     def close(self) -> None:
-        """Give back what the workload holds."""
+        """Release what the workload holds."""
 
 
 class StepTask(Task):
-    """A task that measures one step. pytest-benchmark and asv time the step of the same workload with clocks of their
-    own: shapes, seeds and synchronisation are the workload's, so that they cannot disagree on what was measured."""
+    """A task that measures one step. pytest-benchmark and asv time the step of the same workload with their own clocks.
+
+    Shapes, seeds and synchronisation belong to the workload, so the three cannot disagree on what was measured.
+    """
 
     @abstractmethod
     def prepare(self, cell: Cell) -> Workload:
-        """Build what ``cell`` measures; raises ``Skip`` where it makes no sense."""
+        """The workload of ``cell``; raises ``Skip`` where the cell makes no sense."""
 
     def check(self, cell: Cell) -> None:
-        """As in every task; also a phase or a mode that no step has."""
+        """As in every task; also raises ``BadInput`` for a phase or a mode that no step has."""
         super().check(cell)
         check_step(cell)
 
@@ -156,11 +157,11 @@ def check_step(cell: Cell) -> None:
 
 
 def cell_by_cell(cells: Sequence[Cell], measure_cell: Callable[[Cell], Outcome]) -> Iterator[Outcome]:
-    """The outcome of each cell, measured by itself; what it raises is this cell's own error."""
+    """The outcome of each cell, measured by itself. An exception becomes the outcome of its cell alone."""
     for cell in cells:
         try:
             yield measure_cell(cell)
-        except USER_ERRORS as error:  # the worker gives it a status and a row
+        except USER_ERRORS as error:  # the worker turns it into a status and a row
             yield Outcome(cell, error=error)
 
 
@@ -168,6 +169,6 @@ tasks: Registry[Task] = Registry("task", package="highway_bench.tasks")
 
 
 def register_task(cls: type[Task]) -> type[Task]:
-    """Class decorator: put one instance of a task into the registry, under its ``name``."""
+    """Class decorator: register one instance of a task under its ``name``."""
     tasks.register(cls.name, cls(), module=cls.__module__)
     return cls

@@ -1,4 +1,4 @@
-"""Cost: what a network holds and what one item costs it, counted without computing anything."""
+"""Cost: parameters of a network and multiply-adds of one item, counted without computing anything."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
 
-SHAPES = torch.device("meta")  # tensors that have a shape and no numbers
+SHAPES = torch.device("meta")  # its tensors have a shape and no storage
 
 
 @register_task
 class Cost(Task):
-    """Parameters, and the multiply-adds of one item forward: matrix products and convolutions, biases and norms not.
+    """Parameters, and multiply-adds of one item forward: matrix products and convolutions, without biases and norms.
 
-    The network is built and run on tensors that have a shape and no storage, so that the largest published network is
-    counted in seconds and without its memory. Tables of published networks call multiply-adds FLOPs.
+    The network is built and run on tensors that have a shape and no storage, so the largest published network takes
+    seconds and no memory. Tables of published networks call multiply-adds FLOPs.
     """
 
     name = "cost"
@@ -62,7 +62,7 @@ class Cost(Task):
 
 
 def item_of(cell: Cell) -> Tensor:
-    """A batch of one of what the cell's network takes: an item of its data set, its architecture or its family."""
+    """A batch with one input of the cell's network: of its data set, else of its architecture, else of its family."""
     if cell.dataset is not None:
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
         return torch.zeros(1, *dataset.input_shape, dtype=torch.int64 if dataset.input_kind == "tokens" else None)

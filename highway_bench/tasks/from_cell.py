@@ -1,4 +1,4 @@
-"""What the tasks build from a cell: the device and dtype that it names, and its stack of layers."""
+"""From a cell's plain values to what tasks run: its device, dtype, block, family and stack of layers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_device(name: str) -> torch.device:
     if name not in ("cpu", "cuda"):
         raise BadInput(f"unknown device {name!r}; known: cpu, cuda")
     if name == "cuda" and not torch.cuda.is_available():
-        raise BadInput("device 'cuda' was asked for, but torch finds no CUDA device on this machine")
+        raise BadInput("device 'cuda' was requested, but torch finds no CUDA device on this machine")
     return torch.device(name)
 
 
@@ -66,8 +66,8 @@ def cell_family(cell: Cell) -> Family:
 def cell_stack(cell: Cell) -> nn.Module:
     """The cell's network on its device, in its dtype: the bare stack, or with stem and head where it has a data set.
 
-    Built on the CPU under the cell's seed, so that a device changes nothing about the start. Raises ``Skip`` where the
-    family and the data set make no network together.
+    It is built on the CPU under the cell's seed, so its start is the same on every device. Raises ``Skip`` where the
+    family cannot read the data set.
     """
     return on_device(started_stack(cell), cell)
 
@@ -94,13 +94,13 @@ def on_device(network: nn.Module, cell: Cell) -> nn.Module:
 
 
 def dataset_options(cell: Cell) -> dict[str, Any]:
-    """Options of the cell's data set: its length, where the cell has one, and what its recipe says."""
+    """Options of the cell's data set: those of its recipe, and its length where the cell has one."""
     options = dict(cell.recipe.get("dataset", {}))
     return options | ({"length": cell.seq_len} if cell.seq_len is not None else {})
 
 
 def positions_of(family: Family, cell: Cell) -> int:
-    """Positions of one item at which there are features: pixels or steps of the cell's data, or of its example."""
+    """Positions of one item that have features: pixels or steps of the cell's data set, or of the family's example."""
     if cell.dataset is None or family.kind == "vector":
         return family.positions(cell.seq_len)
     dataset = make_dataset(cell.dataset, **dataset_options(cell))
@@ -115,7 +115,7 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def budget_mismatch(cell: Cell) -> Measurement:
-    """How far a layer's cost is from plain's at the nominal width, relative to plain's."""
+    """A layer's cost minus that of plain at the nominal width, relative to plain's."""
     family = cell_family(cell)
     value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match, positions_of(family, cell))
     return Measurement(metric=BUDGET_MISMATCH.name, value=value)

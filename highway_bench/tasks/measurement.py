@@ -1,4 +1,4 @@
-"""Measurement: one metric's value, from the task that took it through the worker's file to the store's row."""
+"""Measurement: one metric's value, from the task through the worker's file to the store's row."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Better = Literal["lower", "higher", ""]
 class Metric:
     """A quantity that a task reports: its name in the store, its unit and which direction is better.
 
-    ``label`` is the few words that head a table's column and an axis, by default the name's own; ``hint`` says what the
-    quantity is. ``percent`` is for a share that is printed as a percentage.
+    ``label`` heads a table's column or an axis, by default the name with spaces. ``hint`` explains the quantity in a
+    few words. ``percent`` marks a share that is printed as a percentage.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Metric:
 class Measurement:
     """One metric's value. With ``samples``, ``value`` is their median and ``low``/``high`` their p10 and p90.
 
-    ``axis`` says what ``index`` counts (layer, step, …); it is empty for a scalar.
+    ``axis`` names what ``index`` counts (layer, step, …); it is empty for a scalar.
     """
 
     metric: str
@@ -50,9 +50,9 @@ class Measurement:
     message: str | None = None
 
     def finite(self) -> Measurement:
-        """This measurement as it is stored: a number that is not finite is null, and the message says what it was.
+        """This measurement as it is stored: a number that is not finite becomes null, and the message has its value.
 
-        One that was ``ok`` is then ``failed``: a task that expects such a number says ``diverged`` itself.
+        The status ``ok`` then becomes ``failed``. A task that expects such a number sets ``diverged`` itself.
         """
         numbers = {"value": self.value, "low": self.low, "high": self.high}
         odd = [f"{name} is {one:g}" for name, one in numbers.items() if one is not None and not math.isfinite(one)]
@@ -71,18 +71,18 @@ class Measurement:
         )
 
     def remarked(self, remark: str) -> Measurement:
-        """This measurement with ``remark`` before its message."""
+        """This measurement with ``remark`` put before its message."""
         return replace(self, message="; ".join(filter(None, [remark, self.message])))
 
     @classmethod
     def of_plain(cls, fields: Mapping[str, Any]) -> Self:
-        """The measurement whose fields these are, as JSON gives them back."""
+        """The measurement with these ``fields``, as read from JSON."""
         return cls(**{**fields, "status": Status(fields["status"])})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one cell of a group: its measurements, or the error that it ended in."""
+    """The outcome of one cell of a group: its measurements, or the error that stopped it."""
 
     cell: Cell
     measurements: Sequence[Measurement] = ()
@@ -92,7 +92,7 @@ class Outcome:
 
 
 def worst(measurements: Sequence[Measurement]) -> Measurement:
-    """The measurement whose status stands for its cell."""
+    """The measurement of the worst status, which is the status of the cell."""
     return min(measurements, key=lambda one: RANK.index(one.status))
 
 

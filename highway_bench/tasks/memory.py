@@ -1,7 +1,7 @@
-"""Memory: the bytes of one step of a stack, by what they are for.
+"""Memory: the bytes of one step of a stack, by purpose.
 
-Exact and repeatable on a CPU, where live tensors are counted, not the process's pages; on CUDA the bytes requested of
-the allocator are.
+On a CPU the meter counts live tensors, not the process's pages, so values are exact and repeatable. On CUDA it counts
+the bytes requested of the allocator.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Memory(StepTask):
     )
 
     def cost(self, cell: Cell) -> CellCost:
-        # The tracker's bookkeeping grows with the square of the modules.
+        # The tracker's own time grows with the square of the number of modules.
         return CellCost(0.05 + 2.5e-4 * cell.depth**2, network_bytes(cell))
 
     def prepare(self, cell: Cell) -> StackStep:
         if not EXECUTION_MODES[cell.mode].allocates:
-            raise Skip("a replayed graph allocates nothing; its memory is that of eager mode")
+            raise Skip("a replayed CUDA graph allocates nothing; its memory is that of eager mode")
         return StackStep(cell)
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
@@ -60,7 +60,7 @@ class Memory(StepTask):
         return Outcome(cell, tuple(self.measurements(work, cell)), work.params, work.flops_per_item)
 
     def measurements(self, work: StackStep, cell: Cell) -> Iterator[Measurement]:
-        """The bytes of a step of ``work``, by what they are for."""
+        """The bytes of a step of ``work``, by purpose."""
         backward = cell.phase != "forward"
 
         def forward() -> Tensor:

@@ -1,6 +1,6 @@
 """Execution modes: how a step is called in each of ``cell.MODES``.
 
-A new mode is its name there and its class here.
+A new mode needs its name in ``cell.MODES`` and its class here.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ Call = Callable[[Tensor], Tensor]
 
 
 class ExecutionMode:
-    """Eager: the network is called as it is. The other modes change some of this."""
+    """Eager: the network is called as it is. Subclasses are the other modes."""
 
-    compiles = False  # the first step compiles, which is a metric of its own and takes long
-    allocates = True  # each step allocates its memory
+    compiles = False  # True: the first step compiles, which takes long and has its own metric
+    allocates = True  # False: steps reuse the memory of the first
 
     def check(self, cell: Cell) -> None:
         """Raise ``Skip`` where ``cell`` cannot run in this mode."""
 
     def call(self, network: nn.Module) -> Call:
-        """The network as a step calls it."""
+        """The function by which a step calls ``network``."""
         return network
 
     def step(self, phase: Callable[[], None]) -> Callable[[], None]:
-        """``phase``, a whole step, as it is repeated."""
+        """The function that repeats ``phase``, which is a whole step."""
         return phase
 
 
 class CompileMode(ExecutionMode):
-    """``torch.compile``, at the first step."""
+    """``torch.compile``, which compiles at the first step."""
 
     compiles = True
 
@@ -47,12 +47,12 @@ class CompileMode(ExecutionMode):
             raise Skip(f"block {cell.block!r} says that it does not compile")
 
     def call(self, network: nn.Module) -> Call:
-        compiled: Call = torch.compile(own_call(network), dynamic=False)
+        compiled: Call = torch.compile(as_new_function(network), dynamic=False)
         return compiled
 
 
 class CudaGraphMode(ExecutionMode):
-    """A CUDA graph, captured once; each step replays it."""
+    """A CUDA graph that is captured once and replayed at each step."""
 
     allocates = False
 
@@ -60,7 +60,7 @@ class CudaGraphMode(ExecutionMode):
         if cell_device(cell).type != "cuda":
             raise Skip("CUDA graphs need a CUDA device")
         if cell.phase == "train-step":
-            raise Skip("the training step's optimiser is not recorded; use forward-backward")
+            raise Skip("a CUDA graph does not capture the training step's optimiser; use forward-backward")
 
     def step(self, phase: Callable[[], None]) -> Callable[[], None]:
         side = torch.cuda.Stream()
@@ -82,11 +82,12 @@ EXECUTION_MODES: Mapping[str, ExecutionMode] = {
 }
 
 
-def own_call(network: nn.Module) -> Call:
-    """``network`` as a function of its own, for ``torch.compile``.
+def as_new_function(network: nn.Module) -> Call:
+    """``network`` as a function with its own code object, for ``torch.compile``.
 
-    Graphs are kept by code object, at most eight to each. All stacks share one ``forward``: compiled as they are, the
-    ninth of a process would run eagerly, and one that is built like another would be given its graph.
+    ``torch.compile`` caches graphs by code object, at most eight for each. All stacks share one ``forward``. Without a
+    code object of its own, the ninth stack of a process would run eagerly, and a stack would reuse the graph of an
+    equal one.
     """
 
     def call(x: Tensor) -> Tensor:

@@ -1,9 +1,13 @@
-"""Which training runs become one population: cells of one shape, where one stacked network is faster than one by one.
+"""Populations: which cells train together as one stacked network, and how many.
 
-What decides was measured. A CPU core gains where a network alone is too small to keep it busy, which is many small
-matrix products: vector families of moderate width (1.6 times as many trials at 50 layers of 50 units, 1.2 at 128 units,
-none at 256). Convolutions, attention and recurrent layers gain nothing there. A GPU gains with everything that ``vmap``
-can run.
+A population stacks the parameters of several networks of one shape and trains them with ``torch.func.vmap``; each
+network is a member, with its own hyper-parameters and seed. It gives the same results as training one by one, and it is
+used only where it was measured to be faster:
+
+- On a CPU core, one network must be too small to keep the core busy. Those are vector families of moderate width: 1.6
+  times as many trials a minute at 50 layers of 50 units, 1.2 times at 128 units, no gain at 256. Convolutions,
+  attention and recurrent layers gain nothing.
+- On a GPU, everything that ``vmap`` can run gains.
 """
 
 from __future__ import annotations
@@ -16,47 +20,53 @@ from highway_bench.tasks.from_cell import cell_family, cell_spec
 from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.checkpoint import CheckpointFolder
 
-ON_CPU = 16  # networks in one stack on a CPU core: with more, a layer's activations leave its cache
-LARGEST = 1e7  # FLOP of a layer's forward pass on a batch, above which one network keeps a CPU core busy by itself
-OWN = ("rate", "momentum", "decay", "weight_decay")  # of a recipe: each member's own
+MEMBERS_ON_CPU = 16  # of one population on a CPU core: with more, a layer's activations leave the cache
+BUSY_LAYER_FLOPS = 1e7  # of a layer's forward pass on a batch: above it, one network keeps a CPU core busy
+MEMBER_WORDS = ("rate", "momentum", "decay", "weight_decay")  # recipe words whose values may differ between members
 
 
-def most_together(cell: Cell) -> int:
-    """How many runs may train as one, by the cell's recipe; raises ``BadInput`` for what is no such number."""
+def population_limit(cell: Cell) -> int:
+    """How many runs may train as one population: ``together`` in the cell's recipe, 1 by default.
+
+    Raises ``BadInput`` for a value that is no whole number of at least 1.
+    """
     return int(value_of(cell, "together", 1))
 
 
-def one_by_one(cell: Cell) -> str | None:
-    """Why runs of this shape train by themselves; ``None`` where they train as one."""
+def reason_to_train_alone(cell: Cell) -> str | None:
+    """Why runs of this cell's shape do not train as a population; ``None`` where they do."""
     family, spec = cell_family(cell), cell_spec(cell)
     if not (family.vmap and spec.vmap):
         return "declared as not running under vmap"
     if cell.device == "cpu" and family.kind != "vector":
         return f"{family.kind}s are no faster together on a CPU"
-    if cell.device == "cpu" and spec.layer_flops(family, cell.width, positions=1) * cell.batch_size > LARGEST:
+    if cell.device == "cpu" and spec.layer_flops(family, cell.width, positions=1) * cell.batch_size > BUSY_LAYER_FLOPS:
         return "layers as large as these are no faster together on a CPU"
     return None
 
 
-def at_once(cell: Cell) -> int:
-    """How many networks a worker that measures ``cell`` holds at once, at most."""
-    most = most_together(cell)
-    if most == 1 or one_by_one(cell) is not None:
+def networks_in_memory(cell: Cell) -> int:
+    """How many networks a worker that measures ``cell`` holds in memory at the same time, at most."""
+    limit = population_limit(cell)
+    if limit == 1 or reason_to_train_alone(cell) is not None:
         return 1
-    return most if cell.device != "cpu" else min(most, ON_CPU)
+    return limit if cell.device != "cpu" else min(limit, MEMBERS_ON_CPU)
 
 
-def shape(cell: Cell) -> Cell:
-    """What is the same in all runs that may train as one: ``cell`` without what is each one's own."""
-    recipe = {name: value for name, value in cell.recipe.items() if name not in OWN}
+def shared_shape(cell: Cell) -> Cell:
+    """``cell`` without the values that may differ between members (hyper-parameters, gate bias, seed, trial).
+
+    Two cells may train in one population where this is equal for both.
+    """
+    recipe = {name: value for name, value in cell.recipe.items() if name not in MEMBER_WORDS}
     options = {name: value for name, value in cell.block_options.items() if name != "gate_bias"}
     return cell.but(recipe=recipe, block_options=options, seed=0, trial=None)
 
 
-def stacks(cells: Sequence[Cell], kept: CheckpointFolder | None) -> Iterator[list[Cell]]:
-    """``cells``, of one group, in stacks of a size that the device is quick with; those that were being trained as one
-    when they were interrupted stay so."""
-    for part in kept.by_file(cells) if kept is not None else [list(cells)]:
-        most = len(part) if part[0].device != "cpu" else ON_CPU
+def populations_of(cells: Sequence[Cell], checkpoints: CheckpointFolder | None) -> Iterator[list[Cell]]:
+    """``cells`` of one group, split into populations of nearly equal size: at most ``MEMBERS_ON_CPU`` on a CPU, all of
+    them on a GPU. Cells whose population was interrupted stay together, because they share a checkpoint."""
+    for part in checkpoints.by_file(cells) if checkpoints is not None else [list(cells)]:
+        most = len(part) if part[0].device != "cpu" else MEMBERS_ON_CPU
         size = math.ceil(len(part) / math.ceil(len(part) / most))
         yield from (part[start : start + size] for start in range(0, len(part), size))

@@ -1,15 +1,15 @@
-"""Propagation: what a network's start does to signal and gradient, layer by layer, before anything is learnt.
+"""Propagation: what an untrained network does to signal and gradient, layer by layer.
 
-Verdicts, forward and backward apart: a signal **vanishes** at layer l if the RMS of x_l is the first to be less than a
-hundredth of that of the first layer's input, and **explodes** if it is more than a hundred times that, or no finite
-number; a gradient likewise, from the last layer's output down. What does neither is **healthy**. Of the first training
-steps: a layer **stands still** if its ‖ΔW‖/‖W‖ is less than a hundredth of that of the layer that moves most.
+Signal and gradient have separate verdicts. A signal **vanishes** at layer l if x_l is the first whose RMS is less than
+a hundredth of that of the first layer's input. It **explodes** if the RMS is more than a hundred times that, or not
+finite. The same holds for the gradient, from the last layer's output down. A signal that does neither is **healthy**.
+In the first training steps, a layer **stands still** if its ‖ΔW‖/‖W‖ is less than a hundredth of the largest one.
 
-A cell without a data set measures the bare stack on a standard-normal input, for the sum of its outputs under random
-standard-normal weights; one with a data set the whole network, for the training loss of one batch. ``gain`` in the
-recipe multiplies every weight matrix of the layers, the gates' too; ``steps``, with a data set, trains that long. The
-profiles ask for float64: deep stacks reach sizes that float32 does not hold, and a verdict is to be the start's. Steps
-of padding count nowhere.
+A cell without a data set measures the bare stack on a standard-normal input; the loss is the sum of its outputs times
+standard-normal weights. A cell with a data set measures the whole network; the loss is the training loss of one batch.
+``gain`` in the recipe multiplies every weight matrix of the layers, including those of gates. ``steps``, with a data
+set, trains for so many steps. The profiles use float64: deep stacks reach sizes beyond float32, and a verdict is about
+the start, not about the dtype. Steps of padding never count.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from highway_bench.training.recipe import POSITIVE, TRAINING, Word
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
 
-STRETCHES = 10  # equal stretches of layers at whose ends a profile is stored; every layer up to this depth
-EXACT = 128  # numbers an item up to which its Jacobian is taken whole
+PROFILE_POINTS = 10  # at most this many layers of a profile are stored, equally spaced, besides the first
+EXACT = 128  # numbers an item: up to this size the whole Jacobian is computed
 LINE = 32  # points on the line between two inputs
-PASS, LONGEST_PASS = 6.0, 5e-3  # a pass of a layer in float64: in training steps of it, and seconds at most
-PROBE_SEED = 500_000  # plus the cell's: inputs must not repeat the numbers that the weights were drawn from
+PASS, LONGEST_PASS = 6.0, 5e-3  # a pass of a layer in float64: in training steps of that layer, and seconds at most
+PROBE_SEED = 500_000  # plus the cell's seed: inputs must not repeat the random numbers of the weights
 
 
 @register_task
 class Propagation(Task):
-    """What the start does to activations, gradients, gates and correlations, and which layers first steps move."""
+    """Activations, gradients, gates and correlations of an untrained network, and which layers the first steps move."""
 
     name = "propagation"
     version = "2"
@@ -101,9 +101,10 @@ class Propagation(Task):
     )
 
     def words_for(self, recipe: Mapping[str, Any], dataset: str | None) -> Mapping[str, Word]:
-        """Of a bare stack the gain alone. How to train is a word of cells that train: it does not make others train."""
-        without = [*([] if dataset else ON_DATA), *([] if dataset and "steps" in recipe else TRAINING)]
-        return {name: word for name, word in self.recipe_words.items() if name not in without}
+        """A bare stack has only the gain. Training words need a recipe with ``steps``, so that they cannot make a cell
+        train that otherwise would not."""
+        excluded = [*([] if dataset else ON_DATA), *([] if dataset and "steps" in recipe else TRAINING)]
+        return {name: word for name, word in self.recipe_words.items() if name not in excluded}
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
@@ -114,8 +115,8 @@ class Propagation(Task):
         return 60.0 + 20.0 * self.cost(cell).seconds
 
     def cost(self, cell: Cell) -> CellCost:
-        """From the cost of a pass, which was several times that of a training step on one CPU core and is a guess
-        elsewhere."""
+        """From the cost of a pass: several times that of a training step, as measured on one CPU core. A guess for
+        other devices."""
         layer = min(PASS * cell_family(cell).train_cost.layer_seconds, LONGEST_PASS)
         seconds = 0.02 + layer * cell.depth * (1 + 0.3 * int(cell.recipe.get("steps", 0)))
         return CellCost(seconds, network_bytes(cell))
@@ -124,19 +125,19 @@ class Propagation(Task):
         return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:
-        """What one cell's start does."""
+        """The measurements of one cell's untrained network."""
         probe = self.prepare(cell)
         return Outcome(cell, tuple(self.measurements(probe, cell)), probe.params)
 
     def prepare(self, cell: Cell) -> Probe:
-        """The cell's network at its start, and a batch for it."""
+        """The cell's untrained network, and a batch for it. Raises ``Skip`` for a network of several stacks."""
         network = cell_network(cell).train()
         stacks = [part for part in network.modules() if isinstance(part, Stack)]
         if len(stacks) != 1:
             raise Skip(f"signal is followed through one stack of layers, and this network has {len(stacks)}")
         (stack,) = stacks
-        joins, a_layer = list(stack.joins), len(cell_family(cell).sublayers)
-        layers: list[Layer] = [joins[first : first + a_layer] for first in range(0, len(joins), a_layer)]
+        connections, sublayers = list(stack.joins), len(cell_family(cell).sublayers)
+        layers: list[Layer] = [connections[i : i + sublayers] for i in range(0, len(connections), sublayers)]
         multiply_weights(layers, gain_of(cell))
         generator = torch.Generator().manual_seed(PROBE_SEED + cell.seed)
         training = None if cell.dataset is None else training_of(cell, cell.dataset, network)
@@ -145,162 +146,163 @@ class Propagation(Task):
         return Probe(network, stack, layers, inputs, loss, count_parameters(network), real, generator, training)
 
     def measurements(self, work: Probe, cell: Cell) -> Iterator[Measurement]:
-        """What passes through ``work`` show, then what its first steps move."""
+        """Measurements of the untrained network of ``work``, then of its first training steps."""
         with torch.random.fork_rng(devices=[work.inputs.device] if work.inputs.is_cuda else []):
-            torch.manual_seed(cell.seed)  # what layers draw (dropout)
-            yield from passing(work)
-            yield from stretching(work)
+            torch.manual_seed(cell.seed)  # for layers that draw numbers (dropout)
+            yield from signal_measurements(work)
+            yield from jacobian_measurements(work)
         yield budget_mismatch(cell)
         if work.training is not None and trains(cell):
-            yield from moving(work.layers, work.training)
+            yield from update_measurements(work.layers, work.training)
 
 
 def trains(cell: Cell) -> bool:
-    """Whether the cell's network is also trained for a few steps."""
+    """Whether the cell also trains its network for a few steps."""
     return cell.dataset is not None and bool(cell.recipe.get("steps"))
 
 
 def gain_of(cell: Cell) -> float:
-    """What the recipe multiplies weights by, 1 where it does not say; raises ``BadInput`` for no positive number."""
+    """The recipe's factor of the weights, 1 by default; raises ``BadInput`` where it is no positive number."""
     return float(value_of(cell, "gain", 1.0))
 
 
-def passing(work: Probe) -> Iterator[Measurement]:
-    """What one pass, forward and back, shows: sizes, their verdicts, correlations and gates."""
-    depth, gated = len(work.layers), work.gated()
-    opened: list[list[GateState]] = [[] for _ in work.layers]
+def signal_measurements(work: Probe) -> Iterator[Measurement]:
+    """From one forward and backward pass: sizes of signal and gradient, their verdicts, correlations and gates."""
+    depth, gated = len(work.layers), work.gated_maps()
+    gates: list[list[GateState]] = [[] for _ in work.layers]
     layer_of = [layer for layer, parts in enumerate(gated) for _ in parts]
     maps = dict(enumerate(part for parts in gated for part in parts))
 
     def note(key: int, _: Tensor, output: tuple[Tensor, ...]) -> None:
-        opened[layer_of[key]].append(gate_state([unpadded(gate, work.real) for gate in output[1:]]))
+        gates[layer_of[key]].append(gate_state([unpadded(gate, work.real) for gate in output[1:]]))
 
     with forward_hooks(maps, note):
-        found = work.profile()
-    yield told("activation_ratio", quotient(found.activation[-1], found.activation[0]))
-    yield told("gradient_ratio", quotient(found.gradient[0], found.gradient[-1]))
-    yield told("weight_gradient_ratio", quotient(found.weight_gradient[0], found.weight_gradient[-1]))
-    signal, gradient = departure(found.activation), departure(found.gradient[::-1])
+        profile = work.profile()
+    yield measurement("activation_ratio", quotient(profile.activation[-1], profile.activation[0]))
+    yield measurement("gradient_ratio", quotient(profile.gradient[0], profile.gradient[-1]))
+    yield measurement("weight_gradient_ratio", quotient(profile.weight_gradient[0], profile.weight_gradient[-1]))
+    signal, gradient = departure(profile.activation), departure(profile.gradient[::-1])
     for way in ("vanishes", "explodes"):
-        above = getattr(gradient, way)  # layers above the place, for the gradient starts at the top
+        above = getattr(gradient, way)  # counted from the last layer, where the gradient starts
         yield Measurement(metric=f"signal_{way}_at", value=getattr(signal, way))
         yield Measurement(metric=f"gradient_{way}_at", value=None if above is None else depth - above)
-    scale = depth_scale(found.correlation)
+    scale = depth_scale(profile.correlation)
     yield Measurement(metric="depth_scale", value=scale, message=None if scale else "no exponential decay to be seen")
-    for layer in places(depth):
-        yield told("activation", found.activation[layer], layer)
-        yield told("gradient", found.gradient[layer], layer)
-        yield told("correlation", found.correlation[layer], layer)
-    for layer in places(depth, 1):
-        yield told("weight_gradient", found.weight_gradient[layer - 1], layer)
-    yield from opening([state for states in opened for state in states])
-    for layer in places(depth, 1):
-        yield from opening(opened[layer - 1], layer)
+    for layer in profiled_layers(depth):
+        yield measurement("activation", profile.activation[layer], layer)
+        yield measurement("gradient", profile.gradient[layer], layer)
+        yield measurement("correlation", profile.correlation[layer], layer)
+    for layer in profiled_layers(depth, 1):
+        yield measurement("weight_gradient", profile.weight_gradient[layer - 1], layer)
+    yield from gate_measurements([state for states in gates for state in states])
+    for layer in profiled_layers(depth, 1):
+        yield from gate_measurements(gates[layer - 1], layer)
 
 
-def opening(states: Sequence[GateState], layer: int | None = None) -> Iterator[Measurement]:
-    """Of these gates: the first one's mean (a highway's T), the sum of all means where there are several (T + C where
-    the carry is free), and the share that is saturated."""
+def gate_measurements(states: Sequence[GateState], layer: int | None = None) -> Iterator[Measurement]:
+    """The mean of the first gate (a highway's T), the sum of all gates' means where there are several (T + C of a free
+    carry gate), and the saturated share."""
     if states:
-        yield told("gate_mean", fmean(state.means[0] for state in states), layer)
+        yield measurement("gate_mean", fmean(state.means[0] for state in states), layer)
         if len(states[0].means) > 1:
-            yield told("gate_sum", fmean(sum(state.means) for state in states), layer)
-        yield told("gate_saturation", fmean(state.saturated for state in states), layer)
+            yield measurement("gate_sum", fmean(sum(state.means) for state in states), layer)
+        yield measurement("gate_saturation", fmean(state.saturated for state in states), layer)
 
 
-def stretching(work: Probe) -> Iterator[Measurement]:
-    """What the layers do to small changes: the Jacobian dx_L/dx₀, and gradients along the line between two inputs.
+def jacobian_measurements(work: Probe) -> Iterator[Measurement]:
+    """How the layers respond to small changes: the Jacobian dx_L/dx₀, and gradients along the line between two inputs.
 
-    In evaluation mode, for both need a batch's items to be kept apart; batch norms divide by this batch's statistics.
-    Padded items are cut at their own ends, the line's two at the shorter one's.
+    Both are computed in evaluation mode, where the items of a batch do not affect each other; batch norms divide by
+    this batch's statistics. Padded items are cut to their lengths, and the two items of the line to the shorter one.
     """
     x = work.stream()
     take_batch_statistics(work.network, work.inputs)
     evaluation_mode(work.network)
-    parts = work.own_steps(x)
+    parts = work.unpadded_parts(x)
     if max(part[0].numel() for part in parts) <= EXACT:
-        yield from whole_jacobian(jacobian(work.through, parts[0][:1]))
+        yield from spectrum_measurements(jacobian(work.last_stream, parts[0][:1]))
     else:
-        yield told("jacobian_gain", fmean(gain for part in parts for gain in gains(work.through, part, work.generator)))
+        each_gain = (gain for part in parts for gain in gains(work.last_stream, part, work.generator))
+        yield measurement("jacobian_gain", fmean(each_gain))
     if len(x) > 1:
         start, end = x[:2] if work.real is None else x[:2, : min(part.shape[1] for part in parts[:2])]
-        line = line_gradients(work.through, start, end, LINE, work.generator)
-        yield told("gradient_correlation", neighbour_correlation(line))
+        line = line_gradients(work.last_stream, start, end, LINE, work.generator)
+        yield measurement("gradient_correlation", neighbour_correlation(line))
     work.network.train()
 
 
 def evaluation_mode(network: nn.Module) -> None:
-    """Put ``network`` into evaluation mode, but for recurrent modules without dropout: both modes give their numbers,
-    and cuDNN takes gradients in training mode alone."""
+    """Put ``network`` into evaluation mode, except recurrent modules without dropout: these give equal numbers in both
+    modes, and cuDNN computes their gradients in training mode only."""
     network.eval()
     for part in network.modules():
         if isinstance(part, nn.RNNBase) and part.dropout == 0:
             part.train()
 
 
-def whole_jacobian(matrix: Tensor) -> Iterator[Measurement]:
+def spectrum_measurements(matrix: Tensor) -> Iterator[Measurement]:
     """Singular values of one item's Jacobian, and their mean square."""
-    found = spectrum(matrix)
-    if found is None:
+    singular = spectrum(matrix)
+    if singular is None:
         for name in ("largest", "smallest", "spread", "rank", "gain"):
             yield Measurement(metric=f"jacobian_{name}", value=None, message="the Jacobian is not finite")
         return
-    yield told("jacobian_largest", found.largest)
-    yield told("jacobian_smallest", found.smallest)
+    yield measurement("jacobian_largest", singular.largest)
+    yield measurement("jacobian_smallest", singular.smallest)
     yield Measurement(
         metric="jacobian_spread",
-        value=found.spread,
-        message=None if found.spread is not None else f"singular: rank {found.rank} of {found.size}",
+        value=singular.spread,
+        message=None if singular.spread is not None else f"singular: rank {singular.rank} of {singular.size}",
     )
-    yield told("jacobian_rank", found.rank)
-    yield told("jacobian_gain", found.mean_square)
+    yield measurement("jacobian_rank", singular.rank)
+    yield measurement("jacobian_gain", singular.mean_square)
 
 
-def moving(layers: Sequence[Layer], training: Training) -> Iterator[Measurement]:
-    """‖ΔW‖/‖W‖ of every layer over the recipe's steps, and which layers stand still."""
+def update_measurements(layers: Sequence[Layer], training: Training) -> Iterator[Measurement]:
+    """Train, then give ‖ΔW‖/‖W‖ of every layer over the recipe's steps, and which layers stand still."""
     matrices = [weights(layer) for layer in layers]
     before = [[weight.detach().clone() for weight in layer] for layer in matrices]
     training.run()
     losses = training.history()
-    ended = math.isfinite(losses[-1])
-    status = Status.OK if ended else Status.DIVERGED
-    message = None if ended else f"the loss was not finite at step {len(losses)}"
+    finite = math.isfinite(losses[-1])
+    status = Status.OK if finite else Status.DIVERGED
+    message = None if finite else f"the loss was not finite at step {len(losses)}"
     moved = [movement(old, new) for old, new in zip(before, matrices, strict=True)]
-    known = ended and all(map(math.isfinite, moved))
+    known = finite and all(map(math.isfinite, moved))
     still = [layer for layer, value in enumerate(moved, start=1) if value < max(moved) / FACTOR] if known else []
-    ends = {
+    values = {
         "still_layers": len(still) if known else None,
         "still_first": min(still, default=None),
         "still_last": max(still, default=None),
     }
-    for metric, end in ends.items():
-        yield Measurement(metric=metric, value=end, status=status, message=message)
-    for layer in places(len(layers), 1):
-        yield replace(told("update", moved[layer - 1], layer), status=status, message=message)
+    for metric, value in values.items():
+        yield Measurement(metric=metric, value=value, status=status, message=message)
+    for layer in profiled_layers(len(layers), 1):
+        yield replace(measurement("update", moved[layer - 1], layer), status=status, message=message)
 
 
 @torch.no_grad()
 def movement(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
-    """‖ΔW‖/‖W‖, Euclidean norms over all matrices of a layer; NaN for a layer without any."""
+    """‖ΔW‖/‖W‖ in the Euclidean norm over all matrices of a layer; NaN for a layer without matrices."""
     changed = sum(float((new - old).double().square().sum()) for old, new in zip(before, after, strict=True))
     started = sum(float(old.double().square().sum()) for old in before)
     return math.sqrt(changed / started) if started else math.nan
 
 
-def places(depth: int, first: int = 0) -> list[int]:
-    """Layers at which a profile is stored: from ``first`` to ``depth`` in at most ``STRETCHES`` equal steps, and both
-    ends."""
-    step = math.ceil(depth / STRETCHES)
+def profiled_layers(depth: int, first: int = 0) -> list[int]:
+    """The layers whose values are stored: ``first``, ``depth``, and the multiples of a step between them, at most
+    ``PROFILE_POINTS`` + 1 in all."""
+    step = math.ceil(depth / PROFILE_POINTS)
     return sorted({first, *range(step, depth, step), depth})
 
 
 def quotient(value: float, start: float) -> float:
-    """``value`` over ``start``; NaN over nothing."""
+    """``value`` divided by ``start``; NaN where ``start`` is 0."""
     return value / start if start else math.nan
 
 
-def told(metric: str, value: float, layer: int | None = None) -> Measurement:
-    """A value, in all or of one layer; one that is not finite is none, and the remark says what it was."""
+def measurement(metric: str, value: float, layer: int | None = None) -> Measurement:
+    """A value of the network or of one layer. One that is not finite becomes ``None``, and the message has it."""
     finite = math.isfinite(value)
     return Measurement(
         metric=metric,

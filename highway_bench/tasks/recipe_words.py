@@ -1,4 +1,4 @@
-"""The words of recipes that several tasks have, and a cell's recipe read by its task's words."""
+"""Recipe words that several tasks share, and readers of a cell's recipe that check it against its task's words."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from highway_bench.errors import BadInput
 from highway_bench.tasks.base import tasks
 from highway_bench.training.recipe import TRAINING, Recipe, Word, mapping
 
-DATASET: Mapping[str, Word] = {  # of a task whose networks read a data set
+DATASET: Mapping[str, Word] = {  # of tasks whose networks read a data set
     "dataset": mapping("the data set's options by name").meaning("Options of the data set, by name."),
 }
 
 
 def value_of(cell: Cell, word: str, default: Any) -> Any:
-    """What the cell's recipe says for ``word``, or ``default``; raises ``BadInput`` for a word that its task does not
-    have, and for a value that the word cannot have."""
+    """The value of ``word`` in the cell's recipe, or ``default`` where the recipe lacks it.
+
+    Raises ``BadInput`` where the task has no such word, or the word cannot have this value.
+    """
     if word not in cell.recipe:
         return default
     tasks.get(cell.task).word(word).check(word, cell.recipe[word])
@@ -25,8 +27,10 @@ def value_of(cell: Cell, word: str, default: Any) -> Any:
 
 
 def recipe_from(cell: Cell) -> Recipe:
-    """How the cell's network is trained. Raises ``BadInput`` for words of its recipe that its task does not have, for
-    values that they cannot have, and for a rate that is still to be tuned."""
+    """How the cell's network is trained.
+
+    Raises ``BadInput`` for a word that the task does not have, a value that a word cannot have, and the rate ``tuned``.
+    """
     for word in cell.recipe:
         value_of(cell, word, None)
     if cell.recipe.get("rate") == "tuned":

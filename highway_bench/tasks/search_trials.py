@@ -1,9 +1,9 @@
-"""The trials that a cell's recipe asks for, as cells, and the study that their losses make.
+"""The trials of a cell's search: as cells, and as a study with their losses.
 
-``"search": {"space": "figure-1", "trials": 20, "seed": 0}`` draws that many trials from the space, and ``"rate":
-"tuned"`` with ``"rates"`` tries each of those. Every block gets the same trials: trial i has the same rate, momentum,
-decay and activation, and the same seed, in each arm; a gated block's bias comes from a stream of its own and gets no
-further trial.
+``"search": {"space": "figure-1", "trials": 20, "seed": 0}`` draws that many trials from the space. ``"rate": "tuned"``
+with ``"rates"`` tries each of those rates. Every block gets the same trials: trial i has the same rate, momentum,
+decay, activation and seed in each arm. The bias of a gated block is drawn from a random stream of its own, and adds no
+trials.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.recipe import Recipe
 from highway_bench.tuning import draw_trials, get_space, grid_trials, new_study
 
-SEARCH_SEED = 1_000  # trials train on seeds of their own, so that a winner meets fresh ones
+SEARCH_SEED = 1_000  # the seeds of trials start here, so that a winner is run again on other seeds
 WORDS = ("space", "trials", "seed")
 
 
 def trials_of(cell: Cell) -> tuple[FrozenTrial, ...]:
-    """The trials that ``cell``'s recipe asks for: those drawn, or one a rate; none where nothing is to be tuned.
+    """The trials of ``cell``'s recipe: random ones of a search, or one for each rate; none where nothing is tuned.
 
-    Raises ``BadInput`` for a search that cannot be.
+    Raises ``BadInput`` for an invalid search.
     """
     if "search" in cell.recipe:
         search = cell.recipe["search"]
@@ -41,16 +41,16 @@ def trials_of(cell: Cell) -> tuple[FrozenTrial, ...]:
         check_count("a search's trials", search["trials"], least=1)
         check_count("a search's seed", search.get("seed", 0), least=0)
         get_space(search["space"])
-        return _drawn(search["space"], search["trials"], search.get("seed", 0), searched_by(cell))
+        return _random_trials(search["space"], search["trials"], search.get("seed", 0), searchable_names(cell))
     if cell.recipe.get("rate") != "tuned":
         return ()
     if not cell.recipe.get("rates"):
         raise BadInput("a recipe with rate 'tuned' needs a list of rates to try")
-    return _grid(*value_of(cell, "rates", ()))
+    return _trials_of_rates(*value_of(cell, "rates", ()))
 
 
 def trial_cell(cell: Cell, trial: FrozenTrial) -> Cell:
-    """The cell of one trial of ``cell``. The trials of a grid share one seed, and those of a random search do not."""
+    """The cell of one trial of ``cell``. Trials of a grid share one seed; trials of a random search have one each."""
     one = with_trial(cell, trial).but(trial=trial.number, seed=SEARCH_SEED)
     if "search" in cell.recipe:
         return one.but(seed=SEARCH_SEED + trial.number)
@@ -70,9 +70,9 @@ def with_trial(cell: Cell, trial: FrozenTrial) -> Cell:
     return cell.but(recipe={**recipe, **values}, family_options=family_options, block_options=block_options)
 
 
-def searched_by(cell: Cell) -> frozenset[str]:
-    """The hyper-parameters that ``cell`` can take from a space: its recipe's, an activation that its family can choose,
-    and the bias of its block's gates."""
+def searchable_names(cell: Cell) -> frozenset[str]:
+    """The hyper-parameters that ``cell`` can take from a space: words of a recipe, ``activation`` if its family has the
+    option, and ``gate_bias`` if its block has it."""
     spec, names = cell_spec(cell), set(Recipe.__dataclass_fields__)
     if cell.family in families and "activation" in families.get(cell.family).options:
         names.add("activation")
@@ -86,10 +86,10 @@ def study_of(
     results: Mapping[Cell, Mapping[str, float | None]],
     losses: Mapping[Cell, Mapping[int, float]] | None = None,
 ) -> Study:
-    """The study of ``cell``'s trials, in memory: each with the final loss in its cell's ``results``, and with its
-    ``losses`` by step as intermediate values.
+    """The study of ``cell``'s trials, in memory.
 
-    A trial that diverged has failed. One without results, or without a verdict, is still running.
+    A trial's value is the final loss in its cell's ``results``; its ``losses`` by step are the intermediate values. The
+    state is FAIL for a trial that diverged, and RUNNING for one without results or without a verdict.
     """
     study = new_study()
     for trial in trials_of(cell):
@@ -109,10 +109,10 @@ def study_of(
 
 
 @cache
-def _drawn(space: str, trials: int, seed: int, names: frozenset[str]) -> tuple[FrozenTrial, ...]:
+def _random_trials(space: str, trials: int, seed: int, names: frozenset[str]) -> tuple[FrozenTrial, ...]:
     return tuple(draw_trials(get_space(space), trials, seed, names))
 
 
 @lru_cache(typed=True)  # a rate of 1 and one of 1.0 are stored as different cells
-def _grid(*rates: float) -> tuple[FrozenTrial, ...]:
+def _trials_of_rates(*rates: float) -> tuple[FrozenTrial, ...]:
     return tuple(grid_trials("rate", rates))

@@ -1,10 +1,12 @@
-"""Throughput: how long a step of a stack takes, and how near that comes to what the device can do.
+"""Throughput: how long a step of a stack takes, and how near that is to the device's roofline.
 
-Cells that differ only in block or mode are timed together, their samples taken in turn, so that a disturbance meets all
-of them and ratios are paired. The floor of a step is the larger of its FLOP at this device's measured rate, of matrix
-products or of convolutions, and its least bytes at the measured copy rate; ``slowdown`` is time over floor,
-``roofline_share`` its inverse. Data that stay in a cache, convolutions by Winograd's algorithm or a roofline that was
-measured on a busy device can make a step faster than its floor: both are then empty.
+Cells that differ only in block or mode are timed together. Their samples are taken in turn, so that a disturbance
+affects all of them and ratios are paired.
+
+The floor of a step is the larger of two times: its FLOP at the device's measured rate of matrix products or of
+convolutions, whichever is faster, and its least bytes at the measured copy rate. ``slowdown`` is time over floor, and
+``roofline_share`` is its inverse. Cached data, convolutions by Winograd's algorithm, or a roofline that was measured on
+a busy device can make a step faster than its floor; both metrics are then empty.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ from highway_bench.training.recipe import NOT_NEGATIVE, Word, whole
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
 
-UNPAIRED = "unpaired: it could not be prepared beside the others of its group"
-LARGEST_SHARE = 1.05  # of the roofline that a step may reach by the roofline's own noise
+UNPAIRED = "unpaired: it could not be prepared together with the others of its group"
+LARGEST_SHARE = 1.05  # of the roofline: noise of the roofline explains a share up to this
 RATES = ("matmul_rate", "conv_rate", "copy_rate")  # of the device, see Roofline
 
 
 class NotCompiled(RuntimeError):
-    """A compiled cell ran eagerly: its time would be taken for what it is not."""
+    """A compiled cell ran eagerly: its time would be mistaken for that of a compiled step."""
 
 
 @register_task
@@ -88,19 +90,19 @@ class Throughput(StepTask):
         return StackStep(cell)
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        """Times the group's cells in turn. One that cannot be prepared drops out and the others stay paired.
+        """Time the group's cells in turn. A cell that cannot be prepared is dropped, and the others stay paired.
 
-        It is tried again by itself when the others are gone, for it may only have lacked the memory that they held; its
-        rows then say that it was not paired.
+        A dropped cell is tried again by itself after the others are released, because it may only have lacked their
+        memory. Its rows then say that it was not paired.
         """
-        rooflines(cells)  # before the first step, so that the process's own lazy set-up is in nobody's
+        measure_rooflines(cells)  # first, so that no cell's first step includes the process's lazy set-up
         works: dict[Cell, StackStep] = {}
         first: dict[Cell, tuple[float, int]] = {}
         dropped: list[Cell] = []
         for cell in cells:
             try:
                 works[cell], first[cell] = self._begin(cell)
-            except USER_ERRORS as error:  # the worker gives it a status and a row
+            except USER_ERRORS as error:  # the worker turns it into a status and a row
                 if len(cells) == 1 or isinstance(error, Skip | BadInput):
                     yield Outcome(cell, error=error)
                 else:
@@ -121,14 +123,14 @@ class Throughput(StepTask):
                 yield replace(outcome, measurements=[one.remarked(UNPAIRED) for one in outcome.measurements])
 
     def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
-        """The cell's workload after its first step, and what that step took."""
+        """The cell's workload after its first step, with that step's seconds and graph breaks."""
         work = self.prepare(cell)
-        return work, started(work)
+        return work, measure_first_step(work)
 
 
 def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
-    """How long to sample, from the cell's recipe: ``samples`` at least, and ``seconds`` at least for each of a
-    round."""
+    """How long to sample, from the cell's recipe: at least ``samples`` rounds, and at least ``seconds`` for each of the
+    ``rounds_of`` cells of a round."""
     seconds = float(value_of(cell, "seconds", 0.5))
     return Budget(
         min_samples=value_of(cell, "samples", 20),
@@ -139,21 +141,21 @@ def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
     )
 
 
-def rooflines(cells: Sequence[Cell]) -> None:
-    """Measure what the cells' floors need, once a process."""
+def measure_rooflines(cells: Sequence[Cell]) -> None:
+    """Measure the rooflines of the cells' devices and dtypes, once a process."""
     for device, dtype in {(cell.device, cell.dtype): cell for cell in cells}:
         if device in ("cpu", "cuda") and dtype in TORCH_DTYPES and (device == "cpu" or torch.cuda.is_available()):
             measure_roofline(device, TORCH_DTYPES[dtype], torch.get_num_threads())
 
 
-def started(work: StackStep) -> tuple[float, int]:
+def measure_first_step(work: StackStep) -> tuple[float, int]:
     """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly.
 
-    Nothing compiled before is taken from a cache on disk: the first step's time is that of a fresh machine. What a
-    process sets up once (compilers, kernels, allocators) is paid by a throw-away network.
+    Compilers' caches on disk are off, so the time is that of a fresh machine. A throw-away network runs first, so the
+    time does not include what a process sets up once (compilers, kernels, allocators).
     """
     cell = work.cell
-    other = throw_away(cell)
+    other = throw_away_cell(cell)
     if other.key not in _set_up:
         _first_step(StackStep(other))
         _set_up.add(other.key)
@@ -164,11 +166,12 @@ def started(work: StackStep) -> tuple[float, int]:
     return seconds, sum(counters["graph_break"].values())
 
 
-def throw_away(cell: Cell) -> Cell:
-    """The cell of one layer whose first step sets a process up for that of ``cell``.
+def throw_away_cell(cell: Cell) -> Cell:
+    """The cell of one layer whose first step sets up a process for the first step of ``cell``.
 
-    It has the same block, for a block's own kernels are loaded at its first step. A compiled one is the yard-stick's,
-    once a family: compilers are then set up, and a network of each block would take seconds and change little.
+    It has the same block, because a block's own kernels are loaded at its first step. In a mode that compiles it has
+    the yard-stick's block, so there is one a family: it sets up the compilers, and one for each block would take
+    seconds and change little.
     """
     one = cell.but(depth=1, seed=0, recipe={})
     if not EXECUTION_MODES[cell.mode].compiles:
@@ -215,14 +218,17 @@ def step_measurements(
 
 
 def rate(metric: str, amount: float, times: Array) -> Measurement:
-    """``amount`` a second: median, p10 and p90 over steps that took ``times``."""
+    """``amount`` a second: median, p10 and p90 over steps that took ``times`` seconds."""
     low, middle, high = (float(value) for value in amount / np.percentile(times, [90, 50, 10]))
     return Measurement(metric=metric, value=middle, low=low, high=high)
 
 
 def against_floor(floor: float, times: Array) -> list[Measurement]:
-    """Share and slowdown of steps that took ``times``; empty, with the reason, where a tenth of them were faster than
-    the floor: other work on the machine can only make a step slower, so the floor is then wrong for all of them."""
+    """``roofline_share`` and ``slowdown`` of steps that took ``times`` seconds.
+
+    Both are empty, with the reason, where a tenth of the steps were faster than the floor. Other work on the machine
+    can only make a step slower, so the floor is then wrong for all steps.
+    """
     share = rate("roofline_share", floor, times)
     low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]) / floor)
     slowdown = Measurement(metric="slowdown", value=middle, low=low, high=high)

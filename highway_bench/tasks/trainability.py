@@ -1,11 +1,12 @@
 """Trainability: does this depth train, how fast, and to what loss?
 
 A run succeeds by the rule of ``highway_bench.success``. The learning rate is tuned for each depth: every block gets the
-same trials over the same rates with the same seeds, and the rate of lowest final loss is run again on fresh seeds; only
-those runs count. A recipe with a ``search`` draws more than the rate at random; see ``tasks.search_trials``.
+same trials over the same rates with the same seeds. The rate of lowest final loss is run again on fresh seeds, and only
+those runs count. A recipe with a ``search`` draws other hyper-parameters at random too; see ``tasks.search_trials``.
 
-With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster. Each
-still has rows of its own, ``together`` says how many there were, and its seconds are its equal share of the time.
+With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster; see
+``tasks.populations``. Each run has rows of its own. The metric ``together`` is the number of members, and a run's
+seconds are its equal share of the population's time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from highway_bench.tasks.from_cell import (
 )
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.populations import at_once, most_together, shape, stacks
+from highway_bench.tasks.populations import networks_in_memory, population_limit, populations_of, shared_shape
 from highway_bench.tasks.recipe_words import recipe_from, value_of
 from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
@@ -57,29 +58,29 @@ from highway_bench.training.recipe import (
 from highway_bench.training.stacked import NotStackable
 from highway_bench.tuning import winner
 
-EVALUATE_AT_MOST = 2_000  # training items on which the final accuracy is taken
+EVALUATE_AT_MOST = 2_000  # training items that the final accuracy is computed on
 
 
 @dataclass
 class TrainingWork:
-    """A training run ready to start."""
+    """A training run that is ready to start."""
 
     training: Training
     data: Data
     dataset: DataSet
     params: int
-    why_alone: str | None = None  # where it was to train with others and could not
+    why_alone: str | None = None  # the reason, where it could not train in a population
     checkpoint: Checkpoint | None = None
 
     def run(self) -> None:
-        """Train to the end, as far as that is not done, with a checkpoint if it has one."""
+        """Train to the end, unless that is done already; write the checkpoint if the run has one."""
         if self.checkpoint is None:
             self.training.run()
         else:
             self.checkpoint.train([self.training], self.training.run)
 
     def release(self) -> None:
-        """Give the gradients' memory back."""
+        """Free the memory of the gradients."""
         self.training.optimiser.zero_grad(set_to_none=True)
 
 
@@ -100,7 +101,7 @@ class Trainability(Task):
         "threshold": POSITIVE.meaning("The loss that counts as success, in constant predictor's losses."),
         "verdict": truth().meaning("Whether the run counts for a verdict on its depth."),
         "evaluate": one_of("end", "epoch").meaning("When the network is tested: at its end, or after every epoch."),
-        "mistakes": whole(0).meaning("How many wrongly classified test items are kept, at most."),
+        "mistakes": whole(0).meaning("How many wrongly classified test items are stored, at most."),
         "together": whole(1).meaning("How many runs of one shape may train as one population."),
         "search": mapping("a space, a number of trials and a seed").meaning("A random search of hyper-parameters."),
         "ladder": LADDER,
@@ -125,28 +126,30 @@ class Trainability(Task):
     )
 
     def group(self, cell: Cell) -> Hashable:
-        """Cells of one shape that may train as one, at most as many as their recipe says."""
-        if at_once(cell) == 1:
+        """Cells of one shape that may train as one population, at most ``together`` of them."""
+        if networks_in_memory(cell) == 1:
             return cell.key
-        most = most_together(cell)
-        return shape(cell).key, cell.trial is None, (cell.seed if cell.trial is None else cell.trial) // most
+        most = population_limit(cell)
+        return shared_shape(cell).key, cell.trial is None, (cell.seed if cell.trial is None else cell.trial) // most
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
-        """The trials of a search, and the rung below on a ladder."""
+        """The trials of the cell's search, and the rung below it on a ladder."""
         return (*rung_below(cell), *(trial_cell(cell, trial) for trial in trials_of(cell)))
 
-    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        """The cell with the hyper-parameters of the lowest final loss; of the smallest rate where every trial diverged.
+    def resolve(self, cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        """The cell with the hyper-parameters of the trial of lowest final loss.
 
-        Raises ``BadInput`` where a trial did not finish: its block would be tuned on fewer trials than others. Raises
-        ``Skip`` on a ladder whose rung below trained at no seed, ``BadInput`` where that is not known.
+        Where every trial diverged, it is the trial of the smallest rate.
+
+        Raises ``BadInput`` where a trial did not finish: the block would be tuned on fewer trials than others. On a
+        ladder, raises ``Skip`` where the rung below trained with no seed, and ``BadInput`` where that is not known.
         """
-        check_rung(cell, found)
+        check_rung(cell, results)
         if not trials_of(cell):
             return cell
-        study = study_of(cell, found)
+        study = study_of(cell, results)
         for trial in study.get_trials(states=[TrialState.RUNNING]):
-            cell_network(cell.but(depth=1, device="cpu"))  # a pair that makes no network is skipped here as well
+            cell_network(cell.but(depth=1, device="cpu"))  # raises Skip, not BadInput, where no network can be built
             raise BadInput(f"the search's trial at rate {trial.params['rate']} did not finish")
         return with_trial(cell, winner(study))
 
@@ -159,35 +162,36 @@ class Trainability(Task):
         return 60.0 + 20.0 * self.cost(cell).seconds
 
     def cost(self, cell: Cell) -> CellCost:
-        """From what the family says that a step of a layer costs."""
+        """From the family's ``train_cost`` of a step of one layer."""
         family = cell_family(cell)
         layer = family.train_cost.layer_seconds
         if (rate := family.train_cost.flop_rate) is not None:
             flops = 3 * cell_spec(cell).layer_flops(family, cell.width, positions=1)
             layer = max(layer, flops * cell.batch_size / rate)
         seconds = 1.0 + layer * cell.depth * int(cell.recipe.get("steps", Recipe.steps))
-        return CellCost(seconds, network_bytes(cell) * at_once(cell))
+        return CellCost(seconds, network_bytes(cell) * networks_in_memory(cell))
 
     def prepare(self, cell: Cell) -> TrainingWork:
-        """The cell's training, ready to start."""
+        """The cell's training, ready to start. Raises ``BadInput`` for a cell without a data set."""
         if cell.dataset is None:
             raise BadInput("trainability needs a data set")
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
         network = cell_network(cell)
         data = dataset.load(seed=cell.seed)
         recipe = recipe_from(cell)
-        watched = data.test if watches_epochs(cell) else None
-        training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, watched)
+        test = data.test if evaluates_epochs(cell) else None
+        training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, test)
         return TrainingWork(training, data, dataset, count_parameters(network))
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        """The group in stacks that train as one; each goes on from its checkpoint and removes it at its end."""
-        for stack in stacks(cells, checkpoints):
+        """Train the group's populations one after the other; each resumes from its checkpoint, and removes it when
+        done."""
+        for population in populations_of(cells, checkpoints):
             works: dict[Cell, TrainingWork] = {}
-            for cell in stack:
+            for cell in population:
                 try:
                     works[cell] = self.prepare(cell)
-                except USER_ERRORS as error:  # the worker gives it a status and a row
+                except USER_ERRORS as error:  # the worker turns it into a status and a row
                     yield Outcome(cell, error=error)
             train(works, checkpoints)
             for cell, work in works.items():
@@ -198,11 +202,11 @@ class Trainability(Task):
                 finally:
                     work.release()
             if checkpoints is not None:
-                for cells_of_one in (works, *([cell] for cell in works)):
-                    checkpoints.checkpoint(cells_of_one).remove()
+                for members in (works, *([cell] for cell in works)):
+                    checkpoints.checkpoint(members).remove()
 
     def measurements(self, work: TrainingWork, cell: Cell) -> Iterator[Measurement]:
-        """Train ``work`` to its end, and what came of it; each measurement has the run's status."""
+        """Train ``work`` to its end and give its measurements, each with the run's status."""
         work.run()
         target = value_of(cell, "threshold", THRESHOLD) * work.dataset.chance_loss
         run = judge(work.training.history(), target, work.training.recipe.steps)
@@ -216,26 +220,26 @@ class Trainability(Task):
         yield Measurement(metric="success", value=float(run.status == Status.OK))
         yield Measurement(metric="steps_to_threshold", value=reached)
         yield Measurement(metric="seconds_to_threshold", value=times[reached - 1] if reached else None)
-        each = (after - before for before, after in zip([0.0, *times], times, strict=False))
-        yield Measurement(metric="step_seconds", value=median(each))
+        step_seconds = (after - before for before, after in zip([0.0, *times], times, strict=False))
+        yield Measurement(metric="step_seconds", value=median(step_seconds))
         yield Measurement(metric="rate", value=work.training.recipe.rate)
         yield Measurement(metric="together", value=float(work.training.together), message=work.why_alone)
         yield budget_mismatch(cell)
         if run.final is not None:
-            yield from answers_of(work)
+            yield from evaluation_of(work)
         for step, loss in curve(work.training.history()):
             yield Measurement(metric="loss", value=loss, axis="step", index=step)
-        if watches_epochs(cell):
+        if evaluates_epochs(cell):
             for metric, values in epoch_values(work.training).items():
                 for epoch, value in enumerate(values, start=1):
                     yield Measurement(metric=metric, value=value, axis="epoch", index=epoch)
         if run.final is not None and (most := value_of(cell, "mistakes", 0)):
-            for row, given in mistakes(work.training.network, work.data.test, most):
-                yield Measurement(metric="mistaken_for", value=given, axis="test item", index=row)
+            for row, predicted in mistakes(work.training.network, work.data.test, most):
+                yield Measurement(metric="mistaken_for", value=predicted, axis="test item", index=row)
 
 
-def answers_of(work: TrainingWork) -> Iterator[Measurement]:
-    """What the trained network's answers are worth."""
+def evaluation_of(work: TrainingWork) -> Iterator[Measurement]:
+    """Loss and accuracy of the trained network, on training and test items."""
     kind, network = work.dataset.target_kind, work.training.network
     train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)
     test = evaluate(network, work.data.test, kind)
@@ -244,16 +248,19 @@ def answers_of(work: TrainingWork) -> Iterator[Measurement]:
     yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 
-def train(works: Mapping[Cell, TrainingWork], kept: CheckpointFolder | None) -> None:
-    """Put ``works`` where they left off, and train several as one; one by itself trains when it is measured."""
+def train(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | None) -> None:
+    """Restore ``works`` from their checkpoint, and train several as one population.
+
+    A single work, or one whose modules cannot be stacked, trains later in ``Trainability.measurements``.
+    """
     members = [work.training for work in works.values()]
-    checkpoint = None if kept is None or not works else kept.checkpoint(works)
+    checkpoint = None if checkpoints is None or not works else checkpoints.checkpoint(works)
     if checkpoint is not None:
         checkpoint.restore(members)
     population, why_alone = None, None
     try:
         population = Population(members) if len(members) > 1 else None
-    except NotStackable as error:  # what its modules do, no registry can tell
+    except NotStackable as error:  # a property of the modules, which no registry declares
         why_alone = f"trained by itself: {error}".partition("\n")[0]
     if population is not None and checkpoint is not None:
         checkpoint.train(members, population.run)
@@ -261,18 +268,18 @@ def train(works: Mapping[Cell, TrainingWork], kept: CheckpointFolder | None) -> 
         population.run()
     for cell, work in works.items():
         work.why_alone = why_alone
-        work.checkpoint = kept.checkpoint([cell]) if kept is not None and population is None else None
+        work.checkpoint = checkpoints.checkpoint([cell]) if checkpoints is not None and population is None else None
 
 
-def watches_epochs(cell: Cell) -> bool:
-    """Whether ``cell`` is to be evaluated after every epoch; raises ``BadInput`` for a word that says neither."""
+def evaluates_epochs(cell: Cell) -> bool:
+    """Whether ``cell`` is evaluated after every epoch; raises ``BadInput`` for a value that the word cannot have."""
     return bool(value_of(cell, "evaluate", "end") == "epoch")
 
 
 def epoch_values(training: Training) -> dict[str, list[float | None]]:
-    """The curves by epoch: mean training loss while it ran, test loss and accuracy at its end."""
+    """Curves by epoch: mean training loss over the epoch, test loss and test accuracy at its end."""
     return {
         "epoch_train_loss": list(training.epoch_losses()),
-        "epoch_test_loss": [answers.loss if math.isfinite(answers.loss) else None for answers in training.epochs],
-        "epoch_test_accuracy": [answers.accuracy for answers in training.epochs],
+        "epoch_test_loss": [epoch.loss if math.isfinite(epoch.loss) else None for epoch in training.epochs],
+        "epoch_test_accuracy": [epoch.accuracy for epoch in training.epochs],
     }

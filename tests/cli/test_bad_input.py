@@ -85,7 +85,7 @@ CASES = {
     "odd BiLSTM": ((*RUN, "--family", "bilstm", "--width", "7"), "needs a width that 2 divides, not 7"),
     "heads": ((*RUN, "--family", "attention", "--width", "6"), "needs a width that 4 divides, not 6"),
     "no width": ((*RUN, "--width", "0"), "width must be at least 1, not 0"),
-    "changed shape": ((*RUN, "--family", "bad_layers:wider"), "must keep the shape of its input (vector: (2, 64)"),
+    "changed shape": ((*RUN, "--family", "bad_layers:wider"), "must preserve the shape of its input (vector: (2, 64)"),
     "raising factory": ((*RUN, "--family", "bad_layers:raises"), "factory raised RuntimeError: no such layer"),
     "leaving factory": ((*RUN, "--family", "bad_layers:leaves"), "factory raised SystemExit: 7"),
     "leaving layer": ((*RUN, "--family", "bad_layers:leaves_later"), "(vector: (2, 64) raises SystemExit"),
@@ -190,7 +190,7 @@ def test_missing_cuda(invoke: Any) -> None:
     done = invoke(*RUN, "--device", "cuda")
     assert done.exit_code == 2
     assert done.stderr == (
-        "highway-bench: device 'cuda' was asked for, but torch finds no CUDA device on this machine\n"
+        "highway-bench: device 'cuda' was requested, but torch finds no CUDA device on this machine\n"
     )
 
 

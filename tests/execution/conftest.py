@@ -1,4 +1,4 @@
-"""What the runner's tests share: the fake tasks, a store, and cells whose recipe says what happens to them."""
+"""Fixtures of the runner's tests: the fake tasks, a store, and cells whose recipe says what their task does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAKES = "runner_fakes"
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The plug-in with the fake tasks: importable here and in workers, forgotten afterwards."""
+    """The plug-in with the fake tasks: importable here and in workers, and unregistered afterwards."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     before = set(tasks.names())
     importlib.import_module(FAKES)
@@ -47,7 +47,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cell(log: Path) -> Callable[..., Cell]:
-    """Makes a cell of a fake task; what is no field of a cell goes into the recipe."""
+    """Builds a cell of a fake task; further keywords are words of its recipe."""
 
     def make(
         do: str = "measure", *, task: str = "fake", block: str = "plain", depth: int = 1, seed: int = 0, **recipe: Any
@@ -78,8 +78,8 @@ class Elsewhere:
         loss = Measurement(metric="loss", value=1.0)
         for job in jobs:
             yield Began(job)
-            for place in range(len(job.cells)):
-                result = CellResult(place=place, status=Status.OK, measurements=(loss,), identity=self.identity)
+            for index in range(len(job.cells)):
+                result = CellResult(index=index, status=Status.OK, measurements=(loss,), identity=self.identity)
                 yield Ended(job, CellResult.of_line(result.line()))
 
     def drain(self) -> Iterator[Ended]:
@@ -93,5 +93,5 @@ class Elsewhere:
 
 @pytest.fixture
 def elsewhere() -> Callable[[Identity], Elsewhere]:
-    """Makes an engine on another machine."""
+    """Builds an engine on another machine."""
     return Elsewhere

@@ -1,4 +1,4 @@
-"""Tasks for the runner's tests: what a cell does is in its recipe. A plug-in, so that workers can import it."""
+"""Tasks for the runner's tests; the recipe says what a cell does. It is a plug-in, so that workers can import it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if multiprocessing.parent_process() is not None:
 
 @register_task
 class Fake(Task):
-    """Does what the recipe says, and logs that it did."""
+    """Does what the recipe says, and logs it."""
 
     name = "fake"
     version = "1"
@@ -48,7 +48,7 @@ class Fake(Task):
         if cell.recipe.get("do") == "skip":
             raise Skip("makes no sense")
         log(cell)
-        until = time.monotonic() + 60.0  # a worker that a failed test left behind ends as well
+        until = time.monotonic() + 60.0  # so that a worker that a failed test left behind ends too
         while "hold" in cell.recipe and Path(cell.recipe["hold"]).exists() and time.monotonic() < until:
             time.sleep(0.02)
         yield from ACTIONS[cell.recipe.get("do", "measure")](cell)
@@ -88,8 +88,8 @@ class FakeSearch(Fake):
             for trial, (rate, loss) in enumerate(losses)
         )
 
-    def resolve(self, cell: Cell, found: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
-        losses = [(values["loss"], trial.recipe["rate"]) for trial, values in found.items()]
+    def resolve(self, cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
+        losses = [(values["loss"], trial.recipe["rate"]) for trial, values in results.items()]
         scored = [(loss, rate) for loss, rate in losses if loss is not None]
         if cell.trial is None and not scored:
             raise Skip("no trial has a loss")
@@ -124,7 +124,7 @@ def value(cell: Cell) -> Iterable[Measurement]:
 
 
 def edit(cell: Cell) -> Iterable[Measurement]:
-    """As ``value``; the module's file is written anew, or removed, after the import."""
+    """As ``value``; the module's file is replaced or removed after the import."""
     yield from value(cell)
     path = Path(cell.recipe["file"])
     path.unlink() if cell.recipe["edit"] is None else path.write_text(cell.recipe["edit"], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a digest depends on: the source a cell runs through, and nothing else."""
+"""A digest depends on the source that a cell runs through, and on nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WriteFile = Callable[[str, str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile]:
-    """Writes a module below a folder on the path."""
+    """Writes a module into a folder on the import path."""
     root = tmp_path / "plugins"
     root.mkdir()
     monkeypatch.syspath_prepend(str(root))
@@ -101,13 +101,13 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
     for name in ("shared", "deep", "other", "later", "types_only", "unused"):
         write(f"gates/{name}.py", "name = 1")
     write("beside.py", "import unrelated_and_absent")
-    found = SourceTree().closure(["gates.first"])
-    own = {name for name in found if not name.startswith("highway_bench")}
-    # ``nothing_of_a_module`` is a name of the package itself, so its __init__ counts too, with what it imports.
+    closure = SourceTree().closure(["gates.first"])
+    own = {name for name in closure if not name.startswith("highway_bench")}
+    # ``nothing_of_a_module`` is a name of the package itself, so its __init__ counts too, with its imports.
     assert own == {"gates.first", "gates.shared", "gates.deep", "gates.later", "gates", "gates.other", "beside"}
-    assert {"highway_bench.families", "highway_bench.families.base", "highway_bench.families.dense"} <= found
-    assert not any(name.startswith("highway_bench.results") for name in found)
-    assert "gates.later" not in sys.modules  # found, not imported
+    assert {"highway_bench.families", "highway_bench.families.base", "highway_bench.families.dense"} <= closure
+    assert not any(name.startswith("highway_bench.results") for name in closure)
+    assert "gates.later" not in sys.modules  # in the closure, not imported
 
 
 def test_own_package() -> None:
@@ -122,9 +122,9 @@ def test_own_package() -> None:
         "highway_bench.data.digits",
     ]
     assert variant == "{}"
-    found = SourceTree().closure(modules)
-    assert {"highway_bench.network", "highway_bench.blocks.base", "highway_bench.families.base"} <= found
-    assert not found & {
+    closure = SourceTree().closure(modules)
+    assert {"highway_bench.network", "highway_bench.blocks.base", "highway_bench.families.base"} <= closure
+    assert not closure & {
         "highway_bench.blocks.residual",
         "highway_bench.families.conv",
         "highway_bench.data.mnist_5k",
@@ -132,16 +132,16 @@ def test_own_package() -> None:
         "highway_bench.cell",
         "highway_bench.registry",
     }
-    assert not any(name.split(".")[1] in {"run", "report", "results", "cli"} for name in found)
+    assert not any(name.split(".")[1] in {"run", "report", "results", "cli"} for name in closure)
 
 
 @pytest.mark.parametrize("task", ["throughput", "memory"])
 def test_a_timed_stack_depends_on_no_architecture_and_no_estimate(task: str) -> None:
     cell = Cell(task=task, block="highway", family="dense", depth=1, width=8, nominal_width=8, phase="forward")
-    found = SourceTree().closure(modules_of(cell)[0])
-    assert "highway_bench.tasks.modes" in found
-    assert not any("architecture" in name for name in found)
-    assert "highway_bench.tasks.network_bytes" not in found
+    closure = SourceTree().closure(modules_of(cell)[0])
+    assert "highway_bench.tasks.modes" in closure
+    assert not any("architecture" in name for name in closure)
+    assert "highway_bench.tasks.network_bytes" not in closure
 
 
 def test_an_architecture_counts_where_the_recipe_names_it() -> None:

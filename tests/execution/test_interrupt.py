@@ -1,4 +1,4 @@
-"""A kill or Ctrl-C amid a run: what ended is kept, workers go, and the same run goes on where it stopped."""
+"""A kill or Ctrl-C during a run: finished cells are stored, workers exit, and the same run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def hold(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cells(cell: Callable[..., Cell], hold: Path) -> list[Cell]:
-    """Cells of which all but the first ones last for as long as ``hold`` exists."""
+    """Cells that all, but for the first ones, run as long as the file ``hold`` exists."""
     quick = [cell(depth=depth, seconds=2.0) for depth in range(1, QUICK + 1)]
     return [*quick, *(cell(depth=depth, hold=str(hold)) for depth in range(QUICK + 1, CELLS + 1))]
 
@@ -60,7 +60,7 @@ def cells(cell: Callable[..., Cell], hold: Path) -> list[Cell]:
 def interrupted(
     tmp_path: Path, log: Path, cells: list[Cell], send: Callable[[subprocess.Popen[str]], None]
 ) -> subprocess.Popen[str]:
-    """A runner in a process of its own that got ``send`` when the quick cells had ended and others had begun."""
+    """A runner in a separate process. It received ``send`` after the quick cells had ended and others had begun."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     keys = [json.dumps(asdict(cell)) for cell in cells]
@@ -100,7 +100,7 @@ def wait_until_gone(log: Path) -> None:
 
 
 def finish(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
-    """Run the same cells again: all are there then, and only those that were in flight were begun twice."""
+    """Run the same cells again: then all have results, and only those that were in flight began twice."""
     hold.unlink()
     with Store(tmp_path / "store.sqlite") as store:
         summary = run_cells(cells, store, workers=2, plugins=[fakes])
@@ -127,7 +127,7 @@ def test_ctrl_c(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes:
 
 
 def test_workers_that_cannot_start(tmp_path: Path) -> None:
-    """A script that runs on import, which every worker does: an end with its reason, no endless starting of workers."""
+    """A script that runs on import, as in every worker: the run stops and gives a reason."""
     script = tmp_path / "unguarded.py"
     script.write_text(
         textwrap.dedent("""

@@ -1,4 +1,4 @@
-"""What comes back of a worker: a line of JSON a cell."""
+"""The result that a worker returns: one line of JSON for each cell."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MEASUREMENTS = (
 @pytest.mark.parametrize(
     "result",
     [
-        CellResult(place=3, status=Status.DIVERGED, params=7, flops_per_item=2.5, measurements=MEASUREMENTS),
-        CellResult(place=0, status=Status.CRASHED, message="gone", seconds=1.5),
+        CellResult(index=3, status=Status.DIVERGED, params=7, flops_per_item=2.5, measurements=MEASUREMENTS),
+        CellResult(index=0, status=Status.CRASHED, message="gone", seconds=1.5),
     ],
 )
-def test_a_result_is_the_same_after_its_way_through_a_file(result: CellResult) -> None:
+def test_a_result_is_the_same_after_a_round_trip(result: CellResult) -> None:
     assert result.line().count("\n") == 1
     again = CellResult.of_line(result.line())
     assert again == result
@@ -31,4 +31,4 @@ def test_a_result_is_the_same_after_its_way_through_a_file(result: CellResult) -
 
 def test_a_number_that_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        CellResult(place=0, status=Status.OK, measurements=(Measurement(metric="loss", value=float("nan")),)).line()
+        CellResult(index=0, status=Status.OK, measurements=(Measurement(metric="loss", value=float("nan")),)).line()

@@ -16,7 +16,7 @@ from highway_bench.execution.job import Ended, Job
 def job_of(*cells: Cell, plugin: str) -> Job:
     return Job(
         task="fake-trials",
-        keys=tuple(str(place) for place in range(len(cells))),
+        keys=tuple(str(index) for index in range(len(cells))),
         cells=cells,
         mode="eager",
         threads=1,
@@ -26,15 +26,15 @@ def job_of(*cells: Cell, plugin: str) -> Job:
     )
 
 
-def test_drain_gives_again_what_was_not_taken(fakes: str, cell: Callable[..., Cell]) -> None:
+def test_drain_repeats_results_that_were_not_taken(fakes: str, cell: Callable[..., Cell]) -> None:
     """An interrupt while the runner was storing a cell: the engine cannot know that it was stored."""
     job = job_of(*(cell(task="fake-trials", seed=seed) for seed in range(3)), plugin=fakes)
     with LocalEngine(1) as engine:
         events = engine.run([job])
         first = next(event for event in events if isinstance(event, Ended))
         second = next(event for event in events if isinstance(event, Ended))
-        assert (first.result.place, second.result.place) == (0, 1)
-        left = [event.result.place for event in engine.drain()]
+        assert (first.result.index, second.result.index) == (0, 1)
+        left = [event.result.index for event in engine.drain()]
     assert left in ([1], [1, 2])  # the third may have ended by then
 
 
@@ -42,7 +42,7 @@ def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
     cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "kill", "raise", "exit"])]
     with LocalEngine(2) as engine:
         events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
-    ended = sorted((event.job.keys[event.result.place], event.result.status) for event in events)
+    ended = sorted((event.job.keys[event.result.index], event.result.status) for event in events)
     assert ended == [("0", "ok"), ("1", "crashed"), ("2", "failed"), ("3", "crashed")]
 
 
@@ -51,18 +51,18 @@ def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
 def test_workers_that_end_while_they_start(
     fakes: str, cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
 ) -> None:
-    """The pool starts others for those that left with exit code 0, for ever, and says nothing."""
-    (tmp_path / "ends.py").write_text(
+    """The pool replaces workers that exit with code 0 without end and without a message."""
+    (tmp_path / "exits.py").write_text(
         f"import multiprocessing, os\nif multiprocessing.parent_process() is not None: os._exit({code})\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    jobs = [replace(job_of(cell(task="fake-trials", seed=seed), plugin=fakes), plugins=("ends",)) for seed in range(3)]
+    jobs = [replace(job_of(cell(task="fake-trials", seed=seed), plugin=fakes), plugins=("exits",)) for seed in range(3)]
     with LocalEngine(workers) as engine, pytest.raises(WorkersUnusable, match="before they can take a job"):
         list(engine.run(jobs))
 
 
-def test_a_cell_that_leaves_python_costs_its_group_nothing(fakes: str, cell: Callable[..., Cell]) -> None:
-    """``sys.exit`` in one is its error alone: the others are not run singly."""
+def test_a_cell_that_exits_python_does_not_affect_its_group(fakes: str, cell: Callable[..., Cell]) -> None:
+    """``sys.exit`` in one is an error of that cell alone: the others are not run one by one."""
     cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "leave", "measure"])]
     with LocalEngine(1) as engine:
         events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]

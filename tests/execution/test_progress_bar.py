@@ -16,11 +16,11 @@ CELL = Cell(task="memory", block="[red]", family="dense", depth=1, width=8, nomi
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (3000, "50 min"), (5400, "1 h 30 min"), (7260, "2 h 1 min")],
 )
-def test_duration(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 def test_lines() -> None:
@@ -41,11 +41,11 @@ def test_lines() -> None:
 
 def test_bar() -> None:
     out = io.StringIO()
-    with showing_progress(Console(file=out, force_terminal=True, width=160)) as tell:
-        tell(Opened(cells=2, stored=0, resumed=1, left=100.0))
-        tell(Started((CELL,)))
-        tell(Finished(CELL, Status.FAILED, "why", 1.0, 1, 2, 50.0))
-        tell(Finished(CELL, Status.OK, None, 1.0, 2, 2, 0.0))
+    with showing_progress(Console(file=out, force_terminal=True, width=160)) as show:
+        show(Opened(cells=2, stored=0, resumed=1, left=100.0))
+        show(Started((CELL,)))
+        show(Finished(CELL, Status.FAILED, "why", 1.0, 1, 2, 50.0))
+        show(Finished(CELL, Status.OK, None, 1.0, 2, 2, 0.0))
     assert "1 to resume from a checkpoint" in out.getvalue()
     assert "memory [red] dense depth 1 width 8: why" in out.getvalue()
     assert "2/2" in out.getvalue()

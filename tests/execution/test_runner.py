@@ -1,4 +1,4 @@
-"""The runner: every cell ends in rows, nothing is measured twice, and nothing measured is lost."""
+"""The runner: every cell has rows, no cell is measured twice, and no measurement is lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> No
         "kill": ("crashed", "signal 9 (SIGKILL); the system may have run out of memory"),
         "hang": ("timeout", "stopped after 1 s"),
         "undeclared": ("failed", "'speed', which it does not declare"),
-        "twice": ("failed", "two values of one metric"),
+        "twice": ("failed", "two values for one metric"),
         "nothing": ("failed", "measured nothing"),
     }
     cells = [cell(do, depth=depth, timeout=1.0 if do == "hang" else 60.0) for depth, do in enumerate(expected, start=1)]
@@ -58,16 +58,16 @@ def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> No
 
 
 def test_a_worker_that_cannot_write_costs_its_cells_alone(fakes: str, store: Store, cell: MakeCell) -> None:
-    """Which of a group's cells it is that the disk has no room for cannot be known: the others are tried singly."""
+    """Which of a group's cells failed to write is not known, so the others are tried one by one."""
     cells = [cell(), *(cell("full-disk", task="fake-trials", seed=seed) for seed in range(2)), cell(task="fake-timing")]
     summary = run_cells(cells, store, workers=1, plugins=[fakes])
-    found = sorted((row["task"], row["status"], row["message"]) for row in store.rows(metric="loss"))
+    rows = sorted((row["task"], row["status"], row["message"]) for row in store.rows(metric="loss"))
     why = "in the worker: OSError: [Errno 27] File too large"
-    assert found == [("fake", "ok", None), ("fake-timing", "ok", None), *[("fake-trials", "failed", why)] * 2]
+    assert rows == [("fake", "ok", None), ("fake-timing", "ok", None), *[("fake-trials", "failed", why)] * 2]
     assert (summary.measured, summary.exit_status) == (4, 1)
 
 
-def test_a_plug_in_that_leaves_in_the_worker(
+def test_a_plug_in_that_exits_in_the_worker(
     fakes: str, store: Store, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = "import multiprocessing, sys\nif multiprocessing.parent_process() is not None: sys.exit(7)\n"
@@ -94,7 +94,7 @@ def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> Non
     assert run["command"] == ["bench", "--now"]
     assert run["started"] <= time["time_utc"] <= run["finished"]
     assert "H(x)" in run["blocks"]["plain"]["equation"]
-    assert run["tasks"]["fake"]["metrics"]["time"] == {"unit": "s", "better": "lower"}
+    assert run["tasks"]["fake"]["metrics"]["time"] == {"unit": "s", "better": "lower", "label": "time"}
 
 
 def test_failure_has_a_row_for_every_metric(fakes: str, store: Store, cell: MakeCell) -> None:
@@ -105,7 +105,7 @@ def test_failure_has_a_row_for_every_metric(fakes: str, store: Store, cell: Make
     ]
 
 
-def test_numbers_that_are_not_finite_are_null_and_told(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_numbers_that_are_not_finite_are_null_with_a_message(fakes: str, store: Store, cell: MakeCell) -> None:
     run_cells([cell("not-finite")], store, plugins=[fakes])
     time, loss = store.rows()
     assert (time["value"], time["status"], json.loads(time["samples"])) == (None, "failed", [1.0, None])
@@ -118,15 +118,15 @@ def test_resume_measures_only_what_is_missing_or_failed(fakes: str, store: Store
     run_cells(first, store, plugins=[fakes])
     assert len(lines(log)) == 3
     summary = run_cells([*first, cell(depth=5)], store, plugins=[fakes])
-    assert sorted(line.split()[1] for line in lines(log)[3:]) == ["3", "5"]  # side by side: either may be first
+    assert sorted(line.split()[1] for line in lines(log)[3:]) == ["3", "5"]  # in parallel: either may be first
     assert (summary.measured, summary.stored) == (2, 3)
     assert summary.counts == {"ok": 2, "skipped": 1, "failed": 1, "diverged": 1}
     run_cells([cell(depth=1)], store, plugins=[fakes], resume=False)
     assert len(lines(log)) == 6
 
 
-def test_a_run_with_nothing_to_do_is_kept_for_what_it_asked_for(fakes: str, store: Store, cell: MakeCell) -> None:
-    """Its record is all that says that these digests are what the source gives today: see the report's ``_newest``."""
+def test_a_run_with_nothing_to_do_is_recorded_with_its_digests(fakes: str, store: Store, cell: MakeCell) -> None:
+    """Only its record shows that these are the digests of the current source: see the report's ``_newest``."""
     first = run_cells([cell()], store, plugins=[fakes])
     summary = run_cells([cell(), cell()], store, plugins=[fakes])
     assert (summary.measured, summary.stored, summary.exit_status) == (0, 1, 0)
@@ -194,7 +194,7 @@ def test_one_missing_cell_of_a_timing_group_measures_all_again(
 
 
 def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_path: Path, log: Path) -> None:
-    """Measured again on request, the cell crashes: the run fails and says so, keeps the result, and the next one tries
+    """A cell that is measured again on request crashes: the run fails, the old result stays, and the next run tries
     again."""
     flag = tmp_path / "flag"
     cells = [cell("crash-later", file=str(flag))]
@@ -255,7 +255,7 @@ def test_needed_cells_run_first_and_decide(fakes: str, store: Store, cell: MakeC
     assert summary.measured == 4
     assert lines(log)[-1].split()[3:5] == ["None", "0.01"]
     (row,) = store.rows(trial=None, metric="loss")
-    assert json.loads(row["recipe"]) == dict(final.recipe)  # the identity that was asked for
+    assert json.loads(row["recipe"]) == dict(final.recipe)  # the identity of the requested cell
     again = run_cells([final], store, plugins=[fakes])
     assert (again.measured, again.stored) == (0, 4)
 
@@ -277,10 +277,10 @@ def test_a_cell_that_cannot_be_resolved_is_a_row(fakes: str, store: Store, cell:
 
 
 def test_events(fakes: str, store: Store, cell: MakeCell) -> None:
-    told: list[Event] = []
+    events: list[Event] = []
     cells = [cell(depth=1), cell("raise", depth=2)]
-    run_cells(cells, store, workers=1, plugins=[fakes], on_event=told.append)
-    opened, *others = told
+    run_cells(cells, store, workers=1, plugins=[fakes], on_event=events.append)
+    opened, *others = events
     assert opened == Opened(cells=2, stored=0, resumed=0, left=0.02)
     assert [type(event) for event in others] == [Started, Finished, Started, Finished]
     last = others[-1]
@@ -319,7 +319,7 @@ def test_a_row_names_the_machine_that_its_cell_ran_on(
     changes: dict[str, str],
     status: str,
 ) -> None:
-    """A result that does not belong to the machine, or the torch, of its digest is no result."""
+    """A result of another machine or torch than that of its digest is a failure."""
     here = identity()
     there = here._replace(**{name: text.format(torch=here.torch) for name, text in changes.items()})
     run_cells([cell(task=task)], store, plugins=[fakes], engine=elsewhere(there))

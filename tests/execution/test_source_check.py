@@ -1,4 +1,4 @@
-"""A source that changes while a run goes on: no row is stored under the digest of another source."""
+"""A source that changes during a run: no row is stored under the digest of another source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BROKEN = "def VALUE(:\n"
 
 @pytest.fixture
 def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A user's module, whose number a cell with ``do="value"`` gives as its loss."""
+    """A user's module; a cell with ``do="value"`` has the module's number as its loss."""
     folder = tmp_path / "own"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
@@ -77,7 +77,7 @@ def test_a_remark_is_no_change(run: Callable[..., Summary], store: Store) -> Non
 def test_a_source_changed_while_a_cell_is_measured(
     fakes: str, store: Store, cell: MakeCell, layers: Path, edit: str | None
 ) -> None:
-    """What its worker imported may be either source; what ended before is right, and what comes after is not begun."""
+    """The worker may have imported either source. Results from before the edit are valid, and no later cell begins."""
     cells = [
         cell(do, task="fake-trials", seed=seed, edit=edit, file=str(layers)).but(family="own_layers:make")
         for seed, do in enumerate(("value", "edit", "value"))
@@ -90,7 +90,7 @@ def test_a_source_changed_while_a_cell_is_measured(
 def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(
     fakes: str, cell: MakeCell, log: Path, layers: Path
 ) -> None:
-    """Both batches are of one kind; one whose modules the worker knows is served by the same one."""
+    """Both batches are of one kind. A worker that knows the modules of the second runs it too."""
     one = cell("value", task="fake-trials")
     other = one.but(family="own_layers:make")
     sources = {one: {}, other: SourceTree().fingerprints(["own_layers"])}

@@ -1,4 +1,4 @@
-"""A worker's own identity. It must not start CUDA for that: the cell before it decides whether it is used."""
+"""The identity of a worker's machine, which the worker gives without starting CUDA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from highway_bench.execution.worker import _ran_on
+from highway_bench.execution.worker import _identity_of
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.machine import torch_version
 
@@ -17,7 +17,7 @@ def broken(device: str) -> str:
 
 
 def test_a_cpu() -> None:
-    assert _ran_on("cpu") == identity()
+    assert _identity_of("cpu") == identity()
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_a_cpu() -> None:
 def test_a_gpu(monkeypatch: pytest.MonkeyPatch, cuda: dict[str, object], expected: str | None) -> None:
     torch_version()  # read before torch is replaced
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
-    assert _ran_on("cuda:1") == (expected and Identity("nvidia-cuda-1", expected, torch_version()))
+    assert _identity_of("cuda:1") == (expected and Identity("nvidia-cuda-1", expected, torch_version()))

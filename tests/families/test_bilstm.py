@@ -1,4 +1,4 @@
-"""The bidirectional LSTM and its highway block; faults of a public code for it stand here as regression tests."""
+"""The bidirectional LSTM and its highway block; regression tests of the faults of a public implementation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_against_a_cell_stepped_by_hand() -> None:
 
 @pytest.mark.parametrize("block", ["highway", "highway-free"])
 def test_the_gate_is_the_same_object_after_a_step_and_has_learnt(block: str) -> None:
-    """Public fault: the gate is made in every forward pass and never trained."""
+    """Public fault: the gate is created in every forward pass and never trained."""
     stack = stack_of(block)
     before = {name: (id(parameter), parameter.detach().clone()) for name, parameter in stack.named_parameters()}
     assert sum("gate" in name for name in before) == 4  # weight and bias, in two layers
@@ -86,8 +86,8 @@ def test_every_layer_starts_from_zero_states() -> None:
     stack = stack_of("plain", depth=2).double()
     x = torch.randn(2, 5, WIDTH, dtype=torch.float64)
     expected = x
-    for join in stack.joins:
-        expected = join.transform.lstm(expected)[0]
+    for layer in stack.joins:
+        expected = layer.transform.lstm(expected)[0]
     torch.testing.assert_close(stack(x), expected, rtol=0, atol=0)
 
 

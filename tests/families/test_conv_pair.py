@@ -34,7 +34,7 @@ PARAMETERS = [
 PIXELS = 16 * 16
 
 
-def layer(block: str, **options: Any) -> tuple[Any, Tensor]:
+def one_layer(block: str, **options: Any) -> tuple[Any, Tensor]:
     stack = cast(Stack, build(block, "conv-pair", width=4, depth=1, family_options=options, seed=1)).double()
     return stack.joins[0], torch.randn(3, 4, 6, 6, dtype=torch.float64)
 
@@ -42,12 +42,12 @@ def layer(block: str, **options: Any) -> tuple[Any, Tensor]:
 @pytest.mark.parametrize(("options", "held"), list(zip(OPTIONS, PARAMETERS, strict=True)))
 @pytest.mark.parametrize(("block", "gates"), [("residual", 0), ("highway", 1), ("highway-free", 2)])
 def test_the_closed_forms(block: str, gates: int, options: dict[str, Any], held: tuple[int, int]) -> None:
-    made, spec = make_family("conv-pair", **options), blocks.get(block)
-    net = build(block, made, width=8, depth=2)
+    built, spec = make_family("conv-pair", **options), blocks.get(block)
+    net = build(block, built, width=8, depth=2)
     assert sum(p.numel() for p in net.parameters()) == 2 * (held[0] + gates * held[1])
-    assert spec.stack_parameters(made, 8, 2) == 2 * (held[0] + gates * held[1])
-    x = made.example(3, 8)
-    assert count_flops(lambda: net(x)) == 3 * 2 * spec.layer_flops(made, 8, PIXELS)
+    assert spec.stack_parameters(built, 8, 2) == 2 * (held[0] + gates * held[1])
+    x = built.example(3, 8)
+    assert count_flops(lambda: net(x)) == 3 * 2 * spec.layer_flops(built, 8, PIXELS)
 
 
 @pytest.mark.parametrize(("block", "options"), [("highway", OPTIONS[0]), ("highway-free", OPTIONS[-1])])
@@ -65,8 +65,8 @@ def test_what_the_defaults_make() -> None:
 
 
 def test_a_branch_with_norms_against_its_equation() -> None:
-    join, x = layer("plain", branch_norm=True, norm_kind="batch", last_activation="relu")
-    first, one, _, second, two, _ = join.transform
+    layer, x = one_layer("plain", branch_norm=True, norm_kind="batch", last_activation="relu")
+    first, one, _, second, two, _ = layer.transform
     assert first.bias is second.bias is None
     for norm in (one, two):
         nn.init.normal_(norm.weight)
@@ -79,15 +79,15 @@ def test_a_branch_with_norms_against_its_equation() -> None:
     expected = relu(
         normed(conv2d(relu(normed(conv2d(x, first.weight, padding=1), one)), second.weight, padding=1), two)
     )
-    torch.testing.assert_close(join(x), expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(layer(x), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_gate_of_two_normed_convolutions() -> None:
     """Its bias is the last norm's, and the gates of one join are apart."""
-    join, x = layer("highway-free", gate="pair")
-    _, t, c = join.maps(x)
-    for place, (value, bias) in enumerate(((t, -1.0), (c, 1.0))):
-        first, one, _, second, last = join.maps.gate.parts[place]
+    layer, x = one_layer("highway-free", gate="pair")
+    _, t, c = layer.maps(x)
+    for index, (value, bias) in enumerate(((t, -1.0), (c, 1.0))):
+        first, one, _, second, last = layer.maps.gate.parts[index]
         expected = last(second(relu(one(first(x)))))
         torch.testing.assert_close(value, expected, rtol=0, atol=0)
         assert (last.bias == bias).all()
@@ -99,7 +99,7 @@ def test_a_scaled_start_is_the_last_norms() -> None:
     net = build(
         "residual", "conv-pair", width=4, depth=9, family_options={"branch_norm": True, "init": "scaled-branch"}
     )
-    weights = [join.transform[4].weight for join in cast(Any, net).joins]
+    weights = [layer.transform[4].weight for layer in cast(Any, net).joins]
     assert all(torch.allclose(weight, torch.full((4,), 1 / 3)) for weight in weights)
 
 

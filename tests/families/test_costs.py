@@ -21,9 +21,9 @@ EXTRAS = {
     "residual": (0, 0, 0),
     "pre-norm": (0, 1, 1),
     "post-norm": (0, 1, 0),
-}  # gates a join, norms a join, norms at the end
+}  # gates a connection, norms a connection, norms at the end
 
-# Of one layer of width d: parameters of H, of a gate (affine maps of weights and biases), and joins.
+# Of one layer of width d: parameters of H, of a gate (affine maps of weights and biases), and connections.
 PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = {
     "dense": (lambda d: d * d + d, lambda d: d * d + d, 1),
     "dense-pair": (lambda d: 2 * d * d + 2 * d, lambda d: d * d + d, 1),
@@ -35,7 +35,7 @@ PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = 
     "transformer": (lambda d: 12 * d * d + 9 * d, lambda d: 2 * (d * d + d), 2),
 }
 
-# Of one layer and one item: multiply-adds of H and of the gate of each join.
+# Of one layer and one item: multiply-adds of H and of the gate of each connection.
 MULTIPLY_ADDS: dict[str, tuple[Callable[[int], int], Callable[[int], int]]] = {
     "dense": (lambda d: d * d, lambda d: d * d),
     "dense-pair": (lambda d: 2 * d * d, lambda d: d * d),
@@ -55,9 +55,9 @@ EVERY = [
 @pytest.mark.parametrize(("width", "depth"), [(8, 1), (12, 3)])
 @pytest.mark.parametrize(("block", "family"), COMBINATIONS)
 def test_parameters(block: str, family: str, width: int, depth: int) -> None:
-    transform, gate, joins = PARAMETERS[family]
+    transform, gate, connections = PARAMETERS[family]
     gates, norms, last = EXTRAS[block]
-    expected = depth * (transform(width) + gates * gate(width) + norms * joins * 2 * width) + last * 2 * width
+    expected = depth * (transform(width) + gates * gate(width) + norms * connections * 2 * width) + last * 2 * width
     assert sum(p.numel() for p in build(block, family, width=width, depth=depth).parameters()) == expected
     assert blocks.get(block).stack_parameters(make_family(family), width, depth) == expected
 
@@ -66,18 +66,18 @@ def test_parameters(block: str, family: str, width: int, depth: int) -> None:
 def test_multiply_adds(block: str, family: str) -> None:
     transform, gate = MULTIPLY_ADDS[family]
     expected = 2 * (transform(8) + EXTRAS[block][0] * gate(8))
-    made = make_family(family)
-    assert blocks.get(block).layer_flops(made, 8, made.positions(STEPS)) == expected
+    built = make_family(family)
+    assert blocks.get(block).layer_flops(built, 8, built.positions(STEPS)) == expected
 
 
 @pytest.mark.parametrize(("block", "family"), EVERY)
 def test_the_closed_form_is_what_torch_counts(block: str, family: str) -> None:
-    made, spec, depth, batch = make_family(family), blocks.get(block), 2, 3
-    net = build(block, made, width=8, depth=depth)
-    x = made.example(batch, 8, seq_len=STEPS)
+    built, spec, depth, batch = make_family(family), blocks.get(block), 2, 3
+    net = build(block, built, width=8, depth=depth)
+    x = built.example(batch, 8, seq_len=STEPS)
     with torch.no_grad():
         counted = count_flops(lambda: net(x))
-    assert counted == batch * depth * spec.layer_flops(made, 8, made.positions(STEPS))
+    assert counted == batch * depth * spec.layer_flops(built, 8, built.positions(STEPS))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,6 @@ def test_the_closed_form_is_what_torch_counts(block: str, family: str) -> None:
     ],
 )
 def test_options_that_change_the_cost(family: str, options: dict[str, int], parameters: int) -> None:
-    made = make_family(family, **options)
-    assert sum(p.numel() for p in build("plain", made, width=8, depth=1).parameters()) == parameters
-    assert blocks.get("plain").layer_parameters(made, 8) == parameters
+    built = make_family(family, **options)
+    assert sum(p.numel() for p in build("plain", built, width=8, depth=1).parameters()) == parameters
+    assert blocks.get("plain").layer_parameters(built, 8) == parameters

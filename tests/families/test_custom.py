@@ -71,7 +71,7 @@ number = 3
 
 @pytest.fixture
 def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of factories that can be imported; its name is this test's own, for modules are kept."""
+    """A module of factories that can be imported; its name is unique, because Python caches modules."""
     name = f"layers_{abs(hash(request.node.nodeid))}"
     (tmp_path / f"{name}.py").write_text(THREE_LINES + OTHERS)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -88,9 +88,9 @@ def test_three_lines_run_under_every_block(layers: str, block: str) -> None:
 @pytest.mark.parametrize("block", blocks.names())
 def test_a_network_of_it_answers_on_a_data_set(layers: str, block: str) -> None:
     for factory, kind in (("make_layer", "vector"), ("convolution", "image"), ("Mean", "sequence")):
-        made = make_family(f"{layers}:{factory}")
-        assert made.kind == kind
-        network = build(block, made, width=8, depth=2, dataset="digits")
+        built = make_family(f"{layers}:{factory}")
+        assert built.kind == kind
+        network = build(block, built, width=8, depth=2, dataset="digits")
         assert network(torch.rand(3, 1, 8, 8)).shape == (3, 10)
 
 
@@ -106,8 +106,8 @@ def test_the_flops_of_fused_kernels_are_counted(layers: str) -> None:
 
 
 def test_an_images_flops_are_of_its_pixels(layers: str) -> None:
-    made = make_family(f"{layers}:convolution").sublayers[0]
-    assert made.transform_flops(8, 28 * 28) == 2 * 9 * 64 * 28 * 28
+    built = make_family(f"{layers}:convolution").sublayers[0]
+    assert built.transform_flops(8, 28 * 28) == 2 * 9 * 64 * 28 * 28
 
 
 def test_the_kind_can_be_told() -> None:
@@ -117,22 +117,24 @@ def test_the_kind_can_be_told() -> None:
     assert family(make).kind == "vector"
     assert family(make, kind="sequence").kind == "sequence"
     assert family(make, kind="sequence").example(2, 8, seq_len=5).shape == (2, 5, 8)
-    with pytest.raises(BadInput, match=r"must keep the shape of its input; at width 8 \(2, 8, 7, 7\) raises RuntimeE"):
+    with pytest.raises(
+        BadInput, match=r"must preserve the shape of its input; at width 8 \(2, 8, 7, 7\) raises RuntimeE"
+    ):
         build("plain", family(make, kind="image"), width=8, depth=1)
 
 
 def test_its_costs_are_those_of_its_module(layers: str) -> None:
-    made = make_family(f"{layers}:make_layer")
+    built = make_family(f"{layers}:make_layer")
     highway = blocks.get("highway")
-    assert highway.layer_parameters(made, 8) == (8 * 16 + 16 + 16 * 8 + 8) + (64 + 8)
-    assert highway.layer_flops(made, 8, 1) == 2 * (2 * 8 * 16) + 2 * 64
+    assert highway.layer_parameters(built, 8) == (8 * 16 + 16 + 16 * 8 + 8) + (64 + 8)
+    assert highway.layer_flops(built, 8, 1) == 2 * (2 * 8 * 16) + 2 * 64
     assert make_family(f"{layers}:convolution").sublayers[0].transform_flops(8, 256) == 2 * 9 * 64 * 256
-    assert matched_width(highway, made, 64, "params") == 57
+    assert matched_width(highway, built, 64, "params") == 57
 
 
 def test_a_lambda_will_do_in_python() -> None:
-    made = family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
-    assert build("highway", made, width=8, depth=3)(torch.zeros(2, 8)).shape == (2, 8)
+    built = family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
+    assert build("highway", built, width=8, depth=3)(torch.zeros(2, 8)).shape == (2, 8)
 
 
 def test_one_factory_makes_one_family(layers: str) -> None:
@@ -140,9 +142,9 @@ def test_one_factory_makes_one_family(layers: str) -> None:
     assert first == second
     assert first.name == f"{layers}:make_layer"
     assert make_family(first.name, **first.options) == first
-    told = make_family(f"{layers}:make_layer", kind="sequence", vmap=True)
-    assert told.options.items() >= {"vmap": True}.items()
-    assert told.kind == "sequence"
+    layer_family = make_family(f"{layers}:make_layer", kind="sequence", vmap=True)
+    assert layer_family.options.items() >= {"vmap": True}.items()
+    assert layer_family.kind == "sequence"
 
 
 def test_a_factory_inside_a_class_is_found(layers: str) -> None:
@@ -154,7 +156,7 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
     [
         (
             "wider",
-            r"must keep the shape of its input \(vector: \(2, 64\) becomes \(2, 65\); "
+            r"must preserve the shape of its input \(vector: \(2, 64\) becomes \(2, 65\); "
             r"sequence: \(2, 5, 64\) becomes \(2, 5, 65\); image: \(2, 64, 7, 7\) raises RuntimeError\)",
         ),
         ("raises", r"its factory raised RuntimeError: no layer today"),
@@ -211,24 +213,24 @@ def test_a_shape_that_changes_only_at_the_width_asked_for() -> None:
 
 
 def test_it_cannot_change_the_dimension() -> None:
-    made = family(lambda width: nn.Linear(width, width))
-    with pytest.raises(BadInput, match="keeps the shape; it cannot change 8 into 16"):
-        build("residual", made, stages=[(1, 8), (1, 16)])
-    with pytest.raises(BadInput, match="keeps the shape"):
-        made.sublayers[0].transform(Site(made.sublayers[0], 16, in_width=8))
+    built = family(lambda width: nn.Linear(width, width))
+    with pytest.raises(BadInput, match="preserves the shape; it cannot change 8 into 16"):
+        build("residual", built, stages=[(1, 8), (1, 16)])
+    with pytest.raises(BadInput, match="preserves the shape"):
+        built.sublayers[0].transform(Site(built.sublayers[0], 16, in_width=8))
 
 
 @pytest.mark.parametrize("block", blocks.names())
 @pytest.mark.parametrize("match", ["params", "flops"])
 def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str) -> None:
     """A factory that takes only some widths: four heads divide neither 1 nor most others."""
-    made = make_family(f"{layers}:encoder")
-    width = matched_width(blocks.get(block), made, 32, match)  # type: ignore[arg-type]
-    made.check_width(width)
+    built = make_family(f"{layers}:encoder")
+    width = matched_width(blocks.get(block), built, 32, match)  # type: ignore[arg-type]
+    built.check_width(width)
     assert 24 <= width <= 32
 
 
 def test_a_factory_s_parameters_are_fresh_in_every_layer(layers: str) -> None:
-    made = make_family(f"{layers}:make_layer")
-    net = build("plain", made, width=4, depth=3)
+    built = make_family(f"{layers}:make_layer")
+    net = build("plain", built, width=4, depth=3)
     assert sum(p.numel() for p in net.parameters()) == 3 * (4 * 8 + 8 + 8 * 4 + 4)

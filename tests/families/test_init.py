@@ -32,35 +32,35 @@ def transform_family(name: str, **options: object) -> Transform:
 
 @pytest.mark.parametrize("gates", [0, 1, 2])
 @pytest.mark.parametrize(("in_width", "width"), [(64, 64), (48, 96)])
-@pytest.mark.parametrize(("family", "places"), [("dense", 1), ("conv", 9)])
+@pytest.mark.parametrize(("family", "positions"), [("dense", 1), ("conv", 9)])
 def test_each_slice_of_a_fused_product_has_its_own_scale(
-    family: str, places: int, in_width: int, width: int, gates: int
+    family: str, positions: int, in_width: int, width: int, gates: int
 ) -> None:
-    made = transform_family(family)
-    maps = made.maps(Site(made, width, in_width=in_width, depth=5), [Gate(), Gate(carries=True)][:gates])
+    built = transform_family(family)
+    maps = built.maps(Site(built, width, in_width=in_width, depth=5), [Gate(), Gate(carries=True)][:gates])
     assert isinstance(maps, FusedMaps)
     weights, biases = maps.product.weight.detach().split(width), maps.product.bias.detach().split(width)
     assert len(weights) == 1 + gates
-    assert float(weights[0].detach().std()) == pytest.approx(he(places * in_width), rel=0.05)
+    assert float(weights[0].detach().std()) == pytest.approx(he(positions * in_width), rel=0.05)
     for weight in weights[1:]:
-        assert float(weight.detach().std()) == pytest.approx(glorot(places * in_width, places * width), rel=0.05)
+        assert float(weight.detach().std()) == pytest.approx(glorot(positions * in_width, positions * width), rel=0.05)
     starts = [0.0, -math.log(5), math.log(5)][: 1 + gates]
     for bias, start in zip(biases, starts, strict=True):
         assert torch.equal(bias, torch.full_like(bias, start))
 
 
-@pytest.mark.parametrize(("family", "places"), [("dense", 1), ("conv", 9)])
-def test_a_map_before_tanh_is_glorots(family: str, places: int) -> None:
-    made = transform_family(family, activation="tanh")
-    weight = next(made.transform(Site(made, 64)).parameters())
-    assert float(weight.detach().std()) == pytest.approx(glorot(64 * places, 64 * places), rel=0.05)
+@pytest.mark.parametrize(("family", "positions"), [("dense", 1), ("conv", 9)])
+def test_a_map_before_tanh_is_glorots(family: str, positions: int) -> None:
+    built = transform_family(family, activation="tanh")
+    weight = next(built.transform(Site(built, 64)).parameters())
+    assert float(weight.detach().std()) == pytest.approx(glorot(64 * positions, 64 * positions), rel=0.05)
 
 
-@pytest.mark.parametrize(("family", "inner", "places"), [("dense-pair", 1, 1), ("mlp", 4, 1), ("conv-pair", 1, 9)])
-def test_a_branch_that_ends_linear_is_he_inside_and_glorot_at_its_end(family: str, inner: int, places: int) -> None:
-    made = transform_family(family)
-    first, _, last = cast(nn.Sequential, made.transform(Site(made, 64)))
-    fan, inside = 64 * places, 64 * inner * places
+@pytest.mark.parametrize(("family", "inner", "positions"), [("dense-pair", 1, 1), ("mlp", 4, 1), ("conv-pair", 1, 9)])
+def test_a_branch_that_ends_linear_is_he_inside_and_glorot_at_its_end(family: str, inner: int, positions: int) -> None:
+    built = transform_family(family)
+    first, _, last = cast(nn.Sequential, built.transform(Site(built, 64)))
+    fan, inside = 64 * positions, 64 * inner * positions
     assert float(first.weight.detach().std()) == pytest.approx(he(fan), rel=0.05)  # type: ignore[union-attr,operator]
     assert float(last.weight.detach().std()) == pytest.approx(glorot(inside, fan), rel=0.05)  # type: ignore[union-attr,operator]
     assert not first.bias.any()  # type: ignore[union-attr,operator]
@@ -68,8 +68,8 @@ def test_a_branch_that_ends_linear_is_he_inside_and_glorot_at_its_end(family: st
 
 
 def test_query_key_and_value_each_have_a_square_maps_scale() -> None:
-    made = transform_family("attention")
-    module = made.transform(Site(made, 64))
+    built = transform_family("attention")
+    module = built.transform(Site(built, 64))
     for part in module.inward.weight.split(64):  # type: ignore[union-attr,operator]
         assert float(part.detach().std()) == pytest.approx(glorot(64, 64), rel=0.05)
 
@@ -77,8 +77,8 @@ def test_query_key_and_value_each_have_a_square_maps_scale() -> None:
 @pytest.mark.parametrize("family", [name for name in TRANSFORMS if name not in ("dense", "conv")])
 @pytest.mark.parametrize("gates", [1, 2])
 def test_gates_beside_a_transform_have_their_own_scale(family: str, gates: int) -> None:
-    made = transform_family(family)
-    maps = made.maps(Site(made, 64, depth=20), [Gate(), Gate(bias=0.5, carries=True)][:gates])
+    built = transform_family(family)
+    maps = built.maps(Site(built, 64, depth=20), [Gate(), Gate(bias=0.5, carries=True)][:gates])
     assert isinstance(maps, Maps)
     weights = cast(Tensor, maps.gate.weight).split(64)
     for weight in weights:
@@ -88,9 +88,9 @@ def test_gates_beside_a_transform_have_their_own_scale(family: str, gates: int) 
     assert [float(start.detach().unique()) for start in starts[1:]] == [0.5] * (gates - 1)
 
 
-@pytest.mark.parametrize(("joins", "closed"), [(1, -1.0), (2, -1.0), (3, -math.log(3)), (50, -math.log(50))])
-def test_the_automatic_gate_bias(joins: int, closed: float) -> None:
-    site = Site(transform_family("dense"), 4, depth=joins)
+@pytest.mark.parametrize(("connections", "closed"), [(1, -1.0), (2, -1.0), (3, -math.log(3)), (50, -math.log(50))])
+def test_the_automatic_gate_bias(connections: int, closed: float) -> None:
+    site = Site(transform_family("dense"), 4, depth=connections)
     assert Gate().start(site) == pytest.approx(closed)
     assert Gate(carries=True).start(site) == pytest.approx(-closed)
     assert Gate(bias=-7).start(site) == Gate(bias=-7, carries=True).start(site) == -7.0
@@ -106,34 +106,34 @@ def test_scaled_branch_divides_the_last_map_of_h_and_nothing_else(block: str, fa
         dict(build(block, family, width=8, depth=depth, family_options={"init": init}, seed=3).named_parameters())
         for init in ("default", "scaled-branch")
     )
-    joins = depth * len(make_family(family).sublayers)
+    connections = depth * len(make_family(family).sublayers)
     divided = 0
     for name, weight in default.items():
         other = scaled[name]
         fused = ".product.weight" in name or family in ("dense", "conv")
         if fused and other.ndim > 1:  # H's rows only
-            torch.testing.assert_close(other[:8] * math.sqrt(joins), weight[:8])
+            torch.testing.assert_close(other[:8] * math.sqrt(connections), weight[:8])
             assert torch.equal(other[8:], weight[8:])
             divided += 1
         elif not torch.equal(other, weight):
-            torch.testing.assert_close(other * math.sqrt(joins), weight)
+            torch.testing.assert_close(other * math.sqrt(connections), weight)
             assert name.endswith(("transform.2.weight", "transform.outward.weight"))
             divided += 1
-    assert divided == joins
+    assert divided == connections
 
 
 @pytest.mark.parametrize(("family", "gain"), [("dense", 2.0), ("conv", 2.0)])
 def test_orthogonal_rows_with_the_rectifiers_gain(family: str, gain: float) -> None:
-    made = transform_family(family, init="orthogonal")
-    maps = made.maps(Site(made, 12), [Gate()])
+    built = transform_family(family, init="orthogonal")
+    maps = built.maps(Site(built, 12), [Gate()])
     rows = maps.product.weight[:12].flatten(1).double()  # type: ignore[union-attr,index]
     torch.testing.assert_close(rows @ rows.T, gain * torch.eye(12, dtype=torch.float64), atol=1e-5, rtol=0)
     assert float(maps.product.weight[12:].detach().std()) > 0  # type: ignore[union-attr,index]
 
 
 def test_orthogonal_branches_of_two_maps() -> None:
-    made = transform_family("mlp", init="orthogonal")
-    first, _, last = cast(nn.Sequential, made.transform(Site(made, 8)))
+    built = transform_family("mlp", init="orthogonal")
+    first, _, last = cast(nn.Sequential, built.transform(Site(built, 8)))
     w1, w2 = (cast(Tensor, part.weight).double() for part in (first, last))
     torch.testing.assert_close(w1.T @ w1, 2 * torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
     torch.testing.assert_close(w2 @ w2.T, torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
@@ -141,22 +141,22 @@ def test_orthogonal_branches_of_two_maps() -> None:
 
 @pytest.mark.parametrize(("activation", "deviation"), [("relu", he(64)), ("tanh", glorot(64, 64))])
 def test_uniform_weights_of_the_defaults_variance(activation: str, deviation: float) -> None:
-    made = transform_family("dense", init="uniform", activation=activation)
-    weight = next(made.transform(Site(made, 64)).parameters()).detach()
+    built = transform_family("dense", init="uniform", activation=activation)
+    weight = next(built.transform(Site(built, 64)).parameters()).detach()
     assert float(weight.std()) == pytest.approx(deviation, rel=0.05)
     assert float(weight.abs().max()) <= math.sqrt(3) * deviation + 1e-6
 
 
 def test_small_weights_whatever_the_fan() -> None:
-    made = transform_family("dense", init="small")
+    built = transform_family("dense", init="small")
     for width in (32, 256):
-        weight = next(made.transform(Site(made, width)).parameters()).detach()
+        weight = next(built.transform(Site(built, width)).parameters()).detach()
         assert float(weight.std()) == pytest.approx(0.01, rel=0.05)
 
 
 def test_an_orthogonal_lstm_is_orthogonal_gate_by_gate() -> None:
-    made = transform_family("bilstm", init="orthogonal")
-    lstm = made.transform(Site(made, 8)).lstm
+    built = transform_family("bilstm", init="orthogonal")
+    lstm = built.transform(Site(built, 8)).lstm
     for name, parameter in lstm.named_parameters():  # type: ignore[union-attr,operator]
         if name.startswith("bias"):
             assert not parameter.any()

@@ -1,4 +1,4 @@
-"""Padding stays out of what a network says of a text: no backward direction reads it first, no step attends to it."""
+"""A network's output does not depend on padding: no direction of an LSTM reads it first, no step attends to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def network(block: str, family: str = "bilstm", options: dict[str, bool] | None 
 
 @pytest.mark.parametrize(("family", "options"), MIXING)
 @pytest.mark.parametrize("block", blocks.names())
-def test_answers_do_not_hang_on_how_far_a_text_is_padded(block: str, family: str, options: dict[str, bool]) -> None:
+def test_outputs_do_not_depend_on_the_length_of_padding(block: str, family: str, options: dict[str, bool]) -> None:
     net = network(block, family, options)
     wide, narrow = net(texts(9)), net(texts(5))
     torch.testing.assert_close(wide, narrow, rtol=1e-12, atol=1e-12)
@@ -46,34 +46,34 @@ def test_answers_do_not_hang_on_how_far_a_text_is_padded(block: str, family: str
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
-def test_left_to_itself_a_layer_reads_the_padding(family: str) -> None:
-    """Without the lengths the same test fails: what is tested above is no accident."""
+def test_a_layer_without_lengths_reads_the_padding(family: str) -> None:
+    """Without the lengths the outputs differ, so the test above can fail."""
     net = network("plain", family)
     net.readers = []
     assert not torch.allclose(net(texts(9)), net(texts(5)), atol=1e-6)
 
 
-@pytest.mark.parametrize("way", ["turned", "packed"])
+@pytest.mark.parametrize("method", ["reversed_items", "packed"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_each_way_gives_the_states_of_a_text_by_itself(way: str, dtype: torch.dtype, tolerance: float) -> None:
+def test_each_method_gives_the_states_of_a_text_by_itself(method: str, dtype: torch.dtype, tolerance: float) -> None:
     """``packed`` is what a GPU runs. In float32 the CPU has a fused kernel, with a backward pass of its own."""
     module = BiLstmTransform(6, 8).to(dtype)
     x, lengths = torch.randn(3, 9, 6, dtype=dtype), torch.tensor([3, 9, 1])
     cotangent = torch.randn(3, 9, 8, dtype=dtype)
-    together = getattr(module, way)(x, lengths)
-    found, expected = [], []
+    together = getattr(module, method)(x, lengths)
+    result, expected = [], []
     for item, length in enumerate(lengths.tolist()):
         alone = module.lstm(x[item : item + 1, :length])[0][0]
-        for states, kept in ((together[item, :length], found), (alone, expected)):
+        for states, parts in ((together[item, :length], result), (alone, expected)):
             gradients = torch.autograd.grad(
                 states, list(module.parameters()), cotangent[item, :length], retain_graph=True
             )
-            kept += [states, *gradients]
-    for one, other in zip(found, expected, strict=True):
+            parts += [states, *gradients]
+    for one, other in zip(result, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
 
 
-def test_gradients_do_not_hang_on_it_either() -> None:
+def test_gradients_do_not_depend_on_padding() -> None:
     net = network("highway")
     gradients = [torch.autograd.grad(net(texts(steps)).square().sum(), list(net.parameters())) for steps in (9, 5)]
     for wide, narrow in zip(*gradients, strict=True):

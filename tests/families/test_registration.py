@@ -1,4 +1,4 @@
-"""Families by name and by options: what they have, what they refuse, and what they look like."""
+"""Families by name and by options: attributes, invalid options, and inputs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_transformer_hands_its_options_down() -> None:
             r"^family 'dense' has no init 'zeros'; it has default, scaled-branch, orthogonal, "
             r"uniform, small$",
         ),
-        ("conv", {"kernel": 4}, r"^family 'conv' needs an odd kernel, which keeps the size; not 4$"),
+        ("conv", {"kernel": 4}, r"^family 'conv' needs an odd kernel, which preserves the size; not 4$"),
         ("conv", {"kernel": 0}, r"^family 'conv': kernel must be a whole number, 1 or more, not 0$"),
         ("conv", {"kernel": "a"}, r"^family 'conv': kernel must be a whole number, 1 or more, not 'a'$"),
         ("conv-pair", {"norm_kind": "foo"}, r"^family 'conv-pair' has no norm_kind 'foo'; it has layer, batch$"),
@@ -118,11 +118,11 @@ def test_widths_that_cannot_be(name: str, width: int, says: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dense", "dense-pair", "mlp", "bilstm", "attention"])
-def test_only_images_have_places_to_stride_over(name: str) -> None:
+def test_only_images_have_a_stride(name: str) -> None:
     family = make_family(name)
     (part,) = family.sublayers
     if name in ("bilstm", "attention"):
-        with pytest.raises(BadInput, match="has no places to stride over"):
+        with pytest.raises(BadInput, match="has no pixels, so its stride is 1, not 2"):
             part.transform(Site(part, 8, stride=2))
-    with pytest.raises(BadInput, match="no places to stride over"):
+    with pytest.raises(BadInput, match="has no pixels, so its stride is 1, not 2"):
         part.carry(Site(part, 8, stride=2))

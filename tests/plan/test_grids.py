@@ -431,7 +431,7 @@ def test_what_cannot_be(selection: dict[str, Any], says: str) -> None:
 
 def test_a_device_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(BadInput, match=r"^device 'cuda' was asked for, but torch finds no CUDA device"):
+    with pytest.raises(BadInput, match=r"^device 'cuda' was requested, but torch finds no CUDA device"):
         cells(device="cuda")
     assert {cell.device for cell in Plan.of(TINY, Selection.of("memory")).cells} == {"cpu"}
 

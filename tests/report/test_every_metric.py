@@ -82,7 +82,7 @@ def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
         assert outcome.error is None, outcome.error
         measurements = tuple(one.finite() for one in outcome.measurements)
         result = CellResult(
-            place=0,
+            index=0,
             status=worst(measurements).status,
             params=outcome.params,
             measurements=measurements,

@@ -1,4 +1,4 @@
-"""What the tasks' tests share: small cells, and a device that needs no measuring."""
+"""Fixtures of the tasks' tests: small cells, a constant roofline and a data set with padding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLOOR = 1e-3
 
 @pytest.fixture
 def cell() -> Callable[..., Cell]:
-    """Makes a small cell; what is no field of a cell goes into the recipe."""
+    """Builds a small cell; a keyword that is no field of a cell is a word of its recipe."""
 
     def make(task: str, block: str = "highway", family: str = "dense", *, width: int = 8, **changes: Any) -> Cell:
         fields = {name: changes.pop(name) for name in list(changes) if name in Cell.__dataclass_fields__}
@@ -43,7 +43,7 @@ def cell() -> Callable[..., Cell]:
 
 @pytest.fixture
 def roofline(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Puts a constant in the place of the measured roofline: every step's floor, in seconds."""
+    """Replaces the measured roofline by a constant: every step's floor, in seconds."""
     measured = SimpleNamespace(floor=lambda flops, least_bytes: FLOOR, matmul_rate=3e9, conv_rate=2e9, copy_rate=1e9)
     monkeypatch.setattr(throughput, "measure_roofline", lambda *_: measured)
     return FLOOR
@@ -51,7 +51,7 @@ def roofline(monkeypatch: pytest.MonkeyPatch) -> float:
 
 @pytest.fixture
 def texts() -> Iterator[str]:
-    """The name of a data set of twelve texts of one to six words, padded to ``length``; gone afterwards."""
+    """The name of a data set of twelve texts of one to six words, padded to ``length``; unregistered afterwards."""
 
     @register_dataset("short-texts", summary="twelve short texts", source="these tests")
     @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def texts() -> Iterator[str]:
         def load(self, *, seed: int = 0) -> Data:
             words = torch.randint(1, 9, (12, 6), generator=torch.Generator().manual_seed(3))
             rows = torch.zeros(12, self.length, dtype=torch.int64)
-            for place, row in enumerate(rows):
-                row[: 1 + place // 2] = words[place, : 1 + place // 2]
+            for index, row in enumerate(rows):
+                row[: 1 + index // 2] = words[index, : 1 + index // 2]
             split = Split(rows, torch.arange(12) % 2)
             return Data(split, split)
 

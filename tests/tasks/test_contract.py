@@ -1,4 +1,4 @@
-"""What every task says of itself, over the registry."""
+"""Contract of every registered task: what it declares."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import pytest
 
 from highway_bench.cell import MODES, Cell, Mode
 from highway_bench.errors import BadInput
-from highway_bench.plan.grids import Selection, plan
+from highway_bench.plan.plan import Plan
+from highway_bench.plan.selection import Selection
 from highway_bench.tasks import Measurement, Metric, StepTask, tasks
 from highway_bench.tasks.modes import EXECUTION_MODES
 
 CELLS: dict[str, Cell] = {}
-for planned in plan("smoke", Selection(device="cpu")):
-    CELLS.setdefault(planned.cell.task, planned.cell)
+for cell in Plan.of("smoke", Selection(device="cpu")).cells:
+    CELLS.setdefault(cell.task, cell)
 
 
 @pytest.mark.parametrize("name", tasks.names())
@@ -73,8 +74,8 @@ def test_a_label_is_the_name_unless_it_is_given() -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_is_not_finite_is_stored_as_none(number: float) -> None:
-    found = Measurement(metric="loss", value=number, samples=[1.0, number], message="odd").finite()
-    assert (found.value, found.samples, found.status) == (None, [1.0, None], "failed")
-    assert found.message == f"odd; value is {number:g}; 1 of 2 samples are not finite"
+    result = Measurement(metric="loss", value=number, samples=[1.0, number], message="odd").finite()
+    assert (result.value, result.samples, result.status) == (None, [1.0, None], "failed")
+    assert result.message == f"odd; value is {number:g}; 1 of 2 samples are not finite"
     diverged = Measurement(metric="loss", value=number, status="diverged").finite()  # type: ignore[arg-type]
     assert (diverged.value, diverged.status) == (None, "diverged")

@@ -28,9 +28,9 @@ def counted(**cell: object) -> dict[str, float]:
     )
     (outcome,) = COST.measure([one])
     assert outcome.error is None
-    found = {measurement.metric: measurement.value for measurement in outcome.measurements}
-    assert (outcome.params, outcome.flops_per_item) == (found["parameters"], 2 * (found["multiply_adds"] or 0))
-    return found  # type: ignore[return-value]
+    result = {measurement.metric: measurement.value for measurement in outcome.measurements}
+    assert (outcome.params, outcome.flops_per_item) == (result["parameters"], 2 * (result["multiply_adds"] or 0))
+    return result  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
-from highway_bench.tasks.gates import NetworkRecord, gate_biases, gates_of, joins_of, lesions
+from highway_bench.tasks.gates import NetworkRecord, gate_biases, gates_of, layer_positions, lesions
 from highway_bench.tasks.search_trials import SEARCH_SEED
 from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
@@ -52,12 +52,12 @@ def run(one: Cell) -> list[Measurement]:
     return list(TASK.measurements(work, one))
 
 
-def by_layer(found: list[Measurement], metric: str) -> dict[float, float | None]:
-    return {one.index: one.value for one in found if one.metric == metric and one.axis == "layer"}
+def by_layer(result: list[Measurement], metric: str) -> dict[float, float | None]:
+    return {one.index: one.value for one in result if one.metric == metric and one.axis == "layer"}
 
 
 def set_gates(network: nn.Module, biases: list[float]) -> None:
-    """Give every unit of layer ``i`` a gate that does not hang on x."""
+    """Give every unit of layer ``i`` a gate that does not depend on x."""
     for maps, bias in zip(gates_of(network).values(), biases, strict=True):
         assert isinstance(maps, FusedMaps)
         (_, weight), (_, value) = (part.data.chunk(1 + maps.gates)[:2] for part in maps.product.parameters())
@@ -70,9 +70,9 @@ def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing(digits: MakeCe
     network, split = work.training.network, work.data.train
     set_gates(network, [-1.0, -200.0, -1.0])  # σ(−200) is zero in single precision
     intact = evaluate(network, split, "class")
-    found = lesions(network, split, "class")
-    assert found["lesion_loss"][2] == intact.loss
-    assert found["lesion_loss"][1] != intact.loss != found["lesion_loss"][3]
+    result = lesions(network, split, "class")
+    assert result["lesion_loss"][2] == intact.loss
+    assert result["lesion_loss"][1] != intact.loss != result["lesion_loss"][3]
     assert evaluate(network, split, "class") == intact
 
 
@@ -81,83 +81,83 @@ def test_cutting_out_is_a_branch_of_zero(digits: MakeCell, block: str) -> None:
     work = TASK.prepare(digits(block))
     network, split = work.training.network, work.data.train
     cut = lesions(network, split, "class")["lesion_loss"]
-    joins, place = joins_of(network)[1]
-    for parameter in joins[place].transform.parameters():  # type: ignore[union-attr]
+    layers, index = layer_positions(network)[1]
+    for parameter in layers[index].transform.parameters():  # type: ignore[union-attr]
         parameter.data.zero_()
     assert evaluate(network, split, "class").loss == cut[2]
 
 
-def test_what_is_seen_of_gates_set_by_hand(digits: MakeCell) -> None:
+def test_measurements_of_gates_set_by_hand(digits: MakeCell) -> None:
     work = TASK.prepare(digits())
     network, split = work.training.network, work.data.train
     set_gates(network, [math.log(0.04 / 0.96), math.log(0.06 / 0.94), 5.0])  # T = 0.04, 0.06 and 0.993
     assert gate_biases(network) == pytest.approx({1: -3.178, 2: -2.752, 3: 5.0}, abs=1e-3)
-    seen = NetworkRecord.at(network, split, "class").by_layer()
-    assert seen["gate_activity"] == pytest.approx({1: 0.04, 2: 0.06, 3: 0.9933}, abs=1e-4)
-    assert seen["gates_shut"] == {1: 1, 2: 0, 3: 0}
-    assert seen["gates_full"] == {1: 0, 2: 0, 3: 1}
-    assert seen["gates_open_one"] == seen["gates_open_average"] == seen["gates_open_some"] == {1: 0, 2: 0, 3: 1}
-    assert seen["gate_class_spread"] == pytest.approx(dict.fromkeys((1, 2, 3), 0.0), abs=1e-6)
+    values = NetworkRecord.of(network, split, "class").layer_values()
+    assert values["gate_activity"] == pytest.approx({1: 0.04, 2: 0.06, 3: 0.9933}, abs=1e-4)
+    assert values["gates_shut"] == {1: 1, 2: 0, 3: 0}
+    assert values["gates_full"] == {1: 0, 2: 0, 3: 1}
+    assert values["gates_open_one"] == values["gates_open_average"] == values["gates_open_some"] == {1: 0, 2: 0, 3: 1}
+    assert values["gate_class_spread"] == pytest.approx(dict.fromkeys((1, 2, 3), 0.0), abs=1e-6)
 
 
 def test_an_item_is_sparse_where_its_gates_choose() -> None:
     """One unit open for each item, another one for every item: sparse for one, even on average."""
-    look = NetworkRecord(ExampleSparsity(4), None)
-    look.add_gate(1, torch.eye(4))
-    whole = look.whole()
+    record = NetworkRecord(ExampleSparsity(4), None)
+    record.add_gate(1, torch.eye(4))
+    whole = record.network_values()
     assert (whole["sparsity_one"], whole["sparsity_average"]) == (pytest.approx(1), pytest.approx(0))
 
 
 def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digits: MakeCell) -> None:
     work = TASK.prepare(digits("residual", depth=1))
     network, split = work.training.network, work.data.train
-    join = joins_of(network)[0][0][0]
+    layer = layer_positions(network)[0][0][0]
     with torch.no_grad():
         x = network.stem(split.inputs)
-        branch = join.transform(x)  # type: ignore[operator]
-    seen = NetworkRecord.at(network, split, "class").by_layer()["stream_change"]
-    assert seen == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
+        branch = layer.transform(x)  # type: ignore[operator]
+    values = NetworkRecord.of(network, split, "class").layer_values()["stream_change"]
+    assert values == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
 def test_networks_that_train_together_show_what_they_would_alone(digits: MakeCell) -> None:
     cells = [digits(dtype="float64", seed=seed, together=2) for seed in range(2)]
     for outcome in TASK.measure(cells):
         alone = {(one.metric, one.axis, one.index): one.value for one in run(outcome.cell)}
-        found = {(one.metric, one.axis, one.index): one.value for one in outcome.measurements}
-        assert found.keys() == alone.keys()
-        assert found["together", "", 0.0] == 2
-        for place, value in found.items():
-            if "seconds" not in place[0] and place[0] != "together":
-                expected = alone[place]
+        result = {(one.metric, one.axis, one.index): one.value for one in outcome.measurements}
+        assert result.keys() == alone.keys()
+        assert result["together", "", 0.0] == 2
+        for key, value in result.items():
+            if "seconds" not in key[0] and key[0] != "together":
+                expected = alone[key]
                 assert value == (None if expected is None else pytest.approx(expected, rel=1e-6, abs=1e-9))
 
 
-def test_a_network_that_goes_on_from_a_checkpoint_tells_of_its_start(digits: MakeCell, tmp_path: Path) -> None:
+def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(digits: MakeCell, tmp_path: Path) -> None:
     one = digits(steps=30)
-    kept = CheckpointFolder(tmp_path, {one: "key"})
+    checkpoints = CheckpointFolder(tmp_path, {one: "key"})
     begun = TASK.prepare(one).training
     for _ in range(25):
         begun.step()
         begun.times.append(0.0)
-    kept.checkpoint([one]).keep([begun])
-    (outcome,) = TASK.measure([one], kept)
-    again = {(found.metric, found.axis, found.index): found.value for found in outcome.measurements}
-    whole = {(found.metric, found.axis, found.index): found.value for found in run(one)}
+    checkpoints.checkpoint([one]).keep([begun])
+    (outcome,) = TASK.measure([one], checkpoints)
+    again = {(result.metric, result.axis, result.index): result.value for result in outcome.measurements}
+    whole = {(result.metric, result.axis, result.index): result.value for result in run(one)}
     assert again.keys() == whole.keys()
-    assert all(again[place] == value for place, value in whole.items() if "seconds" not in place[0])
+    assert all(again[key] == value for key, value in whole.items() if "seconds" not in key[0])
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("block", blocks.names())
-def test_every_block_ends_in_rows_that_the_store_can_tell_apart(digits: MakeCell, block: str) -> None:
-    found = run(digits(block))
-    places = [(one.metric, one.axis, one.index) for one in found]
-    assert len(places) == len(set(places))
-    assert {one.metric for one in found} <= {metric.name for metric in TASK.metrics}
-    assert all(one.value is None or math.isfinite(one.value) for one in found)
-    assert all(one.status in OUTCOMES for one in found)
-    assert len(by_layer(found, "stream_change")) == 3
-    assert len(by_layer(found, "gates_shut")) == (3 if blocks.get(block).gates else 0)
+def test_every_block_ends_in_rows_that_the_store_can_distinguish(digits: MakeCell, block: str) -> None:
+    result = run(digits(block))
+    keys = [(one.metric, one.axis, one.index) for one in result]
+    assert len(keys) == len(set(keys))
+    assert {one.metric for one in result} <= {metric.name for metric in TASK.metrics}
+    assert all(one.value is None or math.isfinite(one.value) for one in result)
+    assert all(one.status in OUTCOMES for one in result)
+    assert len(by_layer(result, "stream_change")) == 3
+    assert len(by_layer(result, "gates_shut")) == (3 if blocks.get(block).gates else 0)
 
 
 @pytest.mark.parametrize("block", CARRYING)
@@ -166,24 +166,24 @@ def test_a_block_that_carries_has_a_lesion_curve(digits: MakeCell, block: str) -
 
 
 def test_plain_has_no_lesion(digits: MakeCell) -> None:
-    found = run(digits("plain"))
-    assert not by_layer(found, "lesion_loss")
-    assert not by_layer(found, "lesion_error")
-    assert not by_layer(found, "gate_activity")
+    result = run(digits("plain"))
+    assert not by_layer(result, "lesion_loss")
+    assert not by_layer(result, "lesion_error")
+    assert not by_layer(result, "gate_activity")
 
 
 def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
     one = digits()
     training = tasks.get("trainability")
-    told = training.measurements(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
-    expected = {(m.metric, m.axis, m.index): m.value for m in told if "seconds" not in m.metric}
-    found = {(m.metric, m.axis, m.index): m.value for m in run(one)}
+    trained = training.measurements(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
+    expected = {(m.metric, m.axis, m.index): m.value for m in trained if "seconds" not in m.metric}
+    result = {(m.metric, m.axis, m.index): m.value for m in run(one)}
     assert expected
-    assert {place: found[place] for place in expected} == expected
+    assert {key: result[key] for key in expected} == expected
     work = TASK.prepare(one)
     list(TASK.measurements(work, one))
     intact = evaluate(work.training.network, work.data.train, "class")
-    assert found["intact_loss", "", 0.0] == intact.loss
+    assert result["intact_loss", "", 0.0] == intact.loss
 
 
 def test_the_rate_is_tuned_by_trainabilitys_own_trials(digits: MakeCell) -> None:
@@ -198,10 +198,10 @@ def test_the_rate_is_tuned_by_trainabilitys_own_trials(digits: MakeCell) -> None
     assert (ran.task, ran.recipe["rate"], ran.seed) == ("gates", 0.01, 4)
 
 
-def test_a_run_that_diverges_is_not_looked_into(digits: MakeCell) -> None:
-    found = run(digits("residual", depth=60, optimiser="sgd", rate=1e6))
-    assert {one.status for one in found if one.metric == "final_loss"} == {Status.DIVERGED}
-    assert not any(one.axis == "layer" for one in found)
+def test_a_run_that_diverges_has_no_values_by_layer(digits: MakeCell) -> None:
+    result = run(digits("residual", depth=60, optimiser="sgd", rate=1e6))
+    assert {one.status for one in result if one.metric == "final_loss"} == {Status.DIVERGED}
+    assert not any(one.axis == "layer" for one in result)
 
 
 @pytest.mark.parametrize(("family", "dataset"), [("conv", "digits"), ("transformer", "digits"), ("bilstm", "adding")])
@@ -209,31 +209,33 @@ def test_other_families(digits: MakeCell, family: str, dataset: str) -> None:
     small: dict[str, Any] = {"width": 8, "depth": 2, "steps": 2, "batch_size": 20}
     if dataset == "adding":
         small |= {"seq_len": 6, "recipe": {"dataset": {"size": 40, "test_size": 20}}}
-    found = run(digits(family=family, dataset=dataset, **small))
-    joins = 4 if family == "transformer" else 2
+    result = run(digits(family=family, dataset=dataset, **small))
+    layers = 4 if family == "transformer" else 2
     for metric in ("gate_bias_end", "gate_activity", "stream_change", "lesion_loss"):
-        assert list(by_layer(found, metric)) == list(range(1, joins + 1))
+        assert list(by_layer(result, metric)) == list(range(1, layers + 1))
     classes = dataset == "digits"
-    assert len(by_layer(found, "gate_class_spread")) == (joins if classes else 0)
-    assert len(by_layer(found, "lesion_error")) == (joins if classes else 0)
+    assert len(by_layer(result, "gate_class_spread")) == (layers if classes else 0)
+    assert len(by_layer(result, "lesion_error")) == (layers if classes else 0)
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
 def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
-    def seen(length: int) -> dict[str, Any]:
+    def values_at(length: int) -> dict[str, Any]:
         one = digits(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
-        look = NetworkRecord.at(work.training.network, work.data.train, "class")
-        return look.whole() | {
-            f"{metric} {layer}": value for metric, values in look.by_layer().items() for layer, value in values.items()
+        record = NetworkRecord.of(work.training.network, work.data.train, "class")
+        return record.network_values() | {
+            f"{metric} {layer}": value
+            for metric, values in record.layer_values().items()
+            for layer, value in values.items()
         }
 
-    short = seen(6)
+    short = values_at(6)
     assert {"sparsity_one", "gate_activity 1", "gate_class_spread 1", "stream_change 2"} <= set(short)
     for length in (7, 12):
-        assert seen(length) == pytest.approx(short, rel=1e-9)
+        assert values_at(length) == pytest.approx(short, rel=1e-9)
 
 
 def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:

@@ -75,10 +75,10 @@ def test_restoring_puts_the_weights_back(cell: MakeCell) -> None:
 def test_memory_comes_from_the_allocator(cell: MakeCell) -> None:
     one = cell("memory", "plain", device="cuda", phase="train-step", width=64, depth=3)
     task = tasks.get("memory")
-    found = {m.metric: m for m in task.measurements(task.prepare(one), one)}
-    assert found["peak"].message == "meter: allocator"
-    assert found["parameters"].value == 3 * (64 * 64 + 64) * 4
-    assert found["saved_activations"].value == 3 * 4 * 64 * 4
+    result = {m.metric: m for m in task.measurements(task.prepare(one), one)}
+    assert result["peak"].message == "meter: allocator"
+    assert result["parameters"].value == 3 * (64 * 64 + 64) * 4
+    assert result["saved_activations"].value == 3 * 4 * 64 * 4
 
 
 def test_a_network_starts_the_same_on_every_device(cell: MakeCell) -> None:

@@ -1,4 +1,4 @@
-"""The ladder: a rung waits for the one below, and is skipped where that trained at no seed."""
+"""The ladder: a depth waits for the next shallower one, and is skipped where that trained with no seed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.execution.needs import with_needs
 from highway_bench.execution.runner import run_cells
 from highway_bench.execution.schedule import Schedule
 from highway_bench.results.schema import Status, row
@@ -52,14 +53,14 @@ def test_trials_wait_as_well() -> None:
 
 
 STALLED, TRAINED, SKIPPED = {"success": 0.0}, {"success": 1.0}, {"success": None}
-SAYS = {
+MESSAGES = {
     Skip: "^plain trained at no seed of depth 2, so no deeper was tried$",
     BadInput: "^depth 2 did not finish, so whether plain trains there is not known$",
 }
 
 
 @pytest.mark.parametrize(
-    ("ends", "raises"),
+    ("outcomes", "raises"),
     [
         ([STALLED, STALLED], Skip),
         ([SKIPPED, SKIPPED], Skip),
@@ -71,23 +72,23 @@ SAYS = {
     ],
 )
 def test_one_seed_that_trained_is_enough(
-    ends: list[dict[str, float | None] | None], raises: type[Exception] | None
+    outcomes: list[dict[str, float | None] | None], raises: type[Exception] | None
 ) -> None:
-    """A seed that failed to finish (``None``) may have trained, so nothing is said of the rungs above."""
+    """A seed that failed to finish (``None``) may have trained, so the rungs above have no verdict."""
     trial = next(cell for cell in TASK.needs(rung(4)) if cell.trial is not None)
-    found = {cell: end for cell, end in zip(rung_below(trial), ends, strict=True) if end is not None}
+    result = {cell: end for cell, end in zip(rung_below(trial), outcomes, strict=True) if end is not None}
     if raises is None:
-        assert TASK.resolve(trial, found) == trial
+        assert TASK.resolve(trial, result) == trial
     else:
-        with pytest.raises(raises, match=SAYS[raises]):
-            TASK.resolve(trial, found)
+        with pytest.raises(raises, match=MESSAGES[raises]):
+            TASK.resolve(trial, result)
 
 
 def ended(store: Store, cells: list[Cell], statuses: dict[int, Status]) -> dict[int, set[tuple[Status, str | None]]]:
-    """How the cells of each depth end in a run in which those that are measured end by ``statuses``; only they are
+    """Status and message of the cells of each depth, in a run whose measured cells have ``statuses``; only they are
     measured again."""
     schedule = Schedule(store)
-    schedule.add(cells)
+    schedule.add(with_needs(cells))
     while batch := schedule.ready():
         for item in batch:
             item.status, message = item.refused or (statuses[item.cell.depth], None)
@@ -107,28 +108,28 @@ def ended(store: Store, cells: list[Cell], statuses: dict[int, Status]) -> dict[
 def test_a_rung_whose_lower_one_failed_is_tried_again(tmp_path: Path) -> None:
     cells = [rung(depth, seed) for depth in (1, 2, 4) for seed in range(2)]
     with Store(tmp_path / "store.sqlite") as store:
-        found = ended(store, cells, {1: Status.OK, 2: Status.TIMEOUT})
-        assert found[1] == {(Status.OK, None)}
-        assert {status for status, _ in found[2]} == {Status.TIMEOUT, Status.FAILED}  # its trial, so its seeds
-        assert found[4] == {(Status.FAILED, "depth 2 did not finish, so whether plain trains there is not known")}
-        found = ended(store, cells, {2: Status.OK, 4: Status.STALLED})
-        assert found[4] == {(Status.STALLED, None)}
+        result = ended(store, cells, {1: Status.OK, 2: Status.TIMEOUT})
+        assert result[1] == {(Status.OK, None)}
+        assert {status for status, _ in result[2]} == {Status.TIMEOUT, Status.FAILED}  # its trial, so its seeds
+        assert result[4] == {(Status.FAILED, "depth 2 did not finish, so whether plain trains there is not known")}
+        result = ended(store, cells, {2: Status.OK, 4: Status.STALLED})
+        assert result[4] == {(Status.STALLED, None)}
 
 
 def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path: Path) -> None:
     cells = [rung(depth, seed) for depth in (1, 2, 4) for seed in range(2)]
     with Store(tmp_path / "store.sqlite") as store:
-        found = ended(store, cells, {1: Status.OK, 2: Status.STALLED})
-        assert {status for status, _ in found[4]} == {Status.SKIPPED}
+        result = ended(store, cells, {1: Status.OK, 2: Status.STALLED})
+        assert {status for status, _ in result[4]} == {Status.SKIPPED}
         schedule = Schedule(store)
-        schedule.add(cells)
+        schedule.add(with_needs(cells))
         assert schedule.ready() == []  # for as long as the reason holds, it is done
         for item in schedule.items.values():
             if item.cell.depth == 2:
                 columns = {"digest": item.digest, "status": "ok", "value": 1.0}
                 store.put(item.digest, [row(**columns, metric=metric) for metric in ("success", "final_loss")])
-        found = ended(store, cells, {4: Status.OK})
-        assert found[4] == {(Status.OK, None)}
+        result = ended(store, cells, {4: Status.OK})
+        assert result[4] == {(Status.OK, None)}
 
 
 def test_a_ladder_of_listed_seeds_at_one_rate() -> None:
@@ -147,11 +148,11 @@ def test_in_a_run_nothing_deeper_than_the_first_failing_rung_is_trained(tmp_path
         for seed in range(2)
     }
     with Store(tmp_path / "store.sqlite") as store:
-        found = run_cells(list(cells.values()), store, workers=1)
+        result = run_cells(list(cells.values()), store, workers=1)
         ended = store.digests()
 
     def statuses(rate: float) -> list[set[Status]]:
-        return [{ended[found.digests[cells[rate, depth, seed]]] for seed in range(2)} for depth in (1, 2, 4)]
+        return [{ended[result.digests[cells[rate, depth, seed]]] for seed in range(2)} for depth in (1, 2, 4)]
 
     assert statuses(hopeless) == [{Status.STALLED}, {Status.SKIPPED}, {Status.SKIPPED}]
     assert statuses(good) == [{Status.OK}] * 3

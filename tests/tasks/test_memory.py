@@ -39,17 +39,17 @@ def test_every_combination_twice_the_same(cell: MakeCell, block: str, family: st
 
 
 def test_a_plain_dense_stack_by_hand(cell: MakeCell) -> None:
-    """Every ReLU keeps its output, which is the next layer's input too; the first input is held in any case."""
-    found = measured(cell("memory", "plain", phase="train-step", depth=DEPTH))
-    assert found["parameters"] == found["gradients"] == found["optimiser_state"] == DEPTH * LAYER
-    assert found["saved_activations"] == DEPTH * STREAM
-    assert found["saved_per_layer"] == STREAM
+    """Every ReLU saves its output, which is also the next layer's input. The first input is held in any case."""
+    result = measured(cell("memory", "plain", phase="train-step", depth=DEPTH))
+    assert result["parameters"] == result["gradients"] == result["optimiser_state"] == DEPTH * LAYER
+    assert result["saved_activations"] == DEPTH * STREAM
+    assert result["saved_per_layer"] == STREAM
 
 
 def test_a_residual_dense_stack_by_hand(cell: MakeCell) -> None:
-    """ReLU's output and, from the second layer on, the layer's input, which the sum made anew."""
-    found = measured(cell("memory", "residual", depth=DEPTH))
-    assert found["saved_activations"] == (2 * DEPTH - 1) * STREAM
+    """ReLU's output and, from the second layer on, the layer's input, which is a new tensor, the sum."""
+    result = measured(cell("memory", "residual", depth=DEPTH))
+    assert result["saved_activations"] == (2 * DEPTH - 1) * STREAM
 
 
 def test_saved_activations_grow_by_the_layer(cell: MakeCell) -> None:

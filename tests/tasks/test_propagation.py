@@ -17,7 +17,7 @@ from highway_bench.families import families
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
 from highway_bench.tasks._probe import Probe, take_batch_statistics
-from highway_bench.tasks.propagation import places
+from highway_bench.tasks.propagation import profiled_layers
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("propagation")
@@ -39,23 +39,23 @@ def start(cell: MakeCell) -> MakeCell:
     return make
 
 
-def seen(one: Cell, work: Probe | None = None) -> list[Measurement]:
+def measure(one: Cell, work: Probe | None = None) -> list[Measurement]:
     return list(TASK.measurements(work or TASK.prepare(one), one))
 
 
-def scalars(found: list[Measurement]) -> dict[str, float | None]:
-    return {one.metric: one.value for one in found if not one.axis}
+def scalars(result: list[Measurement]) -> dict[str, float | None]:
+    return {one.metric: one.value for one in result if not one.axis}
 
 
-def by_layer(found: list[Measurement], metric: str) -> dict[int, float | None]:
-    return {int(one.index): one.value for one in found if one.metric == metric and one.axis == "layer"}
+def by_layer(result: list[Measurement], metric: str) -> dict[int, float | None]:
+    return {int(one.index): one.value for one in result if one.metric == metric and one.axis == "layer"}
 
 
 def verdict(one: Cell, way: str) -> tuple[str, float | None]:
-    found = scalars(seen(one))
+    result = scalars(measure(one))
     for word in ("vanishes", "explodes"):
-        if found[f"{way}_{word}_at"] is not None:
-            return word, found[f"{way}_{word}_at"]
+        if result[f"{way}_{word}_at"] is not None:
+            return word, result[f"{way}_{word}_at"]
     return "healthy", None
 
 
@@ -74,17 +74,19 @@ def test_a_highway_that_only_carries_multiplies_by_one_minus_t(start: MakeCell, 
                 parameter.zero_()
             else:
                 parameter[:WIDTH] = 0.0
-    found = seen(one, work)
+    result = measure(one, work)
     carried = (1 - 1 / (1 + math.exp(-bias))) ** depth
-    told = scalars(found)
-    assert told["gradient_ratio"] == pytest.approx(carried, rel=1e-5)
-    assert told["activation_ratio"] == pytest.approx(carried, rel=1e-5)
-    assert told["jacobian_largest"] == pytest.approx(carried, rel=1e-5)
-    assert told["jacobian_spread"] == pytest.approx(0.0, abs=1e-9)
-    assert told["gate_mean"] == pytest.approx(1 / (1 + math.exp(-bias)), rel=1e-12)
-    assert told["gate_saturation"] == (1.0 if bias == -3.0 else 0.0)  # σ(−3) = 0.0474
-    assert told["gradient_correlation"] == pytest.approx(1.0)
-    assert list(by_layer(found, "gate_mean").values()) == pytest.approx([told["gate_mean"]] * len(places(depth, 1)))
+    values = scalars(result)
+    assert values["gradient_ratio"] == pytest.approx(carried, rel=1e-5)
+    assert values["activation_ratio"] == pytest.approx(carried, rel=1e-5)
+    assert values["jacobian_largest"] == pytest.approx(carried, rel=1e-5)
+    assert values["jacobian_spread"] == pytest.approx(0.0, abs=1e-9)
+    assert values["gate_mean"] == pytest.approx(1 / (1 + math.exp(-bias)), rel=1e-12)
+    assert values["gate_saturation"] == (1.0 if bias == -3.0 else 0.0)  # σ(−3) = 0.0474
+    assert values["gradient_correlation"] == pytest.approx(1.0)
+    assert list(by_layer(result, "gate_mean").values()) == pytest.approx(
+        [values["gate_mean"]] * len(profiled_layers(depth, 1))
+    )
 
 
 def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> None:
@@ -93,11 +95,11 @@ def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> No
     with torch.no_grad():
         for parameter in work.network.parameters():
             parameter.zero_()
-    found = seen(one, work)
-    told = scalars(found)
-    assert (told["gradient_ratio"], told["activation_ratio"], told["jacobian_spread"]) == (1.0, 1.0, 0.0)
-    assert len(set(by_layer(found, "activation").values())) == len(set(by_layer(found, "correlation").values())) == 1
-    assert told["depth_scale"] is None
+    result = measure(one, work)
+    values = scalars(result)
+    assert (values["gradient_ratio"], values["activation_ratio"], values["jacobian_spread"]) == (1.0, 1.0, 0.0)
+    assert len(set(by_layer(result, "activation").values())) == len(set(by_layer(result, "correlation").values())) == 1
+    assert values["depth_scale"] is None
 
 
 def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> None:
@@ -110,8 +112,8 @@ def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> N
         batch_size=64,
         family_options={"activation": "identity", "init": "orthogonal"},
     )
-    found = by_layer(seen(one), "activation")
-    squares = {layer: float(size or 0) ** 2 for layer, size in found.items()}
+    result = by_layer(measure(one), "activation")
+    squares = {layer: float(size or 0) ** 2 for layer, size in result.items()}
     layers = torch.tensor(list(squares), dtype=torch.float64)
     values = torch.tensor(list(squares.values()), dtype=torch.float64)
     slope = float(((layers - layers.mean()) * (values - values.mean())).sum() / (layers - layers.mean()).square().sum())
@@ -122,19 +124,19 @@ def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> N
 @pytest.mark.parametrize("gain", [0.5, 1.0, 2.0])
 def test_a_linear_orthogonal_stack_multiplies_by_its_gain(start: MakeCell, gain: float) -> None:
     one = start("plain", depth=10, gain=gain, family_options={"activation": "identity", "init": "orthogonal"})
-    told = scalars(seen(one))
+    values = scalars(measure(one))
     for metric in ("activation_ratio", "gradient_ratio", "jacobian_largest", "jacobian_smallest"):
-        assert told[metric] == pytest.approx(gain**10, rel=1e-5)  # weights are drawn in float32
-    assert told["jacobian_gain"] == pytest.approx(gain**20, rel=1e-5)
+        assert values[metric] == pytest.approx(gain**10, rel=1e-5)  # weights are drawn in float32
+    assert values["jacobian_gain"] == pytest.approx(gain**20, rel=1e-5)
 
 
 def test_plain_relu_keeps_its_signal_and_two_inputs_become_one(start: MakeCell) -> None:
-    found = seen(start("plain", depth=30, width=256, batch_size=32))
-    told = scalars(found)
-    assert 1 / 3 < float(told["activation_ratio"] or 0) < 3
-    assert float(by_layer(found, "correlation")[30] or 0) > 0.9
-    assert 1 < float(told["depth_scale"] or 0) < 10
-    assert told["jacobian_gain"] == pytest.approx(float(told["gradient_ratio"] or 0) ** 2, rel=0.5)
+    result = measure(start("plain", depth=30, width=256, batch_size=32))
+    values = scalars(result)
+    assert 1 / 3 < float(values["activation_ratio"] or 0) < 3
+    assert float(by_layer(result, "correlation")[30] or 0) > 0.9
+    assert 1 < float(values["depth_scale"] or 0) < 10
+    assert values["jacobian_gain"] == pytest.approx(float(values["gradient_ratio"] or 0) ** 2, rel=0.5)
 
 
 # ---------------------------------------------------------------------------------------------------------- verdicts
@@ -168,14 +170,14 @@ def test_highway_is_healthy(start: MakeCell, activation: str) -> None:
 
 
 def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:
-    found = seen(start("residual", depth=100, gain=1e4))
+    result = measure(start("residual", depth=100, gain=1e4))
     assert verdict(start("residual", depth=100, gain=1e4), "signal") == ("explodes", 1)
-    ratio = next(one for one in found if one.metric == "activation_ratio")
+    ratio = next(one for one in result if one.metric == "activation_ratio")
     assert (ratio.value, ratio.status) == (None, Status.OK)
     assert "activation_ratio is" in str(ratio.message)
-    assert all(one.value is None or math.isfinite(one.value) for one in found)
-    told = scalars(found)
-    assert told["jacobian_largest"] is told["jacobian_rank"] is None
+    assert all(one.value is None or math.isfinite(one.value) for one in result)
+    values = scalars(result)
+    assert values["jacobian_largest"] is values["jacobian_rank"] is None
 
 
 # -------------------------------------------------------------------------------------------------------- the whole
@@ -186,20 +188,20 @@ def test_every_combination(start: MakeCell, family: str) -> None:
     declared = {metric.name for metric in TASK.metrics}
     for block in blocks.names():
         one = start(block, family, width=8, depth=3, batch_size=3, seq_len=5, dtype="float32")
-        found = seen(one)
-        assert len({(m.metric, m.axis, m.index) for m in found}) == len(found)
-        assert {m.metric for m in found} <= declared
-        assert {m.status for m in found} == {Status.OK}
-        assert set(by_layer(found, "gradient")) == {0, 1, 2, 3}
-        assert set(by_layer(found, "weight_gradient")) == {1, 2, 3}
+        result = measure(one)
+        assert len({(m.metric, m.axis, m.index) for m in result}) == len(result)
+        assert {m.metric for m in result} <= declared
+        assert {m.status for m in result} == {Status.OK}
+        assert set(by_layer(result, "gradient")) == {0, 1, 2, 3}
+        assert set(by_layer(result, "weight_gradient")) == {1, 2, 3}
         gates = blocks.get(block).gates
-        assert ("gate_mean" in scalars(found)) == ("gate_saturation" in scalars(found)) == (gates > 0)
-        assert ("gate_sum" in scalars(found)) == (gates > 1)
-        assert scalars(found)["jacobian_gain"] is not None
+        assert ("gate_mean" in scalars(result)) == ("gate_saturation" in scalars(result)) == (gates > 0)
+        assert ("gate_sum" in scalars(result)) == (gates > 1)
+        assert scalars(result)["jacobian_gain"] is not None
 
 
 def test_the_same_twice_and_apart_by_seed(start: MakeCell) -> None:
-    first, again, other = (scalars(seen(start("highway", depth=5, seed=seed))) for seed in (0, 0, 1))
+    first, again, other = (scalars(measure(start("highway", depth=5, seed=seed))) for seed in (0, 0, 1))
     assert first == again
     assert first["gradient_ratio"] != other["gradient_ratio"]
 
@@ -209,7 +211,7 @@ def test_weights_and_random_numbers_stay_as_they_were(start: MakeCell) -> None:
     work = TASK.prepare(one)
     before = [parameter.detach().clone() for parameter in work.network.parameters()]
     state = torch.random.get_rng_state()
-    seen(one, work)
+    measure(one, work)
     assert all(a.equal(b) for a, b in zip(before, work.network.parameters(), strict=True))
     assert state.equal(torch.random.get_rng_state())
     assert all(not part._forward_hooks and not part._forward_pre_hooks for part in work.network.modules())
@@ -218,10 +220,10 @@ def test_weights_and_random_numbers_stay_as_they_were(start: MakeCell) -> None:
 def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it(start: MakeCell) -> None:
     options = {"norm_kind": "batch"}
     work = TASK.prepare(start("pre-norm", "conv", width=4, depth=6, family_options=options))
-    trained = work.through(work.stream())
+    trained = work.last_stream(work.stream())
     take_batch_statistics(work.network, work.inputs)
     work.network.eval()
-    torch.testing.assert_close(work.through(work.stream()), trained, rtol=0.02, atol=0.02)  # n − 1 for n
+    torch.testing.assert_close(work.last_stream(work.stream()), trained, rtol=0.02, atol=0.02)  # n − 1 for n
 
 
 def test_gradients_in_evaluation_mode_leave_recurrent_modules_in_training_mode(
@@ -231,28 +233,28 @@ def test_gradients_in_evaluation_mode_leave_recurrent_modules_in_training_mode(
     one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
     work = TASK.prepare(one)
     modes: list[tuple[bool, bool]] = []
-    through = Probe.through
+    last_stream = Probe.last_stream
 
-    def watched(probe: Probe, x: Tensor) -> Tensor:
+    def recording(probe: Probe, x: Tensor) -> Tensor:
         modes.extend(
             (probe.network.training, part.training) for part in probe.network.modules() if isinstance(part, nn.LSTM)
         )
-        return through(probe, x)
+        return last_stream(probe, x)
 
-    monkeypatch.setattr(Probe, "through", watched)
-    found = scalars(seen(one, work))
+    monkeypatch.setattr(Probe, "last_stream", recording)
+    result = scalars(measure(one, work))
     assert set(modes) == {(False, True)}
     assert all(part.training for part in work.network.modules())
     monkeypatch.setattr(nn.LSTM, "train", lambda self, mode=True: nn.Module.train(self, False))
-    assert scalars(seen(one)) == found
+    assert scalars(measure(one)) == result
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_recurrent_stack_on_a_gpu(start: MakeCell) -> None:
     one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
-    there = scalars(seen(one.but(device="cuda")))
-    for metric, value in scalars(seen(one)).items():
+    there = scalars(measure(one.but(device="cuda")))
+    for metric, value in scalars(measure(one)).items():
         assert there[metric] == (None if value is None else pytest.approx(value, rel=1e-6)), metric
 
 
@@ -261,11 +263,11 @@ def test_a_recurrent_stack_on_a_gpu(start: MakeCell) -> None:
 def test_padding_does_not_count(start: MakeCell, texts: str, family: str, width: int) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
-    def found(length: int) -> dict[Any, float]:
+    def values_at(length: int) -> dict[Any, float]:
         one = start("highway", family, dataset=texts, width=width, depth=3, batch_size=5, seq_len=length, steps=2)
-        return {(m.metric, m.axis, m.index): math.nan if m.value is None else m.value for m in seen(one)}
+        return {(m.metric, m.axis, m.index): math.nan if m.value is None else m.value for m in measure(one)}
 
-    short = found(6)
+    short = values_at(6)
     assert {
         ("activation", "layer", 3),
         ("correlation", "layer", 3),
@@ -276,12 +278,12 @@ def test_padding_does_not_count(start: MakeCell, texts: str, family: str, width:
     } <= set(short)
     assert (("jacobian_rank", "", 0.0) in short) == (width == 8)
     for length in (7, 12):
-        assert found(length) == pytest.approx(short, rel=1e-6, nan_ok=True)
+        assert values_at(length) == pytest.approx(short, rel=1e-6, nan_ok=True)
 
 
 def test_a_transformer_layer_is_one_layer(start: MakeCell) -> None:
-    found = by_layer(seen(start("highway", "transformer", width=8, depth=4, seq_len=5)), "gate_mean")
-    assert set(found) == {1, 2, 3, 4}
+    result = by_layer(measure(start("highway", "transformer", width=8, depth=4, seq_len=5)), "gate_mean")
+    assert set(result) == {1, 2, 3, 4}
 
 
 class Streams(nn.Module):
@@ -313,26 +315,26 @@ def test_a_state_of_several_streams(start: MakeCell) -> None:
             return Sum()
 
     try:
-        told = scalars(seen(start("two-streams", depth=8)))
+        values = scalars(measure(start("two-streams", depth=8)))
     finally:
         blocks.unregister("two-streams")
-    assert told["jacobian_rank"] == WIDTH
-    assert float(told["jacobian_largest"] or 0) > 2  # the end sums two streams that are x at least
-    assert told["gradient_correlation"] is not None
+    assert values["jacobian_rank"] == WIDTH
+    assert float(values["jacobian_largest"] or 0) > 2  # the end sums two streams that are x at least
+    assert values["gradient_correlation"] is not None
 
 
 def test_one_input_has_no_neighbour(start: MakeCell) -> None:
-    found = seen(start(batch_size=1, depth=6))
-    assert set(by_layer(found, "correlation").values()) == {None}
-    assert "gradient_correlation" not in scalars(found)
+    result = measure(start(batch_size=1, depth=6))
+    assert set(by_layer(result, "correlation").values()) == {None}
+    assert "gradient_correlation" not in scalars(result)
 
 
-def test_places() -> None:
-    assert places(3) == [0, 1, 2, 3]
-    assert places(50, 1) == [1, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
-    assert places(1) == [0, 1]
-    assert places(1, 1) == [1]
-    assert all(len(places(depth)) <= 11 for depth in range(1, 300))
+def test_the_layers_that_are_stored() -> None:
+    assert profiled_layers(3) == [0, 1, 2, 3]
+    assert profiled_layers(50, 1) == [1, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
+    assert profiled_layers(1) == [0, 1]
+    assert profiled_layers(1, 1) == [1]
+    assert all(len(profiled_layers(depth)) <= 11 for depth in range(1, 300))
 
 
 @pytest.mark.parametrize("gain", [0, -1.0, "much", True, math.inf])
@@ -345,15 +347,17 @@ def test_a_gain_is_a_positive_number(start: MakeCell, gain: Any) -> None:
 
 
 def steps(start: MakeCell, block: str, **changes: Any) -> list[Measurement]:
-    return seen(start(block, dataset="digits", steps=3, rate=0.01, momentum=0.0, decay=1.0, batch_size=32, **changes))
+    return measure(
+        start(block, dataset="digits", steps=3, rate=0.01, momentum=0.0, decay=1.0, batch_size=32, **changes)
+    )
 
 
 def test_the_lower_layers_of_a_deep_sigmoid_net_stand_still(start: MakeCell) -> None:
-    found = steps(start, "plain", depth=20, family_options={"activation": "sigmoid"})
-    told, moved = scalars(found), by_layer(found, "update")
-    assert told["still_first"] == 1
-    assert told["still_layers"] == told["still_last"]
-    assert 10 < float(told["still_layers"] or 0) < 20
+    result = steps(start, "plain", depth=20, family_options={"activation": "sigmoid"})
+    values, moved = scalars(result), by_layer(result, "update")
+    assert values["still_first"] == 1
+    assert values["still_layers"] == values["still_last"]
+    assert 10 < float(values["still_layers"] or 0) < 20
     assert float(moved[1] or 0) < 1e-6 * float(moved[20] or 0)
 
 
@@ -364,16 +368,16 @@ def test_one_step_moves_a_layer_by_rate_times_gradient(start: MakeCell) -> None:
     assert work.training is not None
     weight = work.layers[1][0].transform[0].weight  # type: ignore[union-attr, index]
     before = weight.detach().clone()
-    found = by_layer(seen(one, work), "update")
-    assert found[2] == pytest.approx(float((weight.detach() - before).norm() / before.norm()), rel=1e-12)
+    result = by_layer(measure(one, work), "update")
+    assert result[2] == pytest.approx(float((weight.detach() - before).norm() / before.norm()), rel=1e-12)
     assert weight.grad is not None
-    assert found[2] == pytest.approx(0.01 * float(weight.grad.norm() / before.norm()), rel=1e-9)
+    assert result[2] == pytest.approx(0.01 * float(weight.grad.norm() / before.norm()), rel=1e-9)
 
 
 def test_first_steps_that_diverge(start: MakeCell) -> None:
-    found = [one for one in steps(start, "residual", depth=50, gain=2.0) if one.metric in ("update", "still_layers")]
-    assert {one.status for one in found} == {Status.DIVERGED}
-    assert all("not finite at step" in str(one.message) for one in found)
+    result = [one for one in steps(start, "residual", depth=50, gain=2.0) if one.metric in ("update", "still_layers")]
+    assert {one.status for one in result} == {Status.DIVERGED}
+    assert all("not finite at step" in str(one.message) for one in result)
 
 
 def test_a_family_and_a_data_set_that_make_no_network(start: MakeCell) -> None:

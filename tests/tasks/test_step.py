@@ -50,17 +50,19 @@ def test_a_training_step_is_sgd_with_momentum(cell: MakeCell) -> None:
 def test_every_training_step_starts_alike(cell: MakeCell) -> None:
     """Weights and momenta are put back: each sample is of the same update."""
     work = StackStep(cell("throughput", phase="train-step"))
-    ends = []
+    weights_after = []
     for _ in range(3):
         work.step()
-        ends.append(weights(work))
+        weights_after.append(weights(work))
         work.restore()
-    assert all(torch.equal(old, new) for later in ends[1:] for old, new in zip(ends[0], later, strict=True))
+    assert all(
+        torch.equal(old, new) for later in weights_after[1:] for old, new in zip(weights_after[0], later, strict=True)
+    )
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_backward_is_twice_forward_less_the_first_layers_input(cell: MakeCell, depth: int) -> None:
-    """A product forward, two backward; but nobody asks for the input's gradient, so the first layer has one."""
+    """A product forward, two backward; but nothing needs the input's gradient, so the first layer has one."""
     counts = {
         phase: StackStep(cell("throughput", "plain", depth=depth, phase=phase)).flops_per_item for phase in PHASES
     }
@@ -79,8 +81,8 @@ def test_every_combination_steps_in_every_phase(cell: MakeCell, block: str, fami
         assert work.items == 4
         assert work.params == sum(p.numel() for p in work.network.parameters())
         if phase == "forward":
-            made = make_family(family)
-            expected = 2 * blocks.get(block).layer_flops(made, 8, made.positions(5))
+            built = make_family(family)
+            expected = 2 * blocks.get(block).layer_flops(built, 8, built.positions(5))
             assert work.flops_per_item == expected
         else:
             forward = 2 * blocks.get(block).layer_flops(make_family(family), 8, make_family(family).positions(5))
@@ -117,11 +119,11 @@ def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"phase": None}, r"^unknown phase None; known: forward, forward-backward, train-step$"),
         ({"mode": "jit"}, r"^unknown mode 'jit'; known: eager, compile, cudagraph$"),
-        ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, float64, bfloat16, float16$"),
+        ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, bfloat16, float16, float64$"),
         ({"device": "tpu"}, r"^unknown device 'tpu'; known: cpu, cuda$"),
         ({"depth": 0}, r"^depth must be at least 1, not 0$"),
         ({"family": "bilstm", "width": 7}, r"needs a width that 2 divides, not 7$"),
@@ -130,14 +132,14 @@ def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
         ({"family_options": {"heads": 1}}, r"^family 'dense' has no option heads; it has init, activation$"),
     ],
 )
-def test_bad_input(cell: MakeCell, changes: dict[str, object], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_bad_input(cell: MakeCell, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         StackStep(cell("throughput", **changes))
 
 
 def test_a_device_that_is_not_there(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(BadInput, match=r"^device 'cuda' was asked for, but torch finds no CUDA device"):
+    with pytest.raises(BadInput, match=r"^device 'cuda' was requested, but torch finds no CUDA device"):
         StackStep(cell("throughput", device="cuda"))
 
 
@@ -164,9 +166,9 @@ class NoParameters(nn.Module):
 
 
 def test_a_layer_without_parameters_has_a_forward_pass(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = hb_family(NoParameters, kind="vector")
-    monkeypatch.setattr(from_cell, "make_family", lambda name, **options: made)
-    monkeypatch.setattr(_step, "cell_family", lambda cell: made)
+    built = hb_family(NoParameters, kind="vector")
+    monkeypatch.setattr(from_cell, "make_family", lambda name, **options: built)
+    monkeypatch.setattr(_step, "cell_family", lambda cell: built)
     work = StackStep(cell("throughput", "plain", phase="forward"))
     work.step()
     assert work.params == 0

@@ -94,7 +94,7 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
     def prepare(one: Cell) -> StackStep:
         tries.append(one.block)
         if tries == ["plain", "highway"]:
-            raise torch.OutOfMemoryError("beside plain")
+            raise torch.OutOfMemoryError("together with plain")
         return StackStep(one)
 
     monkeypatch.setattr(TASK, "prepare", prepare)
@@ -152,19 +152,19 @@ def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput")
     work = TASK.prepare(one)
     samples = [step / 1e3 for step in range(1, 11)]
-    found = by_name(step_measurements(work, one, samples, first=0.5, breaks=0))
-    time = found["step_time"]
+    result = by_name(step_measurements(work, one, samples, first=0.5, breaks=0))
+    time = result["step_time"]
     assert (time.value, time.low, time.high) == pytest.approx((5.5e-3, 1.9e-3, 9.1e-3))
     assert time.samples == samples
-    assert found["step_time_p99"].value == pytest.approx(9.91e-3)
-    assert found["throughput"].value == pytest.approx(4 / 5.5e-3)
-    assert found["throughput"].low == pytest.approx(4 / 9.1e-3)
-    assert found["flop_rate"].value == pytest.approx(4 * work.flops_per_item / 5.5e-3)
-    assert found["slowdown"].value == pytest.approx(5.5)
-    assert found["roofline_share"].value == pytest.approx(1 / 5.5)
-    assert found["first_step"].value == 0.5
-    assert found["budget_mismatch"].value == 0.0
-    assert [found[name].value for name in ("matmul_rate", "conv_rate", "copy_rate")] == [3e9, 2e9, 1e9]
+    assert result["step_time_p99"].value == pytest.approx(9.91e-3)
+    assert result["throughput"].value == pytest.approx(4 / 5.5e-3)
+    assert result["throughput"].low == pytest.approx(4 / 9.1e-3)
+    assert result["flop_rate"].value == pytest.approx(4 * work.flops_per_item / 5.5e-3)
+    assert result["slowdown"].value == pytest.approx(5.5)
+    assert result["roofline_share"].value == pytest.approx(1 / 5.5)
+    assert result["first_step"].value == 0.5
+    assert result["budget_mismatch"].value == 0.0
+    assert [result[name].value for name in ("matmul_rate", "conv_rate", "copy_rate")] == [3e9, 2e9, 1e9]
 
 
 @pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
@@ -175,13 +175,13 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
     one = cell("throughput")
     times = [*[seconds] * 3, *[1.0] * disturbed]
-    found = by_name(step_measurements(TASK.prepare(one), one, times, first=0.5, breaks=0))
-    highest, least = found["roofline_share"].high, found["slowdown"].low
+    result = by_name(step_measurements(TASK.prepare(one), one, times, first=0.5, breaks=0))
+    highest, least = result["roofline_share"].high, result["slowdown"].low
     assert (highest, least) == (pytest.approx((share, 1 / share), rel=1e-4) if share else (None, None))
     for metric in ("roofline_share", "slowdown"):
-        assert found[metric].status == found["step_time"].status == "ok"
-        assert (found[metric].value is None) == ("their floor" in (found[metric].message or "")) == (share is None)
-    assert found["step_time"].value == np.median(times)
+        assert result[metric].status == result["step_time"].status == "ok"
+        assert (result[metric].value is None) == ("their floor" in (result[metric].message or "")) == (share is None)
+    assert result["step_time"].value == np.median(times)
 
 
 def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
@@ -197,8 +197,8 @@ def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
 
 def test_the_mismatch_is_of_the_cells_width(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput", "highway", width=50, nominal_width=71, match="params")
-    found = by_name(step_measurements(TASK.prepare(one), one, [1.0], 1.0, 0))
-    assert found["budget_mismatch"].value == pytest.approx(5_100 / 5_112 - 1)
+    result = by_name(step_measurements(TASK.prepare(one), one, [1.0], 1.0, 0))
+    assert result["budget_mismatch"].value == pytest.approx(5_100 / 5_112 - 1)
 
 
 def test_the_recipe_says_how_long(cell: MakeCell) -> None:
@@ -241,8 +241,8 @@ def test_the_first_cell_does_not_pay_for_the_process(
         cell("throughput", block, mode=mode, seed=seed, **QUICK)
         for seed, block in enumerate(("plain", "plain", "highway"))
     ]
-    found = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure(cells)]
-    assert found == [3.0, 3.0, 3.0]
+    result = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure(cells)]
+    assert result == [3.0, 3.0, 3.0]
     assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), *extra, ("highway", 2)]
 
 
@@ -268,13 +268,13 @@ def test_the_measured_floor_is_a_floor(cell: MakeCell) -> None:
     """With the real roofline: a step takes longer than its floor, and both figures say the same."""
     one = cell("throughput", "plain", phase="forward", **QUICK)
     (outcome,) = TASK.measure([one])
-    found = by_name(outcome.measurements)
-    slowdown, share = found["slowdown"].value, found["roofline_share"].value
+    result = by_name(outcome.measurements)
+    slowdown, share = result["slowdown"].value, result["roofline_share"].value
     assert slowdown is not None
     assert share is not None
     assert slowdown > 1
     assert share == pytest.approx(1 / slowdown)
-    assert np.isfinite(found["flop_rate"].value)
+    assert np.isfinite(result["flop_rate"].value)
 
 
 def test_timing_is_alone_and_bound_to_its_machine() -> None:

@@ -1,4 +1,4 @@
-"""Runs that train as one: which ones do, and that each has the rows it would have alone."""
+"""Populations: which cells train together, and that each has the rows that it would have alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks import Outcome, Skip, tasks
-from highway_bench.tasks import populations as together
+from highway_bench.tasks import Outcome, Skip, populations, tasks
 from highway_bench.training.checkpoint import CheckpointFolder
 
 MakeCell = Callable[..., Cell]
@@ -67,7 +66,7 @@ def test_members_have_the_rows_they_would_have_alone(digits: MakeCell) -> None:
         assert [one.status for one in outcome.measurements] == [one.status for one in alone.measurements]
 
 
-def test_what_goes_together(digits: MakeCell) -> None:
+def test_cells_of_one_group(digits: MakeCell) -> None:
     one = digits(trial=0, seed=1000)
     same = [
         digits(trial=7, seed=1007),
@@ -112,12 +111,14 @@ def test_a_gpu_takes_all_that_vmap_runs(digits: MakeCell) -> None:
         assert TASK.group(one) == TASK.group(other)
 
 
-def test_stacks_are_of_a_size_that_the_device_is_quick_with(digits: MakeCell, tmp_path: Path) -> None:
+def test_the_size_of_populations(digits: MakeCell, tmp_path: Path) -> None:
     cells = [digits(trial=trial) for trial in range(40)]
-    assert [len(stack) for stack in together.stacks(cells, None)] == [14, 14, 12]
-    kept = CheckpointFolder(tmp_path, {cell: str(cell.trial) for cell in cells})
-    assert [len(stack) for stack in together.stacks(cells, kept)] == [14, 14, 12]
-    assert [len(stack) for stack in together.stacks([cell.but(device="cuda") for cell in cells], None)] == [40]
+    assert [len(population) for population in populations.populations_of(cells, None)] == [14, 14, 12]
+    checkpoints = CheckpointFolder(tmp_path, {cell: str(cell.trial) for cell in cells})
+    assert [len(population) for population in populations.populations_of(cells, checkpoints)] == [14, 14, 12]
+    assert [
+        len(population) for population in populations.populations_of([cell.but(device="cuda") for cell in cells], None)
+    ] == [40]
 
 
 def test_an_error_is_its_cells_own(digits: MakeCell) -> None:
@@ -173,7 +174,7 @@ def make_layer(width):
 def test_what_vmap_refuses_trains_as_it_would_alone(
     digits: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimiser: str
 ) -> None:
-    """A layer of the user's own that looks at a number, in a group of two."""
+    """A user's layer that reads a number, in a group of two."""
     (tmp_path / f"refused_by_vmap_{optimiser}.py").write_text(REFUSED, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     cells = [
@@ -185,17 +186,19 @@ def test_what_vmap_refuses_trains_as_it_would_alone(
     for outcome in outcomes:
         (alone,) = TASK.measure([outcome.cell])
         assert count(outcome) == 1.0
-        (told,) = (one for one in outcome.measurements if one.metric == "together")
-        assert told.message is not None
-        assert told.message.startswith("trained by itself: RuntimeError")
+        (reason,) = (one for one in outcome.measurements if one.metric == "together")
+        assert reason.message is not None
+        assert reason.message.startswith("trained by itself: RuntimeError")
         assert values(outcome) == values(alone)
 
 
-def test_how_many_are_held_at_once(digits: MakeCell) -> None:
-    assert together.at_once(digits()) == 8
-    assert together.at_once(digits(together=100)) == together.ON_CPU
-    assert together.at_once(digits(together=100, device="cuda")) == 100
-    assert together.at_once(digits(together=1)) == together.at_once(digits(family="conv")) == 1
+def test_how_many_networks_are_in_memory(digits: MakeCell) -> None:
+    assert populations.networks_in_memory(digits()) == 8
+    assert populations.networks_in_memory(digits(together=100)) == populations.MEMBERS_ON_CPU
+    assert populations.networks_in_memory(digits(together=100, device="cuda")) == 100
+    assert (
+        populations.networks_in_memory(digits(together=1)) == populations.networks_in_memory(digits(family="conv")) == 1
+    )
     assert tasks.get("gates").cost(digits().but(task="gates")).bytes == 8 * TASK.cost(digits(together=1)).bytes
 
 
@@ -261,8 +264,8 @@ def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:
     trials = TASK.needs(one)
 
     def winner(*losses: float | None) -> Cell:
-        found = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
-        return TASK.resolve(one, found)
+        results = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
+        return TASK.resolve(one, results)
 
     best = winner(None, 0.4, 0.3, 0.2, 0.5, None)
     assert best == trials[3].but(trial=None, seed=4)
@@ -274,7 +277,7 @@ def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "says"),
+    ("recipe", "message"),
     [
         ({"search": {"space": "figure-2", "trials": 6}}, "^unknown search space 'figure-2'; did you mean figure-1"),
         ({"search": {"space": "figure-1"}}, "^a recipe's search has a space, a number of trials and a seed, not"),
@@ -288,6 +291,6 @@ def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:
         ({"rate": "tuned", "rates": [0.1]}, "^a recipe has a search or a rate to be tuned, not both$"),
     ],
 )
-def test_searches_that_cannot_be(searched: MakeCell, recipe: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_invalid_searches(searched: MakeCell, recipe: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         TASK.needs(searched(recipe=recipe))

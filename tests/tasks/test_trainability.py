@@ -1,4 +1,4 @@
-"""Trainability: the rule of success, what a run that fails looks like, and how the rate is found."""
+"""Trainability: the rule of success, what a run that fails looks like, and how the rate is tuned."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def digits(cell: MakeCell) -> Callable[..., Cell]:
 
 
 class ToldLosses:
-    """Stands for a training run that gives these losses."""
+    """A substitute for a training run that has these losses."""
 
     def __init__(self, losses: list[float], steps: int | None = None) -> None:
         self.recipe = SimpleNamespace(steps=steps or len(losses), rate=0.1)
@@ -65,7 +65,7 @@ class ToldLosses:
 
 
 def judged(cell: Cell, losses: list[float], steps: int | None = None) -> list[Measurement]:
-    """What the task says of these losses, where a constant predictor's is 1."""
+    """The measurements of these losses, where a constant predictor's loss is 1."""
     split = Split(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64))
     work = TrainingWork(
         ToldLosses(losses, steps),
@@ -92,29 +92,29 @@ def test_the_threshold_is_the_recipes(digits: MakeCell) -> None:
 
 
 def test_steps_and_seconds_to_the_threshold(digits: MakeCell) -> None:
-    found = scalars(judged(digits(), [1.0] * 40 + [0.05] * 60))  # the mean of five is 0.05 from step 45 on
-    assert found["steps_to_threshold"] == 45
-    assert found["seconds_to_threshold"] == 22.5
-    assert found["step_seconds"] == 0.5
+    result = scalars(judged(digits(), [1.0] * 40 + [0.05] * 60))  # the mean of five is 0.05 from step 45 on
+    assert result["steps_to_threshold"] == 45
+    assert result["seconds_to_threshold"] == 22.5
+    assert result["step_seconds"] == 0.5
     never = scalars(judged(digits(), [1.0] * 100))
     assert (never["steps_to_threshold"], never["seconds_to_threshold"]) == (None, None)
 
 
 def test_a_run_can_reach_the_threshold_and_lose_it(digits: MakeCell) -> None:
-    found = scalars(judged(digits(), [0.01] * 50 + [1.0] * 50))
-    assert (found["success"], found["steps_to_threshold"]) == (0.0, 5)
+    result = scalars(judged(digits(), [0.01] * 50 + [1.0] * 50))
+    assert (result["success"], result["steps_to_threshold"]) == (0.0, 5)
 
 
 @pytest.mark.parametrize("end", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_is_divergence(digits: MakeCell, end: float) -> None:
-    found = judged(digits(), [0.01, 0.02, end], steps=100)
-    values = scalars(found)
+    result = judged(digits(), [0.01, 0.02, end], steps=100)
+    values = scalars(result)
     assert values["final_loss"] is None
     assert values["success"] == 0.0
     assert "test_loss" not in values
-    said = [m for m in found if m.metric == "final_loss"]
-    assert (said[0].status, said[0].message) == (Status.DIVERGED, "the loss was not finite at step 3")
-    assert [(m.index, m.value) for m in found if m.metric == "loss"] == [(1, 0.01), (2, 0.02)]
+    final = [m for m in result if m.metric == "final_loss"]
+    assert (final[0].status, final[0].message) == (Status.DIVERGED, "the loss was not finite at step 3")
+    assert [(m.index, m.value) for m in result if m.metric == "loss"] == [(1, 0.01), (2, 0.02)]
 
 
 def test_the_curve_is_means_of_equal_stretches() -> None:
@@ -128,8 +128,8 @@ def test_the_curve_is_means_of_equal_stretches() -> None:
 
 
 def test_a_real_run_on_digits(digits: MakeCell) -> None:
-    found = run(digits(width=32, steps=150))
-    values = scalars(found)
+    result = run(digits(width=32, steps=150))
+    values = scalars(result)
     when_asked = {"epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy", "mistaken_for"}
     assert set(values) | {"loss"} | when_asked == {metric.name for metric in TASK.metrics}
     assert values["success"] == 1.0
@@ -138,7 +138,7 @@ def test_a_real_run_on_digits(digits: MakeCell) -> None:
     assert float(values["train_accuracy"] or 0) > 0.9
     assert float(values["test_accuracy"] or 0) > 0.85
     assert values["rate"] == 0.01
-    losses = [m for m in found if m.metric == "loss"]
+    losses = [m for m in result if m.metric == "loss"]
     assert (len(losses), losses[-1].index) == (50, 150)
 
 
@@ -147,14 +147,14 @@ def test_epochs_are_watched_and_mistakes_named(digits: MakeCell) -> None:
     items = len(TASK.prepare(cell).data.train.inputs)
     steps = math.ceil(items / cell.batch_size)
     recipe = {**cell.recipe, "evaluate": "epoch", "last_batch": "keep", "mistakes": 7, "steps": 2 * steps + 1}
-    found = run(cell.but(recipe=recipe))
+    result = run(cell.but(recipe=recipe))
     by_epoch = {
-        name: [m.value for m in found if m.metric == name]
+        name: [m.value for m in result if m.metric == name]
         for name in ("epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy")
     }
     assert {name: len(values) for name, values in by_epoch.items()} == dict.fromkeys(by_epoch, 2)
     assert float(by_epoch["epoch_train_loss"][1] or 9) < float(by_epoch["epoch_train_loss"][0] or 0)
-    wrong = [m for m in found if m.metric == "mistaken_for"]
+    wrong = [m for m in result if m.metric == "mistaken_for"]
     assert len(wrong) == 7
     test = TASK.prepare(cell).data.test
     assert all(int(test.targets[int(m.index)]) != m.value for m in wrong)
@@ -180,15 +180,15 @@ def test_words_that_a_recipe_does_not_know(digits: MakeCell, word: dict[str, str
 
 
 def test_a_rate_of_a_million_diverges(digits: MakeCell) -> None:
-    found = run(digits("residual", depth=20, optimiser="sgd", rate=1e6, steps=50))
-    assert scalars(found)["final_loss"] is None
-    assert {m.status for m in found if m.metric == "success"} == {Status.DIVERGED}
+    result = run(digits("residual", depth=20, optimiser="sgd", rate=1e6, steps=50))
+    assert scalars(result)["final_loss"] is None
+    assert {m.status for m in result if m.metric == "success"} == {Status.DIVERGED}
 
 
 def test_a_deep_plain_net_stalls(digits: MakeCell) -> None:
-    found = run(digits("plain", depth=40, optimiser="sgd", rate=1e-3, steps=30))
-    assert {m.status for m in found if m.metric == "success"} == {Status.STALLED}
-    assert float(scalars(found)["final_loss"] or 0) > 1.0
+    result = run(digits("plain", depth=40, optimiser="sgd", rate=1e-3, steps=30))
+    assert {m.status for m in result if m.metric == "success"} == {Status.STALLED}
+    assert float(scalars(result)["final_loss"] or 0) > 1.0
 
 
 def test_one_seed_gives_one_run(digits: MakeCell) -> None:
@@ -232,8 +232,8 @@ def test_the_best_finite_rate_wins(digits: MakeCell) -> None:
     trials = TASK.needs(one)
 
     def chosen(*losses: float | None) -> Any:
-        found = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
-        return TASK.resolve(one, found)
+        result = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
+        return TASK.resolve(one, result)
 
     assert chosen(None, 0.2, 0.5).recipe["rate"] == 0.1
     assert chosen(0.1, 0.2, 0.5).recipe["rate"] == 0.3
@@ -248,9 +248,9 @@ def test_the_best_finite_rate_wins(digits: MakeCell) -> None:
 def test_no_block_is_tuned_on_fewer_rates(digits: MakeCell, ended: dict[str, float | None]) -> None:
     """A trial that ran out of time, or of memory, left no verdict: it has not diverged."""
     one = digits(seed=4, **TUNED)
-    found = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
+    result = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
     with pytest.raises(BadInput, match=r"^the search's trial at rate 0.1 did not finish$"):
-        TASK.resolve(one, {**found, TASK.needs(one)[1]: ended})
+        TASK.resolve(one, {**result, TASK.needs(one)[1]: ended})
 
 
 def test_a_pair_that_makes_no_sense_is_skipped_with_its_search(cell: MakeCell) -> None:
@@ -263,9 +263,9 @@ def test_a_pair_that_makes_no_sense_is_skipped_with_its_search(cell: MakeCell) -
     ("family", "dataset"), [("dense", "digits"), ("conv", "digits"), ("bilstm", "adding"), ("transformer", "copy")]
 )
 def test_data_are_cast_to_the_networks_dtype(digits: MakeCell, dtype: str, family: str, dataset: str) -> None:
-    found = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, width=8, steps=2, batch_size=4)))
-    assert found["final_loss"] is not None
-    assert found["test_loss"] is not None
+    result = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, width=8, steps=2, batch_size=4)))
+    assert result["final_loss"] is not None
+    assert result["test_loss"] is not None
 
 
 def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> None:
@@ -276,26 +276,26 @@ def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> 
 
 def test_a_search_from_end_to_end(digits: MakeCell) -> None:
     one = digits(seed=1, steps=30, **(TUNED | {"rates": [1e6, 0.1]}))
-    found = {trial: scalars(run(trial)) for trial in TASK.needs(one)}
-    resolved = TASK.resolve(one, found)
+    result = {trial: scalars(run(trial)) for trial in TASK.needs(one)}
+    resolved = TASK.resolve(one, result)
     assert resolved.recipe["rate"] == 0.1
     assert scalars(run(resolved))["rate"] == 0.1
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"rate": "tuned"}, "a recipe with rate 'tuned' needs a list of rates to try"),
         ({"rate": "tuned", "rates": []}, "a recipe with rate 'tuned' needs a list of rates to try"),
     ],
 )
-def test_a_search_that_cannot_be(digits: MakeCell, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_an_invalid_search(digits: MakeCell, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         TASK.needs(digits(**changes))
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"dataset": None}, "^trainability needs a data set$"),
         ({"rate": "tuned", "rates": [0.1]}, "^the rate 'tuned' is no number: it must be resolved before training$"),
@@ -306,8 +306,8 @@ def test_a_search_that_cannot_be(digits: MakeCell, changes: dict[str, Any], says
         ({"device": "mps"}, "unknown device 'mps'"),
     ],
 )
-def test_bad_input(digits: MakeCell, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_bad_input(digits: MakeCell, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         TASK.prepare(digits(**changes))
 
 

@@ -28,7 +28,7 @@ def training(
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"steps": 0}, "^a recipe's steps must be a whole number, 1 or more, not 0$"),
         ({"steps": 2.5}, "^a recipe's steps must be"),
@@ -43,14 +43,14 @@ def training(
         ({"momentum": "much"}, "^a recipe's momentum must be a number .*, not 'much'$"),
         ({"weight_decay": -1e-4}, "^a recipe's weight_decay must be a number of at least 0, not -0.0001$"),
         ({"epsilon": 0.0}, "^a recipe's epsilon must be a number above 0, not 0.0$"),
-        ({"epsilon_place": "beside"}, "^a recipe's epsilon_place must be inside or outside, not 'beside'$"),
+        ({"epsilon_place": "between"}, "^a recipe's epsilon_place must be inside or outside, not 'between'$"),
         ({"clip": 0.0}, "^a recipe's clip must be a number above 0, or none, not 0.0$"),
         ({"clip": True}, "^a recipe's clip must be a number above 0, or none, not True$"),
         ({"momentum": float("nan")}, "^a recipe's momentum must be"),
     ],
 )
-def test_what_no_optimiser_can_use(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_what_no_optimiser_can_use(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         Recipe(**options)
 
 
@@ -86,9 +86,9 @@ def test_a_step_is_sgd_with_momentum_by_hand() -> None:
         batch = next(batches)
         loss = nn.functional.cross_entropy(reference(run.train.inputs[batch]), run.train.targets[batch])
         gradients = torch.autograd.grad(loss, list(reference.parameters()))
-        for place, (parameter, gradient) in enumerate(zip(reference.parameters(), gradients, strict=True)):
-            velocity[place] = 0.9 * velocity[place] + gradient
-            parameter.data -= 0.5 * velocity[place]
+        for index, (parameter, gradient) in enumerate(zip(reference.parameters(), gradients, strict=True)):
+            velocity[index] = 0.9 * velocity[index] + gradient
+            parameter.data -= 0.5 * velocity[index]
     run.run()
     for ours, theirs in zip(run.network.parameters(), reference.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs)
@@ -117,7 +117,7 @@ def test_the_rate_falls_to_its_share() -> None:
 
 
 @pytest.mark.parametrize("place", ["inside", "outside"])
-def test_adams_epsilon_stands_inside_of_the_bias_correction_or_outside(place: Any) -> None:
+def test_adams_epsilon_is_inside_or_outside_of_the_bias_correction(place: Any) -> None:
     rate, epsilon, steps = 0.01, 0.003, 5
     run = training(optimiser="adam", rate=rate, decay=1.0, epsilon=epsilon, epsilon_place=place, steps=steps)
     weight = next(run.network.parameters())
@@ -172,25 +172,25 @@ class Exploding(nn.Module):
 def test_a_run_stops_soon_after_the_loss_is_lost() -> None:
     run = training(network=Exploding(), steps=500)
     run.run()
-    assert len(run.losses) == 25  # the first look
+    assert len(run.losses) == 25  # the first check for finite losses
     assert [math.isfinite(loss) for loss in run.history()] == [True, True, False]
 
 
 def test_losses() -> None:
-    answers = torch.randn(6, 5)
+    outputs = torch.randn(6, 5)
     classes = torch.tensor([0, 1, 2, 3, 4, 0])
-    expected = -torch.log_softmax(answers, -1)[torch.arange(6), classes].mean()
-    torch.testing.assert_close(loss_of(answers, classes, "class"), expected)
+    expected = -torch.log_softmax(outputs, -1)[torch.arange(6), classes].mean()
+    torch.testing.assert_close(loss_of(outputs, classes, "class"), expected)
     torch.testing.assert_close(loss_of(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), "scalar"), torch.tensor(2.5))
     tokens = torch.tensor([[0, -100, 2], [-100, -100, 4]])
-    picked = answers.view(2, 3, 5)[[0, 0, 1], [0, 2, 2]]
+    picked = outputs.view(2, 3, 5)[[0, 0, 1], [0, 2, 2]]
     torch.testing.assert_close(
-        loss_of(answers.view(2, 3, 5), tokens, "token"), nn.functional.cross_entropy(picked, torch.tensor([0, 2, 4]))
+        loss_of(outputs.view(2, 3, 5), tokens, "token"), nn.functional.cross_entropy(picked, torch.tensor([0, 2, 4]))
     )
 
 
-class Told(nn.Module):
-    """Answers what its input says; its one parameter only tells its device."""
+class GivenOutputs(nn.Module):
+    """Returns its input; its one parameter only gives its device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,31 +202,31 @@ class Told(nn.Module):
 
 
 def test_evaluation_counts_every_item_once() -> None:
-    answers = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1])] * 9
-    split = Split(answers, torch.tensor([0, 1, 2, 0, 2]))
-    whole = evaluate(Told(), split, "class")
-    parts = evaluate(Told(), split, "class", batch_size=2)  # a last batch of one
+    outputs = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1])] * 9
+    split = Split(outputs, torch.tensor([0, 1, 2, 0, 2]))
+    whole = evaluate(GivenOutputs(), split, "class")
+    parts = evaluate(GivenOutputs(), split, "class", batch_size=2)  # a last batch of one
     assert whole.accuracy == parts.accuracy == 0.8
     assert whole.loss == pytest.approx(parts.loss)
-    assert evaluate(Told(), split, "class", at_most=4).accuracy == 1.0
+    assert evaluate(GivenOutputs(), split, "class", at_most=4).accuracy == 1.0
 
 
 def test_answers_to_tokens_are_over_those_asked_for() -> None:
-    answers = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 2]])]
-    split = Split(answers, torch.tensor([[0, -100, 1], [-100, -100, 2]]))
-    whole, parts = evaluate(Told(), split, "token"), evaluate(Told(), split, "token", batch_size=1)
+    outputs = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 2]])]
+    split = Split(outputs, torch.tensor([[0, -100, 1], [-100, -100, 2]]))
+    whole, parts = evaluate(GivenOutputs(), split, "token"), evaluate(GivenOutputs(), split, "token", batch_size=1)
     assert whole.accuracy == parts.accuracy == pytest.approx(2 / 3)
     assert whole.loss == pytest.approx(parts.loss)  # two targets in one batch, one in the other
     unasked = Split(split.inputs, split.targets.index_fill(0, torch.tensor([1]), -100))
-    assert evaluate(Told(), unasked, "token", batch_size=1).accuracy == 0.5
+    assert evaluate(GivenOutputs(), unasked, "token", batch_size=1).accuracy == 0.5
 
 
 def test_a_scalar_has_no_accuracy() -> None:
-    found = evaluate(Told(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar")
-    assert found == (2.0, None)
+    evaluation = evaluate(GivenOutputs(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar")
+    assert evaluation == (2.0, None)
 
 
 def test_outputs_that_are_no_numbers_have_no_accuracy() -> None:
-    found = evaluate(Told(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
-    assert math.isnan(found.loss)
-    assert found.accuracy is None
+    evaluation = evaluate(GivenOutputs(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
+    assert math.isnan(evaluation.loss)
+    assert evaluation.accuracy is None

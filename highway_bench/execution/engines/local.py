@@ -228,7 +228,7 @@ class LocalEngine:
                 else:
                     result = CellResult.of_line(line.decode())
                     yield Ended(running.job, result)
-                    running.ended.add(result.place)
+                    running.ended.add(result.index)
                 running.read += len(line)
 
     def _finish(self, future: Future[Any]) -> Generator[Ended, None, list[Job]]:
@@ -255,7 +255,7 @@ class LocalEngine:
         elif not running.ended:
             yield Ended(
                 running.job,
-                CellResult(place=0, status=status, message=message, seconds=time.monotonic() - running.began),
+                CellResult(index=0, status=status, message=message, seconds=time.monotonic() - running.began),
             )
         del self._running[future]
         running.path.unlink()
