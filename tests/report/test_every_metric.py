@@ -17,7 +17,7 @@ from highway_bench.execution.job import CellResult
 from highway_bench.execution.rows import Origin, rows_of
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.report import write_page
+from highway_bench.report import write_report
 from highway_bench.report.console import print_summary
 from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
@@ -149,7 +149,7 @@ def told_apart(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str],
 @pytest.fixture(scope="session")
 def page(real: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the rows told apart."""
-    return write_page(told_apart(real)[0], tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+    return write_report(told_apart(real)[0], tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 
 
 def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
@@ -193,6 +193,6 @@ def test_a_task_of_a_plug_in_has_a_table(real: pd.DataFrame, tmp_path: Path) -> 
     mine = real[real["task"] == "cost"].assign(task="my-task")
     mine["metric"] = "my_metric"
     frame = prepared(pd.concat([real, mine[mine["value"] > 100].drop_duplicates("digest")]))
-    page = write_page(frame, tmp_path).read_text(encoding="utf-8")
-    assert "my-task, a row a network" in page
+    page = write_report(frame, tmp_path).page.read_text(encoding="utf-8")
+    assert "my-task, one row per network" in page
     assert "my metric" in page

@@ -95,7 +95,7 @@ def test_titles_state_the_finding(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
     rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
     (picture,) = bytes_per_layer(Results(make["frame"](rows)))
-    assert picture.title == "Bytes a layer ÷ plain's, counted exactly: highway 1.50"
+    assert picture.title == "Bytes per layer ÷ plain's, counted exactly: highway 1.50"
     assert "dense, highway: 150 B a layer" in picture.alt
 
 
