@@ -47,8 +47,8 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "undecided, not paired, too few samples",
-        "A ratio is never quoted without its interval. A ratio is undecided if a bound differs from the value by a "
-        f"factor of more than 1 + {PERCENT}. Then only the interval is given: it may exclude 1, but the size of the "
+        "A ratio is never quoted without its interval. A ratio is undecided if a bound differs from the value by "
+        f"more than {PERCENT}, as a factor. Then only the interval is given: it may exclude 1, but the size of the "
         "ratio is not known. If the steps were not sampled in turn in one run, or if there are too few of them, there "
         "is no interval and no ratio.",
     ),

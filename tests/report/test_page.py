@@ -1,4 +1,4 @@
-"""The page: valid, escaped, alone, and made without torch."""
+"""The page: valid, escaped, self-contained, and written without torch."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def store_of(path: Path, rows: list[Row]) -> Path:
         by_digest.setdefault(row["digest"], []).append(row)
     with Store(path) as store:
         store.add_run("run-1", RUN)
-        for digest, found in by_digest.items():
-            store.put(digest, found)
+        for digest, of_digest in by_digest.items():
+            store.put(digest, of_digest)
     return path
 
 
@@ -108,11 +108,11 @@ def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
 def test_the_page_leads_with_the_answer_and_says_what_is_missing(text: str) -> None:
     order = [f'id="{name}"' for name in ("answer", "summary", "figures", "inside", "cost", "not-ok", "tables",
                                          "missing", "reading", "provenance")]  # fmt: skip
-    places = [text.index(mark) for mark in order]
-    assert places == sorted(places)
+    positions = [text.index(mark) for mark in order]
+    assert positions == sorted(positions)
     assert "Depth 50:" in text
     assert "sentiment is not in the data folder" in text
-    assert "A GPU: all figures are of a CPU." in text
+    assert "GPUs: all measurements are on a CPU." in text
     assert text.count("71.5 GFLOP/s") == 1
     assert "provisional" in text
     assert text.count("<svg") == 14
@@ -162,17 +162,17 @@ def test_writing_twice_gives_the_same_page(make: Make, tmp_path: Path) -> None:
 
 def test_an_empty_store_is_nothing_measured(tmp_path: Path) -> None:
     with pytest.raises(NothingMeasured):
-        write_report(store_of(tmp_path / "store.sqlite", []), tmp_path / "out").page
+        write_report(store_of(tmp_path / "store.sqlite", []), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(make: Make, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no store"):
-        write_report(tmp_path / "none.sqlite", tmp_path).page
+        write_report(tmp_path / "none.sqlite", tmp_path)
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     frame = make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))
     with pytest.raises(BadInput, match="cannot write the page"):
-        write_report(frame, tmp_path / "file").page
+        write_report(frame, tmp_path / "file")
 
 
 def test_a_long_table_is_cut_and_says_so(make: Make) -> None:

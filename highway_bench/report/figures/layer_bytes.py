@@ -58,7 +58,7 @@ def _picture(
     def draw(axes: Axes, height: float, block: str, cell: dict[str, Any]) -> str:
         if cell["saved_per_layer"] > 0:
             point_with_interval(axes, cell["saved_per_layer"], height, style[block], clip_on=False)
-            return f"{quantity(cell['saved_per_layer'], 'B')} a layer"
+            return f"{quantity(cell['saved_per_layer'], 'B')} per layer"
         crosses(axes, height, style[block], edge="right")
         return str(cell["status"])
 

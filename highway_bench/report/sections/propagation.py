@@ -27,7 +27,7 @@ from highway_bench.report.tables.propagation import (
 
 RULE = (
     "A size vanishes at the first layer where it is below 1/100 of its initial value, and explodes where it is above "
-    "100 times that value: forward from the first layer up, backward from the last layer down."
+    "a hundred times that value: forward from the first layer up, backward from the last layer down."
 )
 BOTH = {VANISHES: "both vanish", EXPLODES: "both explode"}
 RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
