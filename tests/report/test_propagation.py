@@ -87,7 +87,7 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
         "shattering": "0.900",
         "seeds": "5",
     }
-    assert "a hundredth of its start" in shown.note
+    assert "below 1/100 of its initial value" in shown.note
     assert shown.note.startswith("Equal params, plain's width 71, float64; medians. A size")
     assert by_block["residual"]["seeds"] == "3"
 
