@@ -179,7 +179,7 @@ def test_measuring_again_is_no_advice_where_the_cell_says_why_it_was_not_paired(
             one for one in all_results(Results(make["frame"](timed(make, 0.005, **apart)))) if one.name == "throughput"
         )
         assert ("--fresh" in table.note) == advised
-        assert ("reason that follows" in table.note) != advised
+        assert ("reason after the colon" in table.note) != advised
 
 
 def twice(make: Make, **second: Any) -> pd.DataFrame:
