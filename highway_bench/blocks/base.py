@@ -47,7 +47,7 @@ class BlockSpec:
     Together they are the closed form that tests compare the built network with. ``yardstick`` marks the block that
     others are compared with. ``core`` marks the blocks that the history measures over its whole grid. ``control`` marks
     a block that serves one experiment as a control: profiles and the history measure it only where it is named.
-    ``options`` are a variant's option values.
+    ``order`` ranks blocks in print; blocks without one come last, by name. ``options`` are a variant's option values.
     """
 
     name: str
@@ -59,6 +59,7 @@ class BlockSpec:
     norms: int = 0
     leave_norms: int = 0
     extra_parameters: Callable[[int, int], int] | None = None
+    order: int | None = None
     core: bool = False
     control: bool = False
     yardstick: bool = False

@@ -16,6 +16,7 @@ from highway_bench.families import Gate, Site
     summary="coupled gate, C = 1 − T",
     gates=1,
     core=True,
+    order=2,
 )
 class Highway(Block):
     """y = H(x)·T(x) + x·(1 − T(x)) with T(x) = σ(W_T x + b_T): the transform gate also sets the carry gate.

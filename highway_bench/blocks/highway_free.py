@@ -16,6 +16,7 @@ from highway_bench.families import Gate, Site
     summary="own carry gate",
     gates=2,
     core=True,
+    order=3,
 )
 class HighwayFree(Block):
     """y = H(x)·T(x) + x·C(x) with T(x) = σ(W_T x + b_T) and C(x) = σ(W_C x + b_C).

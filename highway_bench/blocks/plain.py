@@ -7,7 +7,13 @@ from highway_bench.families import Site
 
 
 @register_block(
-    "plain", equation="y = H(x)", source="arXiv:1505.00387, eq. 1", summary="no shortcut", core=True, yardstick=True
+    "plain",
+    equation="y = H(x)",
+    source="arXiv:1505.00387, eq. 1",
+    summary="no shortcut",
+    core=True,
+    order=1,
+    yardstick=True,
 )
 class Plain(Block):
     """y = H(x): the layer without a connection. The other blocks are compared with it."""

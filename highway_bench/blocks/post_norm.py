@@ -13,6 +13,7 @@ from highway_bench.families import Site
     summary="norm after the sum",
     norms=1,
     core=True,
+    order=6,
 )
 class PostNorm(Block):
     """y = norm(x + H(x)): every layer's output is normalised, including the carried part."""

@@ -16,6 +16,7 @@ from highway_bench.families import Site
     norms=1,
     leave_norms=1,
     core=True,
+    order=5,
 )
 class PreNorm(Block):
     """y = x + H(norm(x)). The stream itself is normalised only once, after the last layer."""

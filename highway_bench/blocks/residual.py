@@ -7,7 +7,12 @@ from highway_bench.families import Site
 
 
 @register_block(
-    "residual", equation="y = x + H(x)", source="arXiv:1512.03385, eq. 1", summary="identity shortcut", core=True
+    "residual",
+    equation="y = x + H(x)",
+    source="arXiv:1512.03385, eq. 1",
+    summary="identity shortcut",
+    core=True,
+    order=4,
 )
 class Residual(Block):
     """y = x + H(x), without the ReLU that the original paper applies after the sum."""

@@ -11,22 +11,22 @@ from highway_bench.report.page import draw, write_html
 from highway_bench.report.results import Results, Source, open_results
 from highway_bench.report.tables.answer import Answer
 
-__all__ = ["Answer", "Report", "Results", "open_results", "print_summary", "write_page", "write_report"]
+__all__ = ["Answer", "Report", "Results", "open_results", "print_summary", "write_report"]
 
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report was written: the page, and each figure as a file of its own."""
+    """The files of a written report: the page, and every figure."""
 
     page: Path
     figures: tuple[Path, ...]
 
 
 def write_report(source: Source | Results, out_dir: str | os.PathLike[str]) -> Report:
-    """Write the page of ``source`` and its figures, in ``figures/``, into the folder ``out_dir``.
+    """Write the page of ``source`` into the folder ``out_dir`` and its figures into ``out_dir/figures``.
 
-    ``source`` is a store, its path, a frame of its rows, or ``Results``. Raises ``NothingMeasured`` where there are no
-    rows, ``BadInput`` where the store cannot be read or the folder not be written.
+    ``source`` is a store, its path, a frame of its rows, or ``Results``. Raises ``NothingMeasured`` if there are no
+    rows, and ``BadInput`` if the store cannot be read or the folder cannot be written.
     """
     results = source if isinstance(source, Results) else open_results(source)
     pictures, undrawn = draw(results)
@@ -37,9 +37,3 @@ def write_report(source: Source | Results, out_dir: str | os.PathLike[str]) -> R
     for path, drawn in zip(paths, pictures, strict=True):
         path.write_text(f"{drawn.svg}\n", encoding="utf-8")
     return Report(page, tuple(paths))
-
-
-def write_page(source: Source | Results, out_dir: str | os.PathLike[str]) -> Path:
-    """Write the page of ``source`` alone into the folder ``out_dir``, as ``write_report`` does; the file's path."""
-    results = source if isinstance(source, Results) else open_results(source)
-    return write_html(results, *draw(results), Path(out_dir))

@@ -1,4 +1,4 @@
-"""Tables as they are read: every number as text with its unit, and the number that it is sorted by."""
+"""Tables for print: every number as text with its unit, and a key for sorting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Head:
-    """A column's heading; ``hint`` explains it. ``ratio`` is for measured ratios, whose words the note explains."""
+    """The heading of a column, with a ``hint`` that explains it.
+
+    ``ratio`` marks a column of measured ratios. The table's note explains the words in such a column.
+    """
 
     text: str
     hint: str = ""
@@ -28,7 +31,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Entry:
-    """A table's cell: its text, and the key that it is sorted by."""
+    """One entry of a table: its text, and its sort key."""
 
     text: str
     key: float | str = ""
@@ -36,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table to print: ``left_out`` rows were too many to show."""
+    """A table for print. ``left_out`` counts the rows that were cut off at the end."""
 
     name: str
     title: str
@@ -52,7 +55,7 @@ Column = tuple[Head, Callable[[Record], Entry]]
 def shown(
     name: str, title: str, table: pd.DataFrame, columns: Iterable[Column], *, note: str = "", most: int | None = None
 ) -> Shown:
-    """``table`` under ``columns``; columns that are empty in every row are left out, and rows beyond ``most``."""
+    """Format ``table`` with ``columns``. Empty columns are omitted, and so are rows beyond the first ``most``."""
     records = rows_of(table)
     printed = records if most is None else records[:most]
     filled = [(head, [make(record) for record in printed]) for head, make in columns]
@@ -79,8 +82,10 @@ def whole(column: str, heading: str, hint: str = "") -> Column:
 
 
 def ratio(column: str, heading: str, hint: str = "") -> Column:
-    """A column of measured ratios, quoted by the one rule (see ``ratio.py``): the value in ``column``, the interval in
-    ``ratio_low`` and ``ratio_high``, and in ``ratio_gap`` why there is none."""
+    """A column of measured ratios, in the notation of ``ratio.quoted``.
+
+    ``column`` has the value, ``ratio_low`` and ``ratio_high`` the interval, ``ratio_gap`` the reason for a missing one.
+    """
 
     def make(record: Record) -> Entry:
         value, low, high = (
@@ -92,12 +97,12 @@ def ratio(column: str, heading: str, hint: str = "") -> Column:
 
 
 def exact_ratio(column: str, heading: str, hint: str) -> Column:
-    """A column of ratios of exact counts, which have no interval."""
+    """A column of ratios of exact counts, without an interval."""
     return number(column, heading, hint=f"{hint}: counted exactly")
 
 
 def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str = "") -> Column:
-    """A column of quantities with an interval, in one unit."""
+    """A column of quantities, each with the interval from ``low`` to ``high``, all in ``unit``."""
 
     def make(record: Record) -> Entry:
         interval = ""
@@ -109,7 +114,10 @@ def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str 
 
 
 def reached(heading: str, column: str, unit: str, hint: str = "") -> Column:
-    """A column of medians over seeds with misses infinite: "not reached" where half or more missed."""
+    """A column of medians over seeds, where a seed that never reached the target counts as infinite.
+
+    An infinite median prints as "not reached".
+    """
 
     def make(record: Record) -> Entry:
         value = record[column]
@@ -120,13 +128,13 @@ def reached(heading: str, column: str, unit: str, hint: str = "") -> Column:
     return Head(heading, hint), make
 
 
-def made(heading: str, make: Callable[[Record], Entry], hint: str = "", *, is_number: bool = True) -> Column:
-    """A column whose entries are computed from several columns."""
+def computed(heading: str, make: Callable[[Record], Entry], hint: str = "", *, is_number: bool = True) -> Column:
+    """A column whose entries ``make`` computes from a whole row."""
     return Head(heading, hint, is_number), make
 
 
 def missing(value: object) -> bool:
-    """Whether there is no number."""
+    """Whether ``value`` is null or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or value is pd.NA
 
 
@@ -147,6 +155,7 @@ def percents(column: str, heading: str, low: str, high: str, hint: str = "") -> 
 
 
 LAST: Final = math.inf
+"""Sort key of an entry without a number."""
 
 
 def _number(value: Any, text: Callable[[float], str]) -> Entry:
@@ -154,7 +163,7 @@ def _number(value: Any, text: Callable[[float], str]) -> Entry:
 
 
 def _text(value: object) -> Entry:
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    if missing(value):
         return Entry("")
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return Entry(text, text)

@@ -1,4 +1,4 @@
-"""The summary in a terminal: the tables of the page, fewer of them."""
+"""The summary in a terminal: the most important tables of the page."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from highway_bench.report.summary_tables import failure_table, folded_tables, su
 
 
 def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
-    """Print the answer, the summary (or what else was measured) and what failed.
+    """Print the answer, the summary and the failures. Without a summary the tables of folded sections are printed.
 
-    ``runs`` are those of the store that ``rows`` are from. Raises ``NothingMeasured`` for an empty frame.
+    ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
     contest = None
@@ -40,7 +40,7 @@ def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | N
 
 
 def print_table(shown: Shown, console: Console) -> None:
-    """One table. Names are printed as they are: brackets in them are no markup."""
+    """Print one table. Brackets in names are text, not markup."""
     terminal.print_table(
         console,
         shown.title,
@@ -54,7 +54,7 @@ def print_table(shown: Shown, console: Console) -> None:
 
 
 def explain(heads: Iterable[Head], console: Console) -> None:
-    """Explain the headings that have a hint, which the page shows over each."""
+    """Print the hints of headings, which the page shows as tool tips."""
     hints = "; ".join(f"{head.text}: {head.hint}" for head in heads if head.hint)
     if hints:
         console.print(Text(hints, style="dim"), highlight=False)

@@ -1,4 +1,4 @@
-"""A store's rows and runs, what is derived from them computed once, and the units of derived tables."""
+"""The rows and runs of a store, a cache for tables that are derived from them, and the units of these tables."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SIZES: Final = {
     "layer": "layer",
     "steps": "step",
 }
-"""Units of columns that several tables have; a table's own columns are given to ``with_units``."""
+"""Units of columns that occur in several tables. Those of a single table are arguments of ``with_units``."""
 
 
 def once(compute: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P], T]:
-    """A method whose value is computed at the first call and then copied: what a caller changes stays the caller's."""
+    """Decorator: cache a method's value at the first call and return a copy, so that no caller changes the cache."""
 
     def method(self: D, /, *args: P.args, **kwargs: P.kwargs) -> T:
         key = (compute.__name__, *args, *kwargs.values())
@@ -45,9 +45,9 @@ def once(compute: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P],
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """The newest rows of each cell of a store, prepared (see ``prepared``), and the store's runs.
+    """The newest rows of each cell of a store, as ``rows.prepared`` returns them, and the store's runs.
 
-    ``about`` is what the runs say of blocks, families, tasks and metrics.
+    ``about`` has the runs' descriptions of blocks, families, tasks and metrics.
     """
 
     rows: pd.DataFrame
@@ -64,8 +64,11 @@ class Derived:
         return of_task(self.rows, task)
 
     def with_units(self, table: pd.DataFrame, task: str, **own: str) -> pd.DataFrame:
-        """``table`` with the unit of every column of numbers in ``attrs["units"]``: from ``own``, the metrics of
-        ``task`` or ``SIZES``, by the column's name or that of the column which it bounds; else ``1``, as of counts."""
+        """Set ``table.attrs["units"]``, the unit of every column of numbers by name, and return ``table``.
+
+        The unit is that in ``own``, of the metric of ``task`` with that name, or in ``SIZES``. A column ``…_low`` or
+        ``…_high`` has the unit of the column that it bounds. Any other column has the unit ``1``.
+        """
         metrics = {**self._metric_units(task), **own}
         units: dict[str, str] = {}
         for name in map(str, table.columns):
@@ -78,7 +81,7 @@ class Derived:
 
     @once
     def _metric_units(self, task: str) -> Mapping[str, str]:
-        """The unit of every metric of ``task``: as its rows have it, else as the runs describe it."""
-        said = self.about.tasks.get(task, {}).get("metrics") or {}
+        """The unit of every metric of ``task``, from its rows or else from the runs' descriptions."""
+        described = self.about.tasks.get(task, {}).get("metrics") or {}
         stored = self.of_task(task)[["metric", "unit"]].dropna().drop_duplicates("metric")
-        return {name: entry["unit"] for name, entry in said.items() if entry.get("unit")} | dict(stored.to_numpy())
+        return {name: entry["unit"] for name, entry in described.items() if entry.get("unit")} | dict(stored.to_numpy())

@@ -1,4 +1,4 @@
-"""What a store's runs say of its blocks, families, tasks and metrics: their order, their labels and their units."""
+"""Descriptions of blocks, families, tasks and metrics that a store's runs recorded: order, labels and units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Described = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class MetricLabel:
-    """How a metric is printed: its heading, what it is, its unit, and whether a share is read as a percentage."""
+    """How a metric is printed: heading, explanation, unit, and whether a share is printed as a percentage."""
 
     heading: str
     hint: str = ""
@@ -25,7 +25,7 @@ class MetricLabel:
 
 
 class Descriptions:
-    """The descriptions in ``runs``, of several the newest run's; where they say nothing, ``older_stores`` does."""
+    """The descriptions in ``runs``; the newest run takes precedence. ``older_stores`` has the defaults."""
 
     def __init__(self, runs: Runs | None = None) -> None:
         merged: dict[str, dict[str, Mapping[str, Any]]] = {"blocks": {}, "families": {}, "tasks": {}}
@@ -38,20 +38,19 @@ class Descriptions:
 
     @property
     def yardstick(self) -> str:
-        """The block that ratios are taken to."""
-        return next((name for name, said in self.blocks.items() if said.get("yardstick")), older_stores.YARDSTICK)
+        """The block that is the denominator of every ratio."""
+        return next((name for name, block in self.blocks.items() if block.get("yardstick")), older_stores.YARDSTICK)
 
     def block_order(self, labels: Iterable[str]) -> list[str]:
-        """Distinct block ``labels`` as they are listed: variants after their block, blocks without a rank by name."""
+        """Distinct block ``labels`` in the order of print: variants follow their block, unranked blocks come last."""
         return _sorted(labels, self.blocks, older_stores.BLOCKS)
 
     def family_order(self, labels: Iterable[str]) -> list[str]:
-        """Distinct family ``labels`` as they are listed."""
+        """Distinct family ``labels`` in the order of print."""
         return _sorted(labels, self.families, older_stores.FAMILIES)
 
     def in_order(self, table: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
-        """``table`` sorted by ``keys``, absent values first: families and blocks as they are listed, others by
-        value."""
+        """``table`` sorted by ``keys``: families and blocks in the order of print, others by value, nulls first."""
         listed = {"family_label": self.family_order, "block": self.block_order}
         orders = {
             name: order(table[name]) for name, order in listed.items() if name in table and table[name].notna().all()
@@ -65,35 +64,34 @@ class Descriptions:
         )
 
     def branch(self, family: str) -> str:
-        """The family whose branch, with one affine map, ``family`` is compared with; often itself."""
+        """The family with one affine map that ``family`` is compared with, or ``family`` itself if it has none."""
         return str(self.families.get(family, {}).get("branch_of") or older_stores.BRANCHES.get(family, family))
 
     def metric(self, task: str, name: str, unit: str = "1") -> MetricLabel:
-        """How the metric ``name`` of ``task`` is printed; ``unit`` is for one that no run describes."""
-        said = (self.tasks.get(task, {}).get("metrics") or {}).get(name, {})
-        heading, hint = older_stores.LABELS.get(name, (name.replace("_", " "), ""))
+        """How the metric ``name`` of ``task`` is printed. ``unit`` is the default if no run describes the metric."""
+        described = (self.tasks.get(task, {}).get("metrics") or {}).get(name, {})
         return MetricLabel(
-            str(said.get("label") or heading),
-            str(said.get("hint") or hint),
-            str(said.get("unit") or unit),
-            bool(said.get("percent", name in older_stores.PERCENTAGES)),
+            str(described.get("label") or name.replace("_", " ")),
+            str(described.get("hint") or ""),
+            str(described.get("unit") or unit),
+            bool(described.get("percent", name in older_stores.PERCENTAGES)),
         )
 
     def section(self, task: str) -> str:
-        """The name of the section of a report that shows ``task``; the task's own name where it declares none."""
+        """The name of the report section that shows ``task``; by default the task's own name."""
         return str(self.tasks.get(task, {}).get("section") or task)
 
 
 def _sorted(labels: Iterable[str], described: Described, older: Sequence[str]) -> list[str]:
     def rank(label: str) -> tuple[float, str]:
         name = label.partition(" ")[0]
-        known = described.get(name, {}).get("order")
-        if known is None:
-            known = older.index(name) if name in older else len(older)
-        return float(known), label
+        order = described.get(name, {}).get("order")
+        if order is None:
+            order = older.index(name) if name in older else len(older)
+        return float(order), label
 
     return sorted(set(labels), key=rank)
 
 
 UNDESCRIBED = Descriptions()
-"""The descriptions of rows without runs."""
+"""Defaults, for rows without runs."""

@@ -1,8 +1,9 @@
-"""Numbers as they are read: three significant digits and a unit. The store keeps every digit; only print rounds."""
+"""Numbers as text: three significant digits and a unit. Only print rounds; the store has every digit."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 PREFIXES: Final = (
@@ -20,9 +21,9 @@ NONE: Final = "–"
 
 
 def three(value: float | None) -> str:
-    """``value`` to three significant digits: 1.83, 12,300, 0.00123, 4.1e-07; a dash where there is none.
+    """``value`` to three significant digits: 1.83, 12,300, 0.00123, 4.10e-07; a dash for None and NaN.
 
-    Integers below a thousand million that are exact, such as counts, are for ``count``.
+    Use ``count`` for exact whole numbers.
     """
     if value is None or math.isnan(value):
         return NONE
@@ -30,28 +31,34 @@ def three(value: float | None) -> str:
         return "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
-    place = math.floor(math.log10(abs(value)))
-    rounded = round(value, 2 - place)
-    place = math.floor(math.log10(abs(rounded)))  # 9.999 rounds to 10.0
-    if place >= 6 or place < -4:
+    exponent = math.floor(math.log10(abs(value)))
+    rounded = round(value, 2 - exponent)
+    exponent = math.floor(math.log10(abs(rounded)))  # 9.999 rounds to 10.0
+    if exponent >= 6 or exponent < -4:
         return f"{rounded:.2e}"
-    return f"{rounded:,.{max(0, 2 - place)}f}".replace("-", "−")
+    return f"{rounded:,.{max(0, 2 - exponent)}f}".replace("-", "−")
 
 
 def count(value: float | None) -> str:
-    """A whole number in full, with thousands set apart."""
+    """A whole number with all its digits and thousands separators."""
     return NONE if value is None or math.isnan(value) else f"{round(value):,}"
 
 
 def counted(value: float, what: str) -> str:
-    """A number of things: 1 seed, 12 seeds."""
+    """A number with its noun: 1 seed, 12 seeds."""
     return f"{count(value)} {what}{'' if value == 1 else 's'}"
 
 
-def quantity(value: float | None, unit: str) -> str:
-    """``value`` in its unit with the prefix that suits it: 3.21 ms, 1.02 MB, 12.3 ksample/s.
+def seeds_text(counts: Iterable[int]) -> str:
+    """The range of several numbers of seeds: ``10 seeds``, or ``3 to 10 seeds`` where they differ."""
+    least, *more = sorted(set(counts))
+    return f"{least} to {more[-1]} seeds" if more else counted(least, "seed")
 
-    Only seconds go below one; shares and plain ratios (unit ``1``) and nats are written without a prefix.
+
+def quantity(value: float | None, unit: str) -> str:
+    """``value`` with its unit and an SI prefix: 3.21 ms, 1.02 MB, 12.3 ksample/s.
+
+    Prefixes below one are for seconds only. Pure numbers (unit ``1``), nats and steps get no prefix.
     """
     if value is None or math.isnan(value):
         return NONE
@@ -68,17 +75,17 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def between(low: float | None, high: float | None) -> str:
-    """An interval: [1.80, 1.86]; empty where an end is missing."""
+    """An interval: [1.80, 1.86]; empty if a bound is missing."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
     return f"[{three(low)}, {three(high)}]"
 
 
 def times(value: float | None) -> str:
-    """An exact ratio, or one whose interval follows: 1.83×."""
+    """A ratio without an interval: 1.83×."""
     return NONE if value is None or math.isnan(value) else f"{three(value)}×"
 
 
 def listed(words: list[str]) -> str:
-    """Words as a sentence lists them: a, b and c."""
+    """Words in a list for a sentence: a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "none"

@@ -1,4 +1,4 @@
-"""All results: the tables of sections, then the values that no table was written for."""
+"""All results: the tables of the sections, then the values that have no column in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from highway_bench.report.tables.cells import by_cell
 
 
 def all_results(results: Results) -> list[Shown]:
-    """All that was measured but the folded sections: the tables of sections, then what those have no column for."""
+    """The tables of all sections without a heading of their own, then the values that have no column in them."""
     tables = [shown for section in every_section() if not section.heading for shown in section.tables(results)]
     for task in results.rows["task"].dropna().drop_duplicates():
         section = section_of(results, task)
@@ -22,7 +22,7 @@ def all_results(results: Results) -> list[Shown]:
 
 
 def further_tables(results: Results, task: str) -> list[Shown]:
-    """What a task stored by layer, step or epoch, then the scalars that its section has no column for."""
+    """The values of a task by layer, step or epoch, then the scalars that have no column in its section."""
     return [*_by_axis(results, task), *_by_cell(results, task)]
 
 
@@ -32,10 +32,10 @@ def _title(results: Results, task: str) -> str:
 
 
 def _by_axis(results: Results, task: str) -> list[Shown]:
-    """A table an axis, that of layers first."""
+    """One table per axis, layers first."""
     frame = results.of_task(task)
     units = dict(frame[["metric", "unit"]].drop_duplicates("metric").to_numpy())
-    found = []
+    tables = []
     for axis, table in sorted(results.by_axis(task).items(), key=lambda item: item[0] != "layer"):
         metrics = [name for name in table.columns if name in units]
         recipes = list(dict.fromkeys(table["recipe"]))
@@ -44,22 +44,22 @@ def _by_axis(results: Results, task: str) -> list[Shown]:
         columns.append(column.whole("n", "networks"))
         note = f"Medians over networks, at up to {POINTS} points of the axis."
         if len(recipes) > 1:
-            columns.append(column.made("recipe", _recipe, is_number=False))
+            columns.append(column.computed("recipe", _recipe, is_number=False))
         elif options_text(recipes[0]):
             note += f" Recipe: {options_text(recipes[0])}."
         name = f"{task}-by-{axis}".replace(" ", "-")
-        found.append(column.shown(name, f"{_title(results, task)}, by {axis}", table, columns, note=note, most=MOST))
-    return found
+        tables.append(column.shown(name, f"{_title(results, task)}, by {axis}", table, columns, note=note, most=MOST))
+    return tables
 
 
 def _by_cell(results: Results, task: str) -> list[Shown]:
-    """A row a cell; none where no scalar is left."""
+    """One table with one row per cell; none if every scalar has a column elsewhere."""
     section = section_of(results, task)
-    without = section.metrics if section else ()
+    in_section = section.metrics if section else ()
     frame = results.of_task(task)
     frame = frame[(frame["axis"].fillna("") == "") & frame["trial"].isna()]
-    about = frame.loc[~frame["metric"].isin([*without, ""]), ["metric", "unit"]].dropna().drop_duplicates("metric")
-    units = dict(about.to_numpy())
+    further = frame[~frame["metric"].isin([*in_section, ""])]
+    units = dict(further[["metric", "unit"]].dropna().drop_duplicates("metric").to_numpy())
     if not units:
         return []
     table = by_cell(frame, list(units))
@@ -73,7 +73,7 @@ def _by_cell(results: Results, task: str) -> list[Shown]:
         column.whole("params", "parameters"),
         *status_columns(),
     ]
-    title = f"{_title(results, task)}, {'further values' if without else 'a row a network'}"
+    title = f"{_title(results, task)}, {'further values' if in_section else 'one row per network'}"
     return [column.shown(f"{task}-cells", title, table, columns, most=MOST)]
 
 

@@ -1,4 +1,4 @@
-"""What was not measured: a page that omits it would be read as if it had been."""
+"""The limits of the results: what was not measured, so that no reader assumes that it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from highway_bench.success import FULL_SEEDS
 
 
 def not_measured(results: Results) -> list[str]:
-    """Lines on what the rows do not cover: tasks, verdicts, combinations, seeds, devices, failures."""
+    """Sentences on what the rows do not cover: tasks, verdicts, combinations, seeds, devices, failures."""
     frame = results.rows
     absent = {section.name: section.absent for section in every_section() if section.absent}
     shown_in = frame["task"].map(results.about.section)
@@ -25,8 +25,8 @@ def not_measured(results: Results) -> list[str]:
         if have and lacking:
             more = f" and {len(lacking) - 6} more" if len(lacking) > 6 else ""
             lines.append(
-                f"{name.capitalize()} lacks {len(lacking)} of {len(blocks) * len(families)} combinations of block "
-                f"and family: {', '.join(lacking[:6])}{more}."
+                f"The {name} task has no rows for {len(lacking)} of {len(blocks) * len(families)} combinations of "
+                f"block and family: {', '.join(lacking[:6])}{more}."
             )
     lines += _training(results)
     cells = frame.drop_duplicates(
@@ -35,15 +35,13 @@ def not_measured(results: Results) -> list[str]:
     for status in [*sorted(FAILURES), Status.SKIPPED]:
         count = int((cells["status"] == status).sum())
         if count:
-            lines.append(
-                f"{count} {'cell' if count == 1 else 'cells'} {status}: listed under failed and skipped cells."
-            )
+            lines.append(f"{counted(count, 'cell')} with status “{status}”: see “Failed and skipped cells”.")
     if not (frame["device"] == "cuda").any():
-        lines.append("A GPU: all figures are of a CPU.")
-    for column, what in (("machine", "machine"), ("dtype", "data type")):
-        found = sorted(frame[column].dropna().unique())
-        if len(found) == 1:
-            lines.append(f"Any other {what} than {found[0]}.")
+        lines.append("GPUs: all measurements are on a CPU.")
+    for column, what in (("machine", "machines"), ("dtype", "data types")):
+        values = sorted(frame[column].dropna().unique())
+        if len(values) == 1:
+            lines.append(f"Other {what} than {values[0]}.")
     return list(dict.fromkeys(lines))  # contests that differ in their recipe alone have the same gaps
 
 
@@ -55,16 +53,17 @@ def _training(results: Results) -> list[str]:
     short = table[~table["recipe"].map(gives_verdicts)]
     if len(short):
         families = listed(results.about.family_order(short["family_label"]))
-        lines.append(f"Whether depths train in {families}: these had one short loss curve.")
+        lines.append(f"Which depths train in {families}: there is one short loss curve per block.")
     for contest, part in results.contests():
         if part["n"].max() < FULL_SEEDS:
+            seeds = counted(part["n"].max(), "seed")
             rest = (
-                f"Verdicts rest on {counted(part['n'].max(), 'seed')} and are provisional."
+                f"Verdicts from {seeds} are provisional."
                 if part["provisional"].any()
-                else f"{counted(part['n'].max(), 'seed')} gave no verdict."
+                else f"{seeds.capitalize()} give no verdict."
             )
             lines.append(f"{contest_name(contest)}: {FULL_SEEDS} seeds. {rest}")
-        lines.append(f"{contest_name(contest)}: depths beyond {part['depth'].max()} and steps beyond the recipe's.")
+        lines.append(f"{contest_name(contest)}: depths beyond {part['depth'].max()} and longer training.")
     if results.training_runs()["test_loss"].isna().all():
-        lines.append("Generalisation: no test loss was taken.")
+        lines.append("Generalisation: no test loss was measured.")
     return lines

@@ -1,4 +1,4 @@
-"""Links from the report to the history: asv's pages, where they lie beside the page."""
+"""Links from the report to the history, if asv's pages were published next to it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-PAGES = "../asv/html/index.html"  # as the page, which may not be there yet, says it
-FOLLOWED = ("blocks.Depths.time_step", "blocks.Others.time_step")  # a block is in the one or the other
+PAGES = "../asv/html/index.html"  # relative to the report's page
+FOLLOWED = ("blocks.Depths.time_step", "blocks.Others.time_step")  # every block has one of these benchmarks
 
 
 def history_links(folder: Path) -> dict[str, str]:
-    """Address of the history's page of each block, relative to a page in ``folder``, and of all of it under ``""``.
+    """The address of each block's history, relative to a page in ``folder``; ``""`` has that of the whole history.
 
-    Empty where no pages were published beside it, or they cannot be read: a report needs no history.
+    Empty if no pages were published next to ``folder`` or if they cannot be read: a report needs no history.
     """
     try:
         index = json.loads((folder.resolve().parent / "asv/html/index.json").read_text(encoding="utf-8"))
@@ -23,5 +23,5 @@ def history_links(folder: Path) -> dict[str, str]:
             if name in index["benchmarks"]
             for block in index["benchmarks"][name]["params"][0]
         }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none, cut short, or of another shape
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # absent, truncated, or another format
         return {}

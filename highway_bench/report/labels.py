@@ -1,4 +1,4 @@
-"""The names of contests and settings in print."""
+"""Names of contests and sizes for print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from highway_bench.report.rows import recipe_of
 
 
 def contest_text(contest: Mapping[str, Any]) -> str:
-    """A contest in a line: family, data set, machine where there are several, what is equal, how it was trained."""
+    """A contest in full: family, data set, machine if there are several, what is equal, how it was trained."""
     recipe = recipe_of(contest.get("recipe"))
     parts = [str(contest["family_label"])]
     parts += [f"on {contest['dataset']}"] if contest.get("dataset") else []
@@ -41,7 +41,7 @@ def family_name(contest: Mapping[str, Any]) -> str:
 def title_of(
     contest: Mapping[str, Any], others: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]
 ) -> str:
-    """The ``name`` of a contest, with what tells it from those of ``others`` that have the same name."""
+    """The ``name`` of a contest, with its differences from those of ``others`` that have the same name."""
     alike = [other for other in others if name(other) == name(contest)]
     parts = [
         text.format(contest[key])
@@ -69,15 +69,15 @@ SETTING_WORDS: Final = {
     "device": "{}",
 }
 RECIPE_WORDS: Final = {"steps": "{:,} steps", "optimiser": "{}", "rate": "learning rate {}"}
-"""What two contests of one name may differ in, as a title says it."""
+"""Differences between contests of one name, as titles print them."""
 
 
 def size_text(depth: float, width: float, batch: float) -> str:
-    """The size at which cells were timed or counted, which may differ from the trained one; ``width`` is plain's."""
+    """The size of timed or counted cells: ``depth 4, width 32, batch 16``. ``width`` is plain's; NaN is left out."""
     named = (("depth", depth), ("width", width), ("batch", batch))
     return ", ".join(f"{name} {value:g}" for name, value in named if value == value)
 
 
 def _machine(contest: Mapping[str, Any]) -> list[str]:
-    """The machine, where there are several."""
+    """The machine, if there are several."""
     return [str(contest["machine_label"])] if contest.get("machine_label") else []

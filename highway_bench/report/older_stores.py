@@ -1,8 +1,7 @@
-"""What older stores do not say of themselves.
+"""Defaults for rows whose runs describe nothing: those of version 0.1.0, and frames without runs.
 
-The runs of a store describe its blocks, families and metrics (``execution/descriptions.py``), and a report reads them
-there. Stores that were written before a description had a field get it from here, by name. A block, family or metric
-that is missing here comes after those that are listed, under its own name.
+Blocks, families and metrics declare these facts themselves, and each run records them in its store
+(``execution/descriptions.py``). New entries need nothing here.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 YARDSTICK: Final = "plain"
-"""The block that ratios are taken to."""
+"""The block that is the denominator of every ratio."""
 
 BLOCKS: Final = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
-"""Blocks in the order in which they are listed and drawn."""
+"""Blocks in the order of print."""
 
 FAMILIES: Final = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
-"""Families in the order in which they are listed."""
+"""Families in the order of print."""
 
 BRANCHES: Final = {"dense-pair": "dense", "conv-pair": "conv"}
-"""Families whose branch has two affine maps, by the family with one. Other families are compared with themselves."""
+"""For a family whose branch has two affine maps, the family with one."""
 
 PERCENTAGES: Final = frozenset(
     {
@@ -38,27 +37,4 @@ PERCENTAGES: Final = frozenset(
         "budget_mismatch",
     }
 )
-"""Metrics of unit 1 that are read as percentages."""
-
-LABELS: Final = {
-    "intact_loss": ("training loss", "after training, over the whole training set"),
-    "intact_error": ("training error", "after training, over the whole training set"),
-    "gate_bias_start": ("gate bias, start", "mean over units"),
-    "gate_bias_end": ("gate bias, end", "mean over units"),
-    "gate_activity": ("mean T", "of the transform gate over items and units"),
-    "gates_shut": ("gates shut", "units whose mean T over items is below 0.05"),
-    "gates_full": ("shortcuts closed", "units and items with T > 0.95, where C = 1 − T < 0.05"),
-    "gates_open_one": ("open for one", "units with T > 0.5 for one item, the mean over items"),
-    "gates_open_average": ("open on average", "units whose mean T over items is above 0.5"),
-    "gates_open_some": ("open for some", "units with T > 0.5 for an item in a hundred or more"),
-    "gate_class_spread": ("class spread", "standard deviation of T's class means, the mean over units"),
-    "sparsity_one": ("sparsity for one", "Hoyer's, of all gates for one item: 0 where equal, 1 where one is on"),
-    "sparsity_average": ("sparsity on average", "Hoyer's, of the gates' means over items"),
-    "stream_change": ("‖Δx‖ / ‖x‖", "how much a layer changes what it is given"),
-    "lesion_loss": ("loss without it", "training loss with this layer cut out"),
-    "lesion_error": ("error without it", "training error with this layer cut out"),
-    "budget_mismatch": ("parameters off", "what rounding of widths leaves"),
-    "update": ("‖ΔW‖ / ‖W‖", "of the first steps of training"),
-    "together": ("trained together", "networks that were trained as one"),
-}
-"""A metric's heading and what it is."""
+"""Metrics of unit 1 that are printed as percentages."""

@@ -1,4 +1,4 @@
-"""The HTML page of a store: one file that needs no network and no JavaScript."""
+"""The HTML page of a store: a single file that needs no network. Only sorting needs JavaScript."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from highway_bench.errors import BadInput
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
+from highway_bench.report.format import counted
 from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.history_links import history_links
@@ -27,7 +28,7 @@ PAGE: Final = "index.html"
 
 
 class Drawn(NamedTuple):
-    """A picture, its SVG element, and the section whose tables it is folded away with."""
+    """A picture, its SVG element, and the name of the section that it belongs to; empty for the top of the page."""
 
     picture: Picture
     svg: str
@@ -35,7 +36,7 @@ class Drawn(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """A section that is folded away under its own heading, as the template prints it."""
+    """A section with a heading of its own, for the template."""
 
     section: ReportSection
     tables: list[Shown]
@@ -44,7 +45,7 @@ class Folded(NamedTuple):
 
 
 def draw(results: Results) -> tuple[list[Drawn], list[str]]:
-    """All figures that ``results`` give, and a line for each kind that they do not."""
+    """All figures of ``results``, and one line for each kind of figure that has no data."""
     pictures: list[Drawn] = []
     missing: list[str] = []
     for kind in every_figure():
@@ -56,18 +57,18 @@ def draw(results: Results) -> tuple[list[Drawn], list[str]]:
 
 
 def write_html(results: Results, pictures: list[Drawn], undrawn: list[str], folder: Path) -> Path:
-    """Write the page with figures that are drawn already into ``folder``; the file's path.
+    """Write the page into ``folder`` and return its path. ``pictures`` and ``undrawn`` are the values of ``draw``.
 
-    Raises ``BadInput`` where the folder cannot be written.
+    Raises ``BadInput`` if the folder cannot be written.
     """
     text = _template("page.html.j2").render(
-        title="How should these layers be joined?",
+        title="Layer connections compared",
         subtitle=_subtitle(results),
         css=Markup(_resource("page.css")),
         script=Markup(_resource("sort.js")),
         answers=_by_contest(results.answer()),
         summaries=summary_tables(results),
-        pictures=[_shown(drawn) for drawn in pictures if not drawn.section],
+        pictures=[_element(drawn) for drawn in pictures if not drawn.section],
         folded_sections=_folded_sections(results, pictures),
         failed=failure_table(results),
         tables=all_results(results),
@@ -94,18 +95,18 @@ def _tasks(results: Results, section: ReportSection) -> list[str]:
 
 
 def _folded_sections(results: Results, pictures: list[Drawn]) -> list[Folded]:
-    found = []
+    folded = []
     for section in every_section():
         tables = [shown for shown in section.tables(results) if shown.entries] if section.heading else []
         if tables:
             further = [shown for task in _tasks(results, section) for shown in further_tables(results, task)]
-            drawn = [_shown(drawn) for drawn in pictures if drawn.section == section.name]
-            found.append(Folded(section, tables, drawn, further))
-    return found
+            elements = [_element(drawn) for drawn in pictures if drawn.section == section.name]
+            folded.append(Folded(section, tables, elements, further))
+    return folded
 
 
-def _shown(drawn: Drawn) -> dict[str, str]:
-    """A picture as the template has it."""
+def _element(drawn: Drawn) -> dict[str, str]:
+    """A picture for the template."""
     return {"name": drawn.picture.name, "caption": drawn.picture.caption, "svg": Markup(drawn.svg)}
 
 
@@ -114,7 +115,7 @@ def _resource(name: str) -> str:
 
 
 def _template(name: str) -> Any:
-    # Autoescape is on for everything: blocks' names, messages and commands come from outside.
+    # Everything is escaped: names of blocks, messages and commands come from outside.
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(_resource(name))
 
 
@@ -123,7 +124,7 @@ def _subtitle(results: Results) -> str:
     blocks, families = about.block_order(rows["label"]), about.family_order(rows["family_label"])
     last = max((str(time) for time in rows["time_utc"].dropna()), default="")
     parts = [
-        f"{len(blocks)} {'block' if len(blocks) == 1 else 'blocks'}: {', '.join(blocks)}",
+        f"{counted(len(blocks), 'block')}: {', '.join(blocks)}",
         f"{len(families)} {'family' if len(families) == 1 else 'families'}: {', '.join(families)}",
         "measured on " + ", ".join(sorted(str(name) for name in rows["machine"].dropna().unique())),
     ]
@@ -131,7 +132,7 @@ def _subtitle(results: Results) -> str:
 
 
 def _by_contest(sentences: list[Answer]) -> list[tuple[str, list[Answer]]]:
-    found: dict[str, list[Answer]] = {}
+    by_contest: dict[str, list[Answer]] = {}
     for sentence in sentences:
-        found.setdefault(sentence.contest, []).append(sentence)
-    return list(found.items())
+        by_contest.setdefault(sentence.contest, []).append(sentence)
+    return list(by_contest.items())

@@ -1,4 +1,4 @@
-"""Where the numbers of a report come from: runs, machines, versions, and what the blocks say of themselves."""
+"""The provenance of a report's numbers: runs, machines, versions, and the definitions of the blocks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from highway_bench.report.rows import Runs
 ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 ELSEWHERE: Final = ("blocks", "families", "digests")
-"""What a run says of itself that has no line here: it is elsewhere on the page, or thousands of digests."""
+"""Parts of a run's record that are not listed: the page shows them elsewhere, or they are thousands of digests."""
 
 EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
 
 
 def blocks_of(results: Results) -> list[dict[str, str]]:
-    """What the runs say of the blocks that are on the page, of several the newest run."""
+    """Name, equation, summary and source of the blocks on the page, as the newest run describes them."""
     about = results.about
-    found: list[dict[str, str]] = []
+    described: list[dict[str, str]] = []
     for name in about.block_order(results.rows["block"].dropna()):
         spec = about.blocks.get(name)
         if spec is None:
             continue
         source = str(spec.get("source") or "")
         paper = ARXIV.search(source)
-        found.append(
+        described.append(
             {
                 "key": name,
                 "name": name + (" (the yardstick)" if name == about.yardstick else ""),
@@ -40,17 +40,17 @@ def blocks_of(results: Results) -> list[dict[str, str]]:
                 "link": f"https://arxiv.org/abs/{paper.group(1)}" if paper else "",
             }
         )
-    return found
+    return described
 
 
 def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
-    """Every run that has rows here, oldest first: what it said of itself, completed from its rows."""
-    found: list[dict[str, Any]] = []
+    """The record of every run that has rows, oldest first, with facts from its rows added."""
+    listed: list[dict[str, Any]] = []
     ordered = rows.sort_values("time_utc", kind="stable", na_position="first")
     for run_id in ordered["run_id"].drop_duplicates().dropna():
         part = rows[rows["run_id"] == run_id]
-        said = {name: value for name, value in runs.get(run_id, {}).items() if name not in ELSEWHERE}
-        command = said.pop("command", None)
+        record = {name: value for name, value in runs.get(run_id, {}).items() if name not in ELSEWHERE}
+        command = record.pop("command", None)
         facts: dict[str, str] = {}
         if command:
             facts["command"] = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
@@ -60,15 +60,15 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
             )
             if values and column not in facts:
                 facts[column.replace("_", " ")] = ", ".join(values)
-        facts |= {name: _flat(value) for name, value in said.items() if value not in EMPTY and name not in facts}
+        facts |= {name: _flat(value) for name, value in record.items() if value not in EMPTY and name not in facts}
         times = sorted(str(time) for time in part["time_utc"].dropna())
         facts |= {"results": f"{len(part):,} rows" + (f", {times[0]} to {times[-1]}" if times else "")}
-        found.append({"id": run_id, "facts": list(facts.items())})
-    return found
+        listed.append({"id": run_id, "facts": list(facts.items())})
+    return listed
 
 
 def _flat(value: Any) -> str:
-    """A value of a run's provenance in one line."""
+    """A value of a run's record in one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_flat(item)}" for name, item in value.items() if item not in EMPTY)
     if isinstance(value, (list, tuple)):

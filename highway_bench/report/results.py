@@ -1,4 +1,4 @@
-"""The model of a report: a store's rows and runs, and every table that is derived from them, each computed once."""
+"""The model of a report: the rows and runs of a store, and every derived table, each computed once."""
 
 from __future__ import annotations
 
@@ -32,189 +32,192 @@ Source = pd.DataFrame | Store | str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Results(Derived):
-    """The newest rows of each cell of a store, with its runs, and the tables that are derived from them.
+    """The newest rows of each cell of a store, the store's runs, and the tables derived from them.
 
-    ``rows`` may be given as a store has them or prepared already; ``rows`` of the result are prepared (see
-    ``prepared``). ``about`` is what the runs say of blocks, families, tasks and metrics.
+    ``rows`` are those of a store, or rows that ``prepared`` returned; the attribute ``rows`` has the latter form.
+    ``about`` has the runs' descriptions of blocks, families, tasks and metrics.
 
-    A table is computed at the first call; every call returns a copy. ``frame.attrs["units"]`` maps each column of
-    numbers to its unit: ``"1"`` for counts, ratios and shares. Missing numbers are NaN, and no number is rounded.
-    ``block`` and ``family_label`` are names with their options. Columns that end in ``_low`` and ``_high`` are the
-    bounds of the column that they are named after: a 95 % interval where nothing else is said.
+    Each table is computed at the first call; every call returns a copy. ``frame.attrs["units"]`` maps each column of
+    numbers to its unit, ``"1"`` for counts, ratios and shares. Missing numbers are NaN, and no number is rounded.
+    ``block`` and ``family_label`` are names with their options. Columns ``…_low`` and ``…_high`` are the bounds of the
+    column of that name, by default a 95 % interval.
 
-    Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for one that lacks columns of the schema.
+    Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
 
     @once
     def answer(self) -> list[Answer]:
-        """Sentences: one a depth of every contest with verdicts; one a depth, phase and mode on the cost of blocks
-        without a verdict; then what qualifies them."""
+        """Sentences: one per depth of every contest with verdicts, then one per depth, phase and mode on the cost of
+        blocks without a verdict, then caveats."""
         return answer(self.contests(), self.training_runs(), self.ratios(), self.conflicting_verdicts(), self.about)
 
     @once
     def summary(self) -> pd.DataFrame:
-        """A row a block of every contest with verdicts, and a row a block and setting of costs without a verdict.
+        """One row per contest and block with verdicts, and one per setting and block that has costs but no verdict.
 
         Columns: those of ``frontier``; ``verdict``, ``final_loss``, ``seconds_to_threshold``, ``training_seconds``,
-        ``params`` and ``edge_rate`` at ``at_depth``, the deepest depth at which some block trains (the shallowest where
-        none does); ``edge_rate`` is the tuned rate where it is the largest or smallest of those tried and the block
-        trains with any seed. ``step_ratio`` is the step time over the yard-stick's and ``bytes_per_layer`` what a layer
-        keeps, of cells measured alike at the depth nearest to ``at_depth``; ``ratio_depth``, ``ratio_width``,
-        ``ratio_batch`` and ``bytes_…`` are their sizes, ``ratio_from`` the phase that was timed, and ``ratio_gap`` the
-        reason why there is no ratio.
+        ``params`` and ``edge_rate`` at ``at_depth``, the deepest depth at which a block trains (the shallowest if none
+        does). ``edge_rate`` is the tuned rate if it is the largest or smallest of those tried and the block trains with
+        any seed. ``step_ratio`` is the step time over the yard-stick's and ``bytes_per_layer`` the saved activations
+        per layer, both from cells measured as the contest was trained, at the depth nearest to ``at_depth``.
+        ``ratio_depth``, ``ratio_width``, ``ratio_batch`` and ``bytes_…`` are the sizes of these cells, ``ratio_from``
+        the timed phase, and ``ratio_gap`` the reason for a missing ratio.
         """
         table = summary.summary_table(self.contests(), self.frontier(), self.ratios(), self.memory(), self.about)
         return self.with_units(table, "trainability", training_seconds="s", bytes_per_layer="B", edge_rate="1")
 
     @once
     def frontier(self) -> pd.DataFrame:
-        """A row a contest and block: how deep the block trains.
+        """One row per contest and block: the depths to which the block trains.
 
         Columns: those of the contest; ``l_max`` with ``l_max_censored`` (``left``: below the shallowest depth,
-        ``right``: the ladder ended first); ``l50`` with its interval and ``l50_censored``; ``area`` under success
-        against log depth, a share; ``provisional``: fewer than ten seeds; ``limited``: other steps give another
-        frontier. NaN where seeds are too few or no run finished.
+        ``right``: beyond the deepest depth tried); ``l50`` with its interval and ``l50_censored``; ``area`` under
+        success against log depth, a share; ``provisional``: fewer than ten seeds; ``limited``: another number of steps
+        gives another frontier. NaN if seeds are too few or no run finished.
         """
         return self.with_units(frontier.frontier_table(self.contests(), self.about), "trainability")
 
     @once
     def contests(self) -> Contests:
-        """``trainability`` contest by contest, those with verdicts only: what is equal, and the rows."""
+        """The contests with verdicts: for each, the values that its rows share, and its rows of ``trainability``."""
         return trainability.contests(self.trainability())
 
     @once
     def trainability(self) -> pd.DataFrame:
-        """A row a block and depth of each contest (networks that differ in block, depth and seed alone).
+        """One row per contest, block and depth. Networks of one contest differ only in block, depth and seed.
 
         Columns: the contest's, ``block``, ``depth``, ``width``, ``params``; ``k`` successes of ``n`` finished runs with
-        the Wilson interval ``rate_low``, ``rate_high`` of their share; ``diverged``, ``stalled``, ``unfinished`` and
-        ``skipped`` runs; ``verdict`` and ``provisional``; ``final_loss``, the geometric mean over seeds with its t
-        interval (where a run diverged the median with it as infinite, without interval); medians over seeds of
-        ``steps_to_threshold``, ``seconds_to_threshold`` (a miss is infinite), ``rate`` and ``step_seconds`` (none where
-        networks were trained together); means of ``train_accuracy``, ``test_loss`` and ``test_accuracy``; ``seeds`` and
-        ``messages``; ``rate_at_edge``: the rate was tuned and is the largest or smallest of those tried.
+        the Wilson interval ``rate_low``, ``rate_high`` of their share; the numbers of ``diverged``, ``stalled``,
+        ``unfinished`` and ``skipped`` runs; ``verdict`` and ``provisional``; ``final_loss``, the geometric mean over
+        seeds with its t interval (if a run diverged: the median with that run as infinite, without interval); medians
+        over seeds of ``steps_to_threshold``, ``seconds_to_threshold`` (infinite for a run that never reached it),
+        ``rate`` and ``step_seconds`` (NaN if networks were trained as one); means of ``train_accuracy``, ``test_loss``
+        and ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``: the rate was tuned and is the largest or
+        smallest of those tried.
         """
         table = trainability.trainability_table(self.training_runs(), self.about)
         return self.with_units(table, "trainability", rate_low="1", rate_high="1", loss_low="nat", loss_high="nat")
 
     @once
     def training_runs(self) -> pd.DataFrame:
-        """A row a training run, trials of a search left out: its cell, metrics, ``status`` and ``message``."""
+        """One row per training run, without the trials of a search: its cell, metrics, ``status`` and ``message``."""
         return self.with_units(trainability.training_runs(self.rows), "trainability")
 
     @once
     def trials(self) -> pd.DataFrame:
-        """A row a trial of a learning-rate search, with the columns of ``training_runs``; ``rate`` is the one tried."""
+        """One row per trial of a learning-rate search, with the columns of ``training_runs``."""
         return self.with_units(trainability.trials(self.rows), "trainability")
 
     @once
     def conflicting_verdicts(self) -> list[ConflictingVerdict]:
-        """Blocks that train from one start, or with one kind of branch, and not with another."""
+        """Blocks that train with one initialisation, options or kind of branch, and not with another."""
         return conflicts.conflicting_verdicts(self.contests(), self.about)
 
     @once
     def ratios(self) -> pd.DataFrame:
-        """``step_times`` with one row a block and setting: the one that sentences and figures quote.
+        """``step_times`` with one row per block and setting, which sentences and figures quote.
 
-        Of several like cells, which differ in their recipe or seed, it is one that has a ratio, or else one that was
-        timed; of these the one of most samples, and of equals the last one measured.
+        Several cells of one setting differ in recipe or seed. Cells with a ratio take precedence over cells with a step
+        time alone, then those with more samples, then the newest.
         """
         return self.with_units(step_times.quoted_ratios(self.step_times()), "throughput", **STEP_UNITS)
 
     @once
     def step_times(self) -> pd.DataFrame:
-        """A row a timed cell, the yard-stick first within each comparison; failed ones have a status and no numbers.
+        """One row per timed cell, the yard-stick first within each comparison. Failed cells have only a status.
 
         Columns: the setting, ``block``, ``width``, ``params`` and the task's metrics; ``step_time`` is the median of
-        ``n`` samples, ``step_low`` and ``step_high`` their p10 and p90, as are those of ``roofline_share`` and
-        ``slowdown`` (NaN where the step is faster than the roofline). ``ratio`` is the step time over the yard-stick's
-        with its interval, only where the two were sampled in turn and often enough; else ``ratio_gap`` is the reason.
-        ``noise`` is the least relative difference that the samples could show, A against A.
+        ``n`` samples; ``step_low`` and ``step_high`` are their p10 and p90, and so are the bounds of ``roofline_share``
+        and ``slowdown`` (NaN if the step is faster than the roofline). ``ratio`` is the step time over the yard-stick's
+        with its interval, if the two were sampled in turn and often enough; else ``ratio_gap`` is the reason. ``noise``
+        is the noise floor, the relative difference between halves of the same samples.
         """
         return self.with_units(step_times.step_times(self.rows, self.about), "throughput", **STEP_UNITS)
 
     @once
     def device_rates(self) -> pd.DataFrame:
-        """A row a device, precision and number of threads: the median of ``n`` measured ``matmul_rate``, ``conv_rate``
-        and ``copy_rate``, with the least and the largest of several as bounds."""
+        """One row per device, precision and number of threads: ``matmul_rate``, ``conv_rate`` and ``copy_rate``, the
+        medians of ``n`` measurements, with the least and the largest as bounds."""
         return self.with_units(step_times.device_rates(self.rows), "throughput")
 
     @once
     def memory(self) -> pd.DataFrame:
-        """A row a cell whose memory was counted, the yard-stick first within each comparison: the setting, ``block``,
-        the task's metrics, and ``layer_ratio``, bytes a layer over the yard-stick's."""
+        """One row per cell of the memory task, the yard-stick first within each comparison: the setting, ``block``, the
+        task's metrics, and ``layer_ratio``, bytes per layer over the yard-stick's."""
         return self.with_units(memory.memory_table(self.rows, self.about), "memory", layer_ratio="1")
 
     @once
     def propagation(self) -> pd.DataFrame:
-        """A row a block and setting at the start of training, over seeds.
+        """One row per block and setting at initialisation, over seeds.
 
         Columns: the setting, ``gain``, ``steps``, ``block``, ``n`` seeds; the verdicts ``signal`` and ``gradient`` of
-        most seeds (``mixed`` in a tie), ``…_agree`` the seeds that share it, and the median, least and largest layer
-        from which it holds; the median of each size with the least and largest as bounds.
+        most seeds (``mixed`` in a tie), with ``…_agree``, the number of these seeds, and ``…_at``, the median layer
+        from which the verdict holds; the median of each size. All bounds are the least and the largest over seeds.
         """
         return self.with_units(propagation.propagation_table(self.starts(), self.about), "propagation", **START_UNITS)
 
     @once
     def starts(self) -> pd.DataFrame:
-        """A row a start (one seed) with the task's metrics, ``gain`` of the weights, ``steps`` (NaN where it was not
-        trained), and the verdicts ``signal`` and ``gradient`` with the layers from which they hold."""
+        """One row per initialised network: the task's metrics, the ``gain`` of its weights, its training ``steps`` (NaN
+        if it was not trained), and the verdicts ``signal`` and ``gradient`` with the layers from which they hold."""
         return self.with_units(propagation.starts(self.rows), "propagation", **START_UNITS)
 
     @once
     def first_steps(self) -> pd.DataFrame:
-        """A row a block and setting whose first steps were trained: medians over ``n`` seeds of ``still_layers``,
+        """One row per block and setting with a few training steps: medians over ``n`` seeds of ``still_layers``,
         ``still_first`` and ``still_last`` with the least and largest as bounds; ``update_least`` and ``update_most``,
-        the smallest and the largest layer's ‖ΔW‖/‖W‖; ``diverged`` seeds."""
+        the smallest and the largest ‖ΔW‖/‖W‖ of a layer; the number of ``diverged`` seeds."""
         table = propagation.first_steps(self.starts(), self.rows, self.about)
         return self.with_units(table, "propagation", rate="1")
 
     @once
     def layer_sizes(self, metric: str) -> pd.DataFrame:
-        """A row a block, setting and ``layer`` of ``activation`` or ``gradient``, relative to the first layer's input
-        or to the last layer's output: ``middle``, ``low`` and ``high`` are the median, least and largest over ``n``
-        seeds. Sizes of 0, and those that are not finite, have no row."""
+        """One row per block, setting and ``layer``: the size of ``metric`` relative to its origin, as ``middle``,
+        ``low`` and ``high``, the median, least and largest over ``n`` seeds.
+
+        ``metric`` is ``activation``, relative to the first layer's input, or ``gradient``, relative to the last layer's
+        output. Sizes that are 0 or not finite have no row.
+        """
         return self.with_units(propagation.layer_sizes(self.rows, metric), "propagation", middle="1", low="1", high="1")
 
     @once
     def gates(self) -> pd.DataFrame:
-        """A row a block and depth of each contest: ``n`` trained networks of which ``k`` succeed, means of what was
-        measured over them and their layers, and of the mean lesion curve the largest rise of the loss,
-        ``lesion_most``, and its layer, ``lesion_at``."""
+        """One row per contest, block and depth: ``k`` of ``n`` trained networks that succeed, the means of their
+        metrics over networks and layers, and the largest rise of the mean lesion curve, ``lesion_most`` (nat), at layer
+        ``lesion_at``."""
         table = gates.gates_table(self.trained_networks(), self.trained_layers(), self.about)
         return self.with_units(table, "gates", lesion_most="nat", lesion_at="layer")
 
     @once
     def trained_networks(self) -> pd.DataFrame:
-        """A row a trained network: its contest, ``depth``, ``label``, ``seed``, ``digest`` and scalars."""
+        """One row per trained network: its contest, ``depth``, ``label``, ``seed``, ``digest`` and scalars."""
         return self.with_units(gates.networks(self.rows), "gates")
 
     @once
     def trained_layers(self) -> pd.DataFrame:
-        """A row a trained network and ``layer``, counted from 1: its gates, the stream's change, and what cutting the
-        layer out changes, ``lesion_loss_change`` (nat) and ``lesion_error_change`` (share of the training items)."""
+        """One row per trained network and ``layer``, counted from 1: its gates, its change of the stream, and the
+        effect of its lesion, ``lesion_loss_change`` (nat) and ``lesion_error_change`` (share of training items)."""
         return self.with_units(gates.layers(self.rows), "gates", lesion_loss_change="nat", lesion_error_change="1")
 
     @once
     def counts(self) -> pd.DataFrame:
-        """A row a network whose ``parameters`` and ``multiply_adds`` were counted, the yard-stick first;
-        ``adds_ratio`` is the multiply-adds over the yard-stick's."""
+        """One row per network of the cost task, the yard-stick first: ``parameters``, ``multiply_adds``, and
+        ``adds_ratio``, the multiply-adds over the yard-stick's."""
         return self.with_units(counts.counts_table(self.rows, self.about), "cost", adds_ratio="1")
 
     @once
     def failures(self) -> pd.DataFrame:
-        """Failed and skipped cells, failures first, with the number of ``cells`` alike in all other columns.
+        """Failed and skipped cells, failures first; ``cells`` counts those that are equal in all other columns.
 
-        Stalled and diverged runs are outcomes and have no row. A cell that has a result, and later failed or was
-        skipped, has a row that says so.
+        Stalled and diverged runs are outcomes, not failures. A cell that has a result and failed or was skipped later
+        has a row with a remark.
         """
         return self.with_units(failures.failures_table(self.rows), "")
 
     @once
     def by_axis(self, task: str) -> dict[str, pd.DataFrame]:
-        """What a task stored by layer, step or epoch, a table an axis: a row a setting and ``index``, with ``n``
-        networks and the median over them of every metric. Trials of a search are left out, and most points of a long
-        axis."""
+        """The values of a task by layer, step or epoch, one table per axis: one row per setting and ``index``, with the
+        median of every metric over ``n`` networks. Trials of a search are omitted; a long axis is thinned."""
         tables = by_axis(self.rows, task, self.about)
         return {axis: self.with_units(table, task, index=axis) for axis, table in tables.items()}
 
@@ -226,10 +229,10 @@ START_UNITS: Mapping[str, str] = {
 
 
 def open_results(source: Source) -> Results:
-    """The results of a store, a store's path, or a frame of its rows (of which no run is known).
+    """The results of a store, of the store at a path, or of a frame of rows, which has no runs.
 
-    Nothing stays open, and the store may be one that a run is still filling. Raises ``NothingMeasured`` where there are
-    no rows and ``BadInput`` where the store cannot be read.
+    The store is closed again, and a run may be writing to it. Raises ``NothingMeasured`` if there are no rows and
+    ``BadInput`` if the store cannot be read.
 
     >>> import highway_bench as hb
     >>> ratios = hb.open_results("reports/smoke.sqlite").ratios()  # doctest: +SKIP

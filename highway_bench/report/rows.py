@@ -1,7 +1,7 @@
-"""The rows that a report reads: the newest of each cell, with a name to print for every block and family.
+"""The rows that a report reads: the newest of each cell, with labels for blocks and families.
 
-A store keeps old rows of a cell after its source changed. Only the rows of the digest that a run last requested are
-reported, so that no stale number appears next to a new one, even where an edit was undone.
+When a cell's source changes, its digest changes, and the store still has the rows of the old digest. A report shows
+only the digest that a run requested last, even if an edit was undone. So no outdated number appears next to a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.schema import COLUMNS
 
 Runs = Mapping[str, Mapping[str, Any]]
-"""What is known of every run, by its id, as the store keeps it."""
+"""The records of a store's runs, by run id."""
 
 CELL: Final = (
     "task",
@@ -42,26 +42,24 @@ CELL: Final = (
     "threads",
     "machine",
 )
-"""Columns that tell one cell on one machine from another."""
+"""Columns that identify a cell on a machine."""
 
-TOGETHER: Final = (
-    "run_id",
-    "recipe",
+COMPARISON: Final = (
     "machine",
+    "device",
     "threads",
+    "dtype",
+    "mode",
+    "phase",
+    "match",
     "family_label",
     "depth",
     "nominal_width",
-    "match",
     "batch_size",
     "seq_len",
-    "phase",
-    "dtype",
-    "device",
     "dataset",
-    "mode",
 )
-"""Columns equal within a set of cells whose step times were sampled in turn: these differ in their block alone."""
+"""Columns that are equal for cells whose step times or bytes are compared; these cells differ in their block."""
 
 CONTEST: Final = (
     "family_label",
@@ -82,12 +80,12 @@ CONTEST: Final = (
 
 
 def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
-    """``rows`` of a store, the newest of each cell, with columns ``label``, ``family_label`` and ``machine_label``.
+    """The newest of a store's ``rows`` for each cell, with columns ``label``, ``family_label`` and ``machine_label``.
 
-    ``machine_label`` is the machine where there are several, else empty. ``runs`` are the store's: of several digests
-    of a cell, the one that a run requested last counts. A frame that is prepared already is returned as it is.
+    ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
+    ``runs`` requested last is used. A frame that is prepared already is returned unchanged.
 
-    Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for one that lacks columns of the schema.
+    Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
     if "label" in rows and "family_label" in rows:
         return rows
@@ -119,7 +117,7 @@ def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
 
 
 def scalar(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Rows of one metric that has a single value a cell."""
+    """The rows of one metric that has a single value per cell."""
     return frame[(frame["metric"] == metric) & (frame["axis"].fillna("") == "")]
 
 
@@ -129,30 +127,36 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def groups(frame: pd.DataFrame, columns: Iterable[str]) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
-    """``frame`` in groups of equal ``columns``, nulls being equal, each with those columns' values by name."""
+    """The groups of rows of ``frame`` with equal ``columns``, each with the values of these columns by name.
+
+    Nulls are equal to each other.
+    """
     columns = list(columns)
     for values, part in frame.groupby(columns, dropna=False, sort=False):
         yield {name: _plain(value) for name, value in zip(columns, values, strict=True)}, part
 
 
 def recipe_of(text: object) -> dict[str, Any]:
-    """A recipe column's value as a dictionary; an absent one is empty."""
+    """A value of the column ``recipe`` as a dictionary, empty for null."""
     return dict(json.loads(text)) if isinstance(text, str) and text else {}
 
 
 def samples_of(text: object) -> list[float]:
-    """A samples column's value as numbers, in the order they were taken, NaN for null; an absent one is empty."""
+    """A value of the column ``samples`` as numbers in the order of measurement, empty for null.
+
+    A null among the samples is NaN.
+    """
     values = json.loads(text) if isinstance(text, str) and text else []
     return [math.nan if value is None else float(value) for value in values]
 
 
 def options_text(text: object) -> str:
-    """Options as they are read: ``gate_bias=-2, init=he``; empty where there are none."""
+    """Options as text: ``gate_bias=-2, init=he``; empty if there are none."""
     return ", ".join(f"{name}={value}" for name, value in recipe_of(text).items())
 
 
 def _plain(value: Any) -> Any:
-    """A Python value of a frame's: no missing-value markers, no numpy scalars, whole numbers whole."""
+    """A value of a frame as a plain Python value: None for missing ones, int for whole numbers."""
     if pd.isna(value):
         return None
     value = value.item() if hasattr(value, "item") else value
@@ -165,7 +169,7 @@ def _labels(names: pd.Series, options: pd.Series) -> list[str]:
 
 
 def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """The rows of each cell's digest that a run measured, or found in the store, last."""
+    """The rows of the digest of each cell that a run measured or requested last."""
     requested: dict[str, str] = {}
     for run in runs.values():
         requested |= {

@@ -1,14 +1,14 @@
-"""One colour, one marker and one dash a block, the same in every figure of a page.
+"""One colour, marker and dash per block, the same in every figure of a page.
 
-Colours are Okabe and Ito's, which readers with any of the common colour deficiencies can tell apart; markers and
-dashes say the same again for print in grey. Other blocks get a free style by their name, so that the same set of
-blocks is always drawn the same way.
+The colours are those of Okabe and Ito, which are distinct under the common colour deficiencies. Markers and dashes
+repeat the distinction for print in grey. Blocks of plug-ins get a style that follows from their name, so the same set
+of blocks is always drawn in the same way.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -37,7 +37,7 @@ KNOWN: Final[dict[str, Style]] = {
     "post-norm": Style("#CC79A7", "P", (0, (1.5, 1.2))),
 }
 
-# For others: darker or browner than those above, each with a marker that no block above has.
+# For other blocks: colours that are darker or browner, and markers that no block above has.
 _COLOURS: Final = ("#E69F00", "#7A5195", "#8C6D31", "#B2182B", "#4D4D4D", "#1B7837")
 _MARKERS: Final = ("X", "<", ">", "p", "h", "*", "d", "8")
 _DASHES: Final[tuple[Dash, ...]] = ((0, (6.0, 2.0)), (0, (3.0, 1.0, 1.0, 1.0, 1.0, 1.0)), (0, (2.0, 2.0)))
@@ -45,9 +45,9 @@ _STYLES: Final = len(_COLOURS) * len(_MARKERS)
 
 
 def styles(labels: Iterable[str], about: Descriptions = UNDESCRIBED) -> dict[str, Style]:
-    """A style for every one of ``labels``, in the order in which blocks are listed; no two alike (up to 48 others).
+    """A style for each of ``labels``, in the order of print. Styles are distinct for up to 48 blocks of plug-ins.
 
-    A block's style follows from its name; where two names give one style the later in the list takes the next.
+    The style follows from the name. If two names give the same style, the second takes the next free one.
     """
     chosen: dict[str, Style] = {}
     taken: set[int] = set()
@@ -62,8 +62,14 @@ def styles(labels: Iterable[str], about: Descriptions = UNDESCRIBED) -> dict[str
     return chosen
 
 
+def of_blocks(styles: Mapping[str, Style], labels: Iterable[str]) -> dict[str, Style]:
+    """The entries of ``styles`` for the blocks in ``labels``, in the order of ``styles``."""
+    present = set(labels)
+    return {block: style for block, style in styles.items() if block in present}
+
+
 def _free(index: int, taken: set[int]) -> int:
-    """The first style from ``index`` on whose colour no other has while colours last, else any that is free."""
+    """The first style from ``index`` on with an unused colour; if all colours are used, the first unused style."""
     colours = {other % len(_COLOURS) for other in taken}
     after = [(index + step) % _STYLES for step in range(_STYLES)]
     fresh = [style for style in after if style % len(_COLOURS) not in colours]
@@ -76,8 +82,8 @@ RC: Final[dict[Any, Any]] = (
     | seaborn.plotting_context("paper")
     | {
         "svg.fonttype": "path",  # letters as outlines: the same picture whatever fonts a reader has
-        "svg.hashsalt": "highway_bench",  # ids that do not change from one writing to the next
-        "font.family": "DejaVu Sans",  # comes with matplotlib
+        "svg.hashsalt": "highway_bench",  # the same ids in every file
+        "font.family": "DejaVu Sans",  # part of matplotlib
         "font.size": 9.0,
         "axes.titlesize": 9.5,
         "axes.labelsize": 9.0,
@@ -98,4 +104,4 @@ RC: Final[dict[Any, Any]] = (
         "axes.formatter.use_mathtext": False,
     }
 )
-"""matplotlib's settings while a figure is drawn and saved: seaborn's for paper, with what a page needs."""
+"""matplotlib's settings for drawing and saving: seaborn's paper style with changes for the page."""

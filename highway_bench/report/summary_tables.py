@@ -1,4 +1,4 @@
-"""The summary as it is printed: a table a contest with a row a block, then what the sections add; and the failures."""
+"""The summary for print: one table per contest with one row per block, then tables of sections; and the failures."""
 
 from __future__ import annotations
 
@@ -20,30 +20,33 @@ TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
 
 
 def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
-    """The summary, a table a contest and one a setting of costs alone, then those of sections; what all rows share is
-    said once, in the note. A ``brief`` summary has costs alone only where nothing was trained for a verdict."""
-    found: list[Shown] = []
+    """One table per contest with verdicts, one per setting with costs alone, then the sections' tables.
+
+    Values that all rows of a table share are in its note. A ``brief`` summary omits the tables of costs if there is a
+    contest with verdicts.
+    """
+    tables: list[Shown] = []
     contests = list(groups(results.summary(), [*CONTEST, "at_depth"]))
     trained = [contest for contest, _ in contests if contest["recipe"] is not None]
     if brief and trained:
-        contests = contests[: len(trained)]  # they come first
+        contests = contests[: len(trained)]  # contests with verdicts come first
     families = {contest["family_label"] for contest in trained}
     for contest, part in contests:
         ladder = contest["recipe"] is not None
         timed = part.loc[part["ratio_depth"].notna(), list(TIMED)].drop_duplicates()
         alike = len(timed) == 1
         columns = [column.words("block", "block"), *(TRAINED if ladder else []), *COST]
-        columns += [] if alike else [column.made("timed at", _timed, "whose steps were timed", is_number=False)]
+        columns += [] if alike else [column.computed("timed at", _timed, "size and phase", is_number=False)]
         name = title_of(contest, trained, contest_name) if ladder else contest_name(contest)
         title = name if ladder else f"{name}, depth {contest['at_depth']}"
         notes = _notes(contest, part, ladder, families) + ([_step(rows_of(timed)[0])] if alike else [])
-        found.append(column.shown(f"summary-{len(found) + 1}", title, part, columns, note=" ".join(notes)))
+        tables.append(column.shown(f"summary-{len(tables) + 1}", title, part, columns, note=" ".join(notes)))
     more = [shown for section in every_section() for shown in section.summary(results)]
-    return found + [shown for shown in more if shown.entries]
+    return tables + [shown for shown in more if shown.entries]
 
 
 def folded_tables(results: Results) -> list[Shown]:
-    """The tables of sections that the page folds away under a heading of their own."""
+    """The tables of the sections that have a heading of their own."""
     more = [shown for section in every_section() if section.heading for shown in section.tables(results)]
     return [shown for shown in more if shown.entries]
 
@@ -67,26 +70,24 @@ def failure_table(results: Results) -> Shown:
 def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: set[str]) -> list[str]:
     if not ladder:
         setting = f"{contest['dtype']} on {contest['device']}, equal {contest['match']}"
-        trained = contest["family_label"] in families  # other blocks, or in another setting
-        what = "These blocks were not trained for a verdict here" if trained else "No depth was trained with a verdict"
+        trained = contest["family_label"] in families  # with other blocks or in another setting
+        what = "These blocks were not trained for a verdict here" if trained else "No depth was trained for a verdict"
         return [f"{what}; {setting}.", *bytes_notes(part)]
     notes = [
         f"{contest_text(contest)}.",
-        f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}, "
-        f"the deepest at which any block trains."
-        if (part["verdict"] == TRAINS).any()
-        else f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}.",
+        f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}"
+        + (", the deepest at which any block trains." if (part["verdict"] == TRAINS).any() else "."),
     ]
     notes += bytes_notes(part)
     edges = [f"{cell['block']} ({three(cell['edge_rate'])})" for cell in rows_of(part) if cell["edge_rate"] > 0]
     notes += [f"Best rate at the grid's edge: {listed(edges)}; a better one may lie outside."] if edges else []
     notes += [f"Fewer than {FULL_SEEDS} seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
     limited = part["limited"].eq(True).any()
-    return notes + (["Limited by the budget: with other steps the frontier is elsewhere."] if limited else [])
+    return notes + (["Limited by the budget: another number of steps gives another frontier."] if limited else [])
 
 
 def bytes_notes(part: pd.DataFrame) -> list[str]:
-    """The sizes at which the bytes of a summary's rows were counted."""
+    """A sentence with the sizes at which the bytes per layer were counted; none without bytes."""
     sizes = part.loc[part["bytes_depth"].notna(), ["bytes_depth", "bytes_width", "bytes_batch"]].drop_duplicates()
     texts = [size_text(*size) for size in sorted(sizes.itertuples(index=False, name=None))]
     return [f"Bytes were counted at {'; '.join(texts)}."] if texts else []
@@ -124,14 +125,14 @@ def _timed(record: Record) -> Entry:
 
 COST = (
     column.ratio("step_ratio", "step ÷ plain's", "step time over plain's, 95 % interval"),
-    column.number("bytes_per_layer", "bytes a layer", "B", "kept for the backward pass"),
+    column.number("bytes_per_layer", "bytes per layer", "B", "activations saved for the backward pass"),
     column.whole("params", "parameters"),
 )
 TRAINED = (
-    column.made("L_max", _l_max, "largest depth that trains with every shallower one"),
-    column.made("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
-    column.percent("area", "area", "under success against log depth, as a share of the ladder's"),
+    column.computed("L_max", _l_max, "largest depth that trains and whose shallower depths all train"),
+    column.computed("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
+    column.percent("area", "area", "under the success rate over log depth, as a share of the maximum"),
     column.words("verdict", "verdict"),
     column.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
-    column.reached("to threshold", "seconds_to_threshold", "s", "median time of training until the loss threshold"),
+    column.reached("to threshold", "seconds_to_threshold", "s", "median training time until the loss threshold"),
 )

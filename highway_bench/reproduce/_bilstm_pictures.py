@@ -36,7 +36,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.whole("width", "width"),
         column.whole("params", "parameters"),
         column.whole("n", "seeds"),
-        column.made("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
+        column.computed("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
         column.percent("chance", "chance", "always the commoner class"),
         column.percent("train_accuracy", "train accuracy"),
         column.percent(

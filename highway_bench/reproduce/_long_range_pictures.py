@@ -81,7 +81,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.whole("params", "parameters"),
         column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
-        column.made(
+        column.computed(
             "steps to the hit", lambda record: column.Entry(record["steps"], record["median"]), "range over seeds"
         ),
         column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),

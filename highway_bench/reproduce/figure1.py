@@ -290,7 +290,7 @@ def _shown(table: pd.DataFrame) -> column.Shown:
             "geometric mean of its final losses, 95 % t interval of log10",
         ),
         column.whole("seeds", "seeds"),
-        column.made("steps to threshold", _median_steps, "median of these seeds; ∞: never"),
+        column.computed("steps to threshold", _median_steps, "median of these seeds; ∞: never"),
         column.whole("params", "parameters", "of the whole network; per layer the arms are equal within 0.3 %"),
         column.words("won", "the winner"),
     ]

@@ -63,9 +63,9 @@ def cell(task: str, block: str, family: str, depth: int, **values: Any) -> Row:
         "status": "ok",
         "params": depth * 5_100 + 1_000,
     }
-    found = row(**(common | values))
+    stored = row(**(common | values))
     parts = [task, block, family, depth] + [
-        str(found[name])
+        str(stored[name])
         for name in (
             "phase",
             "mode",
@@ -79,7 +79,7 @@ def cell(task: str, block: str, family: str, depth: int, **values: Any) -> Row:
             "run_id",
         )
     ]
-    return found | {"digest": values.get("digest", "/".join(map(str, parts)))}
+    return stored | {"digest": values.get("digest", "/".join(map(str, parts)))}
 
 
 def metric(base: Row, name: str, value: float | None, unit: str, better: str = "lower", **values: Any) -> Row:
@@ -177,7 +177,7 @@ def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]
     ends = {f"{size}_{word}_at": None for size in ("signal", "gradient") for word in ("vanishes", "explodes")}
     if out is not None:
         ends |= {f"signal_{way}_at": out, f"gradient_{way}_at": depth - out}
-    told = {
+    values_of = {
         "activation_ratio": change**depth,
         "gradient_ratio": change**depth,
         "jacobian_gain": change ** (2 * depth),
@@ -188,8 +188,8 @@ def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]
         "budget_mismatch": 0.002,
         **ends,
     }
-    told |= {"gate_mean": mean_t, "gate_saturation": 0.2} if mean_t is not None else {}
-    rows = [metric(base, name, value, "1", "") for name, value in told.items()]
+    values_of |= {"gate_mean": mean_t, "gate_saturation": 0.2} if mean_t is not None else {}
+    rows = [metric(base, name, value, "1", "") for name, value in values_of.items()]
     for layer in range(depth + 1):
         for name, value in (("activation", change**layer), ("gradient", change ** (depth - layer))):
             rows.append(metric(base, name, value, "1", "", axis="layer", index=float(layer)))
@@ -197,7 +197,7 @@ def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]
 
 
 def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
-    """The rows of a trained network that was looked into: without gates, what it carries and its lesion."""
+    """The rows of a trained network from the gates task: without gates, the change of the stream and the lesion."""
     depth = base["depth"]
     rows = training(base, loss, rate=0.1, curve=True)
     base = base | {"status": rows[0]["status"]}
@@ -227,7 +227,7 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
     """A store as a ``standard`` run leaves it: all combinations timed and counted, dense families trained by ladder."""
     draw = random.Random(1)
     rows: list[Row] = []
-    for place, family in enumerate(families):
+    for rank, family in enumerate(families):
         for depth in (4, 16) if family == "dense" else (4,):
             for block in blocks:
                 base = cell(
@@ -241,11 +241,11 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
                 if (family, block) == ("bilstm", "post-norm"):
                     rows.append(base | {"status": "timeout", "message": "stopped after 300 s", "metric": "step_time"})
                     continue
-                cost = 1 + (COST.get(block, 1.4) - 1) * (1.2 - 0.1 * place)
-                seconds = 2e-4 * 1.9**place * depth * cost
+                cost = 1 + (COST.get(block, 1.4) - 1) * (1.2 - 0.1 * rank)
+                seconds = 2e-4 * 1.9**rank * depth * cost
                 rows += timing(base, [seconds * draw.lognormvariate(0, 0.03) for _ in range(30)])
-                kept = 64 * 71 * 4 * (1 + place) * (1 + 1.5 * (cost - 1))
-                rows += memory(cell("memory", block, family, depth, phase="train-step"), round(kept))
+                size = 64 * 71 * 4 * (1 + rank) * (1 + 1.5 * (cost - 1))
+                rows += memory(cell("memory", block, family, depth, phase="train-step"), round(size))
     for family in families[:2]:
         for block in blocks:
             for depth in (10, 20, 50, 100):

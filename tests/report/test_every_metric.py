@@ -16,7 +16,7 @@ from highway_bench.execution.job import CellResult
 from highway_bench.execution.rows import Origin, rows_of
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.report import write_page
+from highway_bench.report import write_report
 from highway_bench.report.console import print_summary
 from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
@@ -92,10 +92,10 @@ def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
 
 
 def tuned(task: Task, cell: Cell) -> tuple[Cell, list[Row]]:
-    """The cell with what the trials that it needs found, and their rows."""
+    """The cell resolved with the results of the trials that it needs, and their rows."""
     trials = {trial: list(measured(task, [trial])) for trial in task.needs(cell)}
-    found = {trial: {row["metric"]: row["value"] for row in rows} for trial, rows in trials.items()}
-    return task.resolve(cell, found), [row for rows in trials.values() for row in rows]
+    outcomes = {trial: {row["metric"]: row["value"] for row in rows} for trial, rows in trials.items()}
+    return task.resolve(cell, outcomes), [row for rows in trials.values() for row in rows]
 
 
 @pytest.fixture(scope="session")
@@ -131,8 +131,8 @@ def real(smoke: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([smoke[~keys.isin(list(given))], frame_of(rows)], ignore_index=True)
 
 
-def told_apart(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
-    """``frame`` with three digits of its own for every metric in the place of its values; and these digits."""
+def with_digits(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
+    """``frame`` with the values of each metric replaced by three digits of its own; and these digits."""
     frame = frame.copy()
     known = frame["value"].notna() & ~frame["metric"].isin(NOT_SHOWN)
     pairs = sorted(set(zip(frame.loc[known, "task"], frame.loc[known, "metric"], strict=True)))
@@ -147,12 +147,12 @@ def told_apart(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str],
 
 @pytest.fixture(scope="session")
 def page(real: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of the rows told apart."""
-    return write_page(told_apart(real)[0], tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+    """The page of the rows with digits of their own."""
+    return write_report(with_digits(real)[0], tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 
 
 def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
-    _, digits = told_apart(real)
+    _, digits = with_digits(real)
     text = re.sub(r"(?s)<style.*?</style>|<script.*?</script>|<[^>]+>", " ", page)
     numbers = {re.sub(r"[.,]", "", number).strip("0") for number in re.findall(r"\d[\d.,]*", text)}
     hidden = [f"{task}: {metric}" for (task, metric), number in digits.items() if number not in numbers]
@@ -185,13 +185,13 @@ def test_the_terminal_shows_what_was_measured_alone(task: str, real: pd.DataFram
     print_summary(real[real["task"] == task], Console(width=400))
     printed = capsys.readouterr().out
     assert "highway-free" in printed
-    assert {"gates": "gate bias, start", "cost": "multiply-adds"}[task] in printed
+    assert {"gates": "gate bias start", "cost": "multiply-adds"}[task] in printed
 
 
 def test_a_task_of_a_plug_in_has_a_table(real: pd.DataFrame, tmp_path: Path) -> None:
     mine = real[real["task"] == "cost"].assign(task="my-task")
     mine["metric"] = "my_metric"
     frame = prepared(pd.concat([real, mine[mine["value"] > 100].drop_duplicates("digest")]))
-    page = write_page(frame, tmp_path).read_text(encoding="utf-8")
-    assert "my-task, a row a network" in page
+    page = write_report(frame, tmp_path).page.read_text(encoding="utf-8")
+    assert "my-task, one row per network" in page
     assert "my metric" in page

@@ -63,7 +63,7 @@ def test_svg_has_no_date_and_its_ids_are_its_own(standard: pd.DataFrame) -> None
         assert not re.search(r"\d{4}-\d\d-\d\dT|<metadata|<!--", text)
         ids = re.findall(r'\bid="([^"]+)"', text)
         assert len(ids) == len(set(ids))
-        assert all(found.startswith(f"{name}-") for found in ids)
+        assert all(one.startswith(f"{name}-") for one in ids)
         used = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text)
         assert {a or b for a, b in used} <= set(ids)
 
@@ -87,7 +87,7 @@ def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
             rows += make["training"](base, loss, rate=0.1)
     (picture,) = loss_by_depth(Results(make["frame"](rows)))
     assert "plain at depth 20: diverged" in picture.alt
-    assert picture.title.endswith("at depth 20 no block keeps a finite loss")
+    assert picture.title.endswith("at depth 20 every block diverges")
     assert any(line.get_marker() == "x" for line in picture.figure.axes[0].lines)
 
 
@@ -95,8 +95,8 @@ def test_titles_state_the_finding(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
     rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
     (picture,) = bytes_per_layer(Results(make["frame"](rows)))
-    assert picture.title == "Bytes a layer ÷ plain's, counted exactly: highway 1.50"
-    assert "dense, highway: 150 B a layer" in picture.alt
+    assert picture.title == "Bytes per layer ÷ plain's, counted exactly: highway 1.50"
+    assert "dense, highway: 150 B per layer" in picture.alt
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -148,7 +148,7 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     (picture,) = quality_against_cost(Results(make["frame"](rows)))
     assert picture.title == "dense: loss and cost at depth 50; not enough seeds for a ranking"
     (lacking,) = [line for line in not_measured(Results(make["frame"](rows))) if "10 seeds" in line]
-    assert lacking == "dense on mnist-5k: 10 seeds. 2 seeds gave no verdict."
+    assert lacking == "dense on mnist-5k: 10 seeds. 2 seeds give no verdict."
 
 
 def test_a_title_names_paired_ratios_only(make: Make) -> None:

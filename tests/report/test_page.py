@@ -1,4 +1,4 @@
-"""The page: valid, escaped, alone, and made without torch."""
+"""The page: valid, escaped, self-contained, and written without torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report import Results, write_page, write_report
+from highway_bench.report import Results, write_report
 from highway_bench.report.further_values import all_results
 from highway_bench.report.sections.base import MOST
 from highway_bench.results.schema import Row
@@ -84,15 +84,15 @@ def store_of(path: Path, rows: list[Row]) -> Path:
         by_digest.setdefault(row["digest"], []).append(row)
     with Store(path) as store:
         store.add_run("run-1", RUN)
-        for digest, found in by_digest.items():
-            store.put(digest, found)
+        for digest, of_digest in by_digest.items():
+            store.put(digest, of_digest)
     return path
 
 
 @pytest.fixture(scope="module")
 def text(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the whole synthetic run."""
-    return write_page(standard, tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+    return write_report(standard, tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 
 
 def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
@@ -108,11 +108,11 @@ def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
 def test_the_page_leads_with_the_answer_and_says_what_is_missing(text: str) -> None:
     order = [f'id="{name}"' for name in ("answer", "summary", "figures", "inside", "cost", "not-ok", "tables",
                                          "missing", "reading", "provenance")]  # fmt: skip
-    places = [text.index(mark) for mark in order]
-    assert places == sorted(places)
+    positions = [text.index(mark) for mark in order]
+    assert positions == sorted(positions)
     assert "Depth 50:" in text
     assert "sentiment is not in the data folder" in text
-    assert "A GPU: all figures are of a CPU." in text
+    assert "GPUs: all measurements are on a CPU." in text
     assert text.count("71.5 GFLOP/s") == 1
     assert "provisional" in text
     assert text.count("<svg") == 14
@@ -143,7 +143,7 @@ def test_hostile_names_and_messages_are_text_everywhere(make: Make, tmp_path: Pa
 
 def test_a_store_gives_provenance_and_the_blocks_equations(make: Make, tmp_path: Path) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0)
-    text = write_page(store_of(tmp_path / "store.sqlite", rows), tmp_path).read_text(encoding="utf-8")
+    text = write_report(store_of(tmp_path / "store.sqlite", rows), tmp_path).page.read_text(encoding="utf-8")
     words = " ".join(Page(text).words)
     assert "highway-bench run --block" in words
     assert "abc1234" in words
@@ -156,23 +156,23 @@ def test_a_store_gives_provenance_and_the_blocks_equations(make: Make, tmp_path:
 
 def test_writing_twice_gives_the_same_page(make: Make, tmp_path: Path) -> None:
     frame = make["frame"](make["whole"](("plain", "residual"), families=("dense",)))
-    first, second = (write_page(frame, tmp_path / name).read_bytes() for name in ("a", "b"))
+    first, second = (write_report(frame, tmp_path / name).page.read_bytes() for name in ("a", "b"))
     assert first == second
 
 
 def test_an_empty_store_is_nothing_measured(tmp_path: Path) -> None:
     with pytest.raises(NothingMeasured):
-        write_page(store_of(tmp_path / "store.sqlite", []), tmp_path / "out")
+        write_report(store_of(tmp_path / "store.sqlite", []), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(make: Make, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no store"):
-        write_page(tmp_path / "none.sqlite", tmp_path)
+        write_report(tmp_path / "none.sqlite", tmp_path)
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     frame = make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))
     with pytest.raises(BadInput, match="cannot write the page"):
-        write_page(frame, tmp_path / "file")
+        write_report(frame, tmp_path / "file")
 
 
 def test_a_long_table_is_cut_and_says_so(make: Make) -> None:

@@ -39,8 +39,8 @@ def starts(
 ) -> list[Any]:
     """A block's changes a layer, one a seed."""
     rows = []
-    for block, found in changes.items():
-        for seed, change in enumerate(found):
+    for block, by_seed in changes.items():
+        for seed, change in enumerate(by_seed):
             base = make["cell"](
                 "propagation", block, family, depth, recipe={"gain": gain}, seed=seed, dtype="float64", **values
             )
@@ -69,13 +69,13 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert table.loc["highway", "signal"] == table.loc["highway", "gradient"] == "healthy"
     assert math.isnan(table.loc["plain", "gate_mean"])
     (shown,) = start_tables(Results(frame))
-    told = {row["block"]: row for row in printed(shown)}
-    assert told["plain"]["forward"] == "vanishes at 7 (7–10), 3 of 5"
-    assert told["plain"]["backward"] == "vanishes at 3 (0–3), 3 of 5"
-    assert told["residual"]["backward"] == "explodes at 2 (1–3)"
-    assert told["residual"]["gradient ÷"] == "357 [202, 1,020]"
-    assert told["highway"]["gradient ÷"] == "1.00"
-    assert told["highway"] == {
+    by_block = {row["block"]: row for row in printed(shown)}
+    assert by_block["plain"]["forward"] == "vanishes at 7 (7–10), 3 of 5"
+    assert by_block["plain"]["backward"] == "vanishes at 3 (0–3), 3 of 5"
+    assert by_block["residual"]["backward"] == "explodes at 2 (1–3)"
+    assert by_block["residual"]["gradient ÷"] == "357 [202, 1,020]"
+    assert by_block["highway"]["gradient ÷"] == "1.00"
+    assert by_block["highway"] == {
         "depth": "10",
         "block": "highway",
         "forward": "healthy",
@@ -87,9 +87,9 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
         "shattering": "0.900",
         "seeds": "5",
     }
-    assert "a hundredth of its start" in shown.note
+    assert "below 1/100 of its initial value" in shown.note
     assert shown.note.startswith("Equal params, plain's width 71, float64; medians. A size")
-    assert told["residual"]["seeds"] == "3"
+    assert by_block["residual"]["seeds"] == "3"
 
 
 def test_as_many_seeds_each_way_are_mixed(make: Make) -> None:
@@ -171,12 +171,12 @@ def test_which_layers_stand_still(make: Make) -> None:
     assert table.loc["plain", "update_most"] == pytest.approx(2e-2)
     assert (table.loc["plain", "n"], table.loc["residual", "diverged"], table.loc["plain", "steps"]) == (2, 1, 5)
     shown = {table.name: table for table in start_tables(Results(frame))}
-    told = {row["block"]: row["layers that stand still"] for row in printed(shown["first-steps"])}
-    assert told == {"plain": "2 of 3, from 1 to 2", "highway": "none", "residual": "–"}
+    by_block = {row["block"]: row["layers that stand still"] for row in printed(shown["first-steps"])}
+    assert by_block == {"plain": "2 of 3, from 1 to 2", "highway": "none", "residual": "–"}
     assert {row["block"] for row in printed(shown["start-1"])} == {"plain", "highway", "residual"}
 
 
-def test_starts_measured_beside_first_steps_are_not_shown_twice(make: Make) -> None:
+def test_starts_measured_next_to_first_steps_are_not_shown_twice(make: Make) -> None:
     rows = starts(make, {"plain": [1.0]}, depth=3) + first_steps(make, "plain", [1.0, 1.0, 1.0], (0, None, None))
     tables = start_tables(Results(make["frame"](rows)))
     assert [table.name for table in tables] == ["start-1", "first-steps"]
@@ -189,8 +189,8 @@ def test_cells_that_failed_have_their_status_for_a_verdict(make: Make) -> None:
     frame = make["frame"]([failed, *starts(make, {"highway": [1.0]})])
     table = Results(frame).propagation().set_index("block")
     assert (table.loc["plain", "signal"], table.loc["plain", "n"]) == ("oom", 0)
-    told = {row["block"]: row for row in printed(whole(frame))}
-    assert (told["plain"]["forward"], told["plain"]["status"]) == ("oom", "oom")
+    by_block = {row["block"]: row for row in printed(whole(frame))}
+    assert (by_block["plain"]["forward"], by_block["plain"]["status"]) == ("oom", "oom")
 
 
 def test_the_summary_has_them_and_the_page_has_all(make: Make) -> None:
@@ -221,19 +221,19 @@ def test_sizes_by_layer_are_relative_to_where_they_start(make: Make) -> None:
     assert gradient.loc[8, "low"] == 0.25**2
 
 
-def test_the_figure_states_what_becomes_of_the_signal(make: Make) -> None:
+def test_the_figure_states_the_verdicts_in_its_title(make: Make) -> None:
     rows = starts(make, {"plain": [0.5] * 3, "highway": [0.99, 1.0, 1.01]})
     rows += starts(make, {"plain": [1.0] * 3}, depth=4) + starts(make, {"plain": [3.0]}, gain=2.0)
     rows += starts(make, {"plain": [1.0], "highway": [1.0]}, family="conv")
     dense, conv = signal_by_layer(Results(make["frame"](rows)))
     assert dense.title == "dense, depth 10: signal vanishes under plain; gradient vanishes under plain"
-    assert conv.title == "conv, depth 10: signal and gradient keep their size under every block"
+    assert conv.title == "conv, depth 10: signal and gradient are healthy under every block"
     assert "signal, plain: 1.00 at layer 0, 0.000977 at layer 10" in dense.alt
     assert "n = 3 seeds" in dense.caption
     assert [text.get_text() for text in dense.figure.legends[0].get_texts()] == ["plain", "highway"]
     for panel in dense.figure.axes:
         assert panel.get_yscale() == "log"
-        assert len(panel.collections) == 2  # a band a block
+        assert len(panel.collections) == 2  # one band per block
     assert svg_text(dense) == svg_text(signal_by_layer(Results(make["frame"](rows)))[0])
 
 
@@ -254,8 +254,8 @@ def test_without_finite_sizes_a_block_has_no_line(make: Make) -> None:
         signal_by_layer(Results(make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))))
 
 
-def test_recipes_keep_starts_apart(make: Make) -> None:
-    """Another gain is another place, and its recipe says so."""
+def test_starts_with_other_recipes_are_separate(make: Make) -> None:
+    """Another gain is another cell, because it is in the recipe."""
     frame = make["frame"](starts(make, {"plain": [1.0]}) + starts(make, {"plain": [2.0]}, gain=2.0))
     table = Results(frame).propagation()
     assert list(table["gain"]) == [1.0, 2.0]

@@ -27,7 +27,7 @@ TIMES = 1.77
 """How many times plain's step the other block takes: a number that nothing else on the page has."""
 NUMBER = re.compile(r"(?<![\d.,])1[.,]7[67]\d*")
 NAKED = re.compile(r"\d[\d.,]*\s?(?:×|times)")
-"""A number of times, which no place of a report says: what is counted exactly is called so."""
+"""A number of times, which no part of a report prints: exact counts are called exact."""
 
 
 def samples(scale: float, spread: float, seed: int, n: int = 25) -> list[float]:
@@ -81,12 +81,12 @@ def test_a_ratio_stands_with_its_interval_or_not_at_all(
 ) -> None:
     words, decided, says = CASES[case]
     rows = timed(make, **words) + (trained(make) if also_trained else [])
-    for block, kept in (("plain", 100.0), ("highway", 150.0)):
-        rows += make["memory"](make["cell"]("memory", block, "dense", 10), kept)
+    for block, size in (("plain", 100.0), ("highway", 150.0)):
+        rows += make["memory"](make["cell"]("memory", block, "dense", 10), size)
     for where, text in rendered(make["frame"](rows), tmp_path).items():
         assert not NAKED.search(text), f"{where}: {text[max(0, NAKED.search(text).start() - 80) :][:160]}"
-        for found in NUMBER.finditer(text):
-            assert text[found.end() :].startswith((" [", ", 1.", "]")), f"{where}: {text[found.start() - 80 :][:160]}"
+        for match in NUMBER.finditer(text):
+            assert text[match.end() :].startswith((" [", ", 1.", "]")), f"{where}: {text[match.start() - 80 :][:160]}"
         assert bool(NUMBER.search(text)) == decided, where
         assert re.search(says, text), where
 
@@ -108,7 +108,7 @@ def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
     (picture,) = quality_against_cost(Results(make["frame"](trained(make))))
     assert picture.title == (
         "dense: at depth 10 highway has the lowest loss, 0.0500, after 2.04 s of training; "
-        "plain trains shortest, 1.15 s"
+        "plain has the shortest training, 1.15 s"
     )
 
 
@@ -158,7 +158,7 @@ def test_a_mean_over_places_has_the_mean_of_their_ends() -> None:
         ({"threads": 2}, "plain not timed"),
     ],
 )
-def test_why_there_is_no_ratio_stands_beside_it(apart: dict[str, Any], gap: str, make: Make) -> None:
+def test_why_there_is_no_ratio_is_printed_in_its_column(apart: dict[str, Any], gap: str, make: Make) -> None:
     table = Results(make["frame"](timed(make, 0.005, **apart))).step_times()
     (highway,) = table[table["block"] == "highway"].to_dict("records")
     assert math.isnan(highway["ratio"])
@@ -179,7 +179,7 @@ def test_measuring_again_is_no_advice_where_the_cell_says_why_it_was_not_paired(
             one for one in all_results(Results(make["frame"](timed(make, 0.005, **apart)))) if one.name == "throughput"
         )
         assert ("--fresh" in table.note) == advised
-        assert ("reason that follows" in table.note) != advised
+        assert ("reason after the colon" in table.note) != advised
 
 
 def twice(make: Make, **second: Any) -> pd.DataFrame:

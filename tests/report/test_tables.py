@@ -33,8 +33,8 @@ def ladder(
     """Runs with these final losses, one a seed, this many of them trained as one."""
     recipe = make["ladder"] | values.pop("recipe", {})
     rows = []
-    for (block, depth), found in losses.items():
-        for seed, loss in enumerate(found):
+    for (block, depth), by_seed in losses.items():
+        for seed, loss in enumerate(by_seed):
             base = make["cell"](
                 "trainability", block, "dense", depth, dataset="digits", recipe=recipe, seed=seed, **values
             )
@@ -101,7 +101,7 @@ def test_cells_of_different_settings_are_not_compared(make: Make, change: dict[s
     assert math.isnan(of(Results(make["frame"](rows)).step_times(), block="highway")["ratio"])
 
 
-def test_a_share_of_the_roofline_may_be_empty_and_the_reason_stands_beside_it(make: Make) -> None:
+def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason(make: Make) -> None:
     """Cached data can be faster than the roofline: the share and the slow-down are then none, and the time is fine."""
     frame = pair(make, "highway", [2 * x for x in PLAIN])
     empty = frame["metric"].isin(["roofline_share", "slowdown"]) & (frame["block"] == "highway")
@@ -119,9 +119,9 @@ def test_a_share_of_the_roofline_may_be_empty_and_the_reason_stands_beside_it(ma
     assert highway["remark"].text == "above the roofline"
 
 
-def test_all_remarks_of_a_cell_are_kept_each_once(make: Make) -> None:
+def test_all_remarks_of_a_cell_are_joined_each_once(make: Make) -> None:
     frame = pair(make, "highway", PLAIN)
-    frame["message"] = [f"remark {place % 2}; the same" for place in range(len(frame))]
+    frame["message"] = [f"remark {index % 2}; the same" for index in range(len(frame))]
     assert of(Results(frame).step_times(), block="highway")["message"] == "remark 0; the same; remark 1"
 
 
@@ -148,7 +148,7 @@ def test_what_a_machine_was_measured_to_do_is_said_once_a_precision(make: Make) 
     assert Results(make["frame"](rows[:1])).device_rates().empty
 
 
-def test_bytes_a_layer_are_put_beside_plains(make: Make) -> None:
+def test_bytes_per_layer_have_ratios_to_plain(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "highway", "conv", 3), 300.0)
     rows += make["memory"](make["cell"]("memory", "plain", "conv", 3), 200.0)
     table = Results(make["frame"](rows)).memory()
@@ -210,7 +210,7 @@ def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
     frame = pd.concat([frame, make["frame"]([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
     row = of(Results(frame).trainability(), block="plain")
     assert (row["n"], row["unfinished"], row["verdict"]) == (4, 1, "undecided")
-    assert "undecided, for runs did not finish: plain" in str(Results(frame).answer()[0])
+    assert "undecided, because runs did not finish: plain" in str(Results(frame).answer()[0])
 
 
 def test_trials_of_a_search_count_for_nothing(make: Make) -> None:
@@ -230,8 +230,8 @@ def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(mak
     frame = ladder(make, {("plain", 10): good, ("plain", 20): bad, ("plain", 50): bad,
                           ("highway", 10): good, ("highway", 20): good, ("highway", 50): bad})  # fmt: skip
     speed = pair(make, "highway", [2 * x for x in PLAIN])
-    kept = make["frame"](make["memory"](make["cell"]("memory", "highway", "dense", 4), 300.0))
-    table = Results(pd.concat([frame, speed, kept])).summary()
+    memory = make["frame"](make["memory"](make["cell"]("memory", "highway", "dense", 4), 300.0))
+    table = Results(pd.concat([frame, speed, memory])).summary()
     plain, highway = of(table, block="plain"), of(table, block="highway")
     assert (plain["l_max"], highway["l_max"]) == (10, 20)
     assert plain["l50"] == pytest.approx(math.sqrt(10 * 20))
@@ -291,7 +291,7 @@ def test_the_answer_quotes_a_paired_step_of_the_same_depth(make: Make) -> None:
     assert "its forward step ÷ plain's: 2.00 [2.00, 2.00]" in text
 
 
-def test_the_answer_owns_up_to_what_cannot_be_told(make: Make) -> None:
+def test_the_answer_says_what_is_not_known(make: Make) -> None:
     few = ladder(make, {("plain", 10): [0.1] * 3, ("highway", 10): [0.1] * 3})
     assert "not enough seeds for a verdict" in str(Results(few).answer()[0])
     hard = ladder(make, {("plain", 100): [2.0] * 5, ("highway", 100): [None] * 5})
@@ -301,7 +301,7 @@ def test_the_answer_owns_up_to_what_cannot_be_told(make: Make) -> None:
     assert "highway 2.00 [2.00, 2.00] (in dense)" in str(speed[0])
 
 
-def test_a_verdict_that_flips_with_the_start_or_the_branch_is_printed_as_flipping(make: Make) -> None:
+def test_verdicts_that_depend_on_the_start_or_the_branch_are_listed_as_conflicting(make: Make) -> None:
     rows = []
     for family, options, losses in (
         ("dense", "{}", [None] * 5),
@@ -322,23 +322,23 @@ def test_a_verdict_that_flips_with_the_start_or_the_branch_is_printed_as_flippin
             )
             rows += make["training"](base, loss, rate=0.1)
     frame = make["frame"](rows)
-    found = {(flip.trains, flip.stalls): flip.depths for flip in Results(prepared(frame)).conflicting_verdicts()}
+    conflicts = {(one.trains, one.stalls): one.depths for one in Results(prepared(frame)).conflicting_verdicts()}
     scaled = next(label for label in prepared(frame)["family_label"] if "scaled-branch" in label)
-    assert found == {(scaled, "dense"): (10,), ("dense-pair", "dense"): (10,)}
-    (told,) = [one.rest for one in Results(frame).answer() if one.lead == "Verdicts that flip:"]
-    assert f"residual trains in {scaled}, not in dense, at depth 10" in told
+    assert conflicts == {(scaled, "dense"): (10,), ("dense-pair", "dense"): (10,)}
+    (sentence,) = [one.rest for one in Results(frame).answer() if one.lead == "Conflicting verdicts:"]
+    assert f"residual trains in {scaled}, not in dense, at depth 10" in sentence
 
 
 def test_ten_seeds_rank_and_a_diverged_run_ranks_last(make: Make) -> None:
     close = [0.1 + 0.001 * seed for seed in range(10)]
     frame = ladder(make, {("highway", 10): close, ("residual", 10): [2 * loss for loss in close]})
-    found = ranking(Results(frame).training_runs(), "highway", ["residual"])
-    assert found.ahead_of_all
-    assert found.p == pytest.approx(2 / 2**10)
+    ranked = ranking(Results(frame).training_runs(), "highway", ["residual"])
+    assert ranked.ahead_of_all
+    assert ranked.p == pytest.approx(2 / 2**10)
     assert "ahead of every other that trains" in str(Results(frame).answer()[0])
     # one of ten is worse by divergence: signed ranks 1 … 9 against −10
     lost = ladder(make, {("highway", 10): [None, *close[1:]], ("residual", 10): [2 * loss for loss in close]})
-    assert ranking(Results(lost).training_runs(), "highway", ["residual"]).p > found.p
+    assert ranking(Results(lost).training_runs(), "highway", ["residual"]).p > ranked.p
     level = ladder(make, {("highway", 10): close, ("residual", 10): close[::-1]})
     assert ranking(Results(level).training_runs(), "highway", ["residual"]).level == ("residual",)
 
@@ -346,8 +346,8 @@ def test_ten_seeds_rank_and_a_diverged_run_ranks_last(make: Make) -> None:
 def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [2.0, None]})
     base = make["cell"]("throughput", "plain", "conv", 4, phase="forward")
-    bad = [base | {"status": status, "message": f"why {status}", "metric": "", "digest": status, "seed": place}
-           for place, status in enumerate(("skipped", "oom", "oom"))]  # fmt: skip
+    bad = [base | {"status": status, "message": f"why {status}", "metric": "", "digest": status, "seed": seed}
+           for seed, status in enumerate(("skipped", "oom", "oom"))]  # fmt: skip
     bad[2]["digest"] = "oom again"
     table = Results(pd.concat([frame, make["frame"](bad)])).failures()
     assert list(table["status"]) == ["oom", "skipped"]
@@ -380,7 +380,7 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, t
     assert math.isnan(of(table, block="highway")["ratio"])
     listed = Results(frame).failures()
     assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
-        ["plain", "crashed", 1, "left with 3 (later than the result that is shown)"]
+        ["plain", "crashed", 1, "left with 3 (after the reported result)"]
     ]
     assert not any("crashed" in line for line in not_measured(Results(frame)))
 
@@ -395,7 +395,7 @@ def test_a_skip_after_a_result_says_that_the_result_is_shown(make: Make, tmp_pat
         )
         listed = Results(store.frame()).failures()
     assert listed[["block", "status", "message"]].to_numpy().tolist() == [
-        ["plain", "skipped", "no room left (later than the result that is shown)"]
+        ["plain", "skipped", "no room left (after the reported result)"]
     ]
 
 
@@ -424,9 +424,10 @@ def test_trained_networks_from_inside(make: Make) -> None:
         shown for shown in further_tables(Results(make["frame"](rows)), "gates") if shown.name == "gates-by-layer"
     )
     texts = [dict(zip((head.text for head in by_layer.heads), row, strict=True)) for row in by_layer.entries]
-    assert [(row["block"].text, row["layer"].text, row["mean T"].text, row["networks"].text) for row in texts[:2]] == [
+    names = ("block", "layer", "gate activity", "networks")
+    assert [tuple(row[name].text for name in names) for row in texts[:2]] == [
         ("highway", "1", "18.8 %", "2"), ("highway", "2", "22.5 %", "2")]  # fmt: skip
-    assert texts[-1]["mean T"].text == "–"
+    assert texts[-1]["gate activity"].text == "–"
 
 
 def test_counts_have_exact_ratios_to_plain(make: Make) -> None:
@@ -457,24 +458,24 @@ def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:
         assert of(Results(make["frame"](rows)).memory(), block="plain")["saved_per_layer"] == 2.0
 
 
-def test_the_digest_that_a_run_asked_for_last_is_reported(make: Make, tmp_path: Path) -> None:
+def test_the_digest_that_a_run_requested_last_is_reported(make: Make, tmp_path: Path) -> None:
     """An edit (B) that was undone: the run after it finds A in the store, and B's rows stay the newest."""
     base = make["cell"]("memory", "plain", "dense", 4)
     first = make["memory"](base | {"digest": "a", "run_id": "run-1", "time_utc": "2026-01-01T00:00:01+00:00"}, 1.0)
     edited = make["memory"](base | {"digest": "b", "run_id": "run-2", "time_utc": "2026-01-02T00:00:01+00:00"}, 2.0)
-    found = []
+    values = []
     with Store(tmp_path / "store.sqlite") as store:
         for day, (digest, rows) in enumerate((("a", first), ("b", edited), ("a", [])), start=1):
             if rows:
                 store.put(digest, rows)
             store.add_run(f"run-{day}", {"started": f"2026-01-0{day}T00:00:00+00:00", "digests": [digest]})
             frame = open_results(store).rows
-            found.append(of(Results(frame).memory(), block="plain")["saved_per_layer"])
+            values.append(of(Results(frame).memory(), block="plain")["saved_per_layer"])
         store.put("c", [row | {"digest": "c", "time_utc": "2026-01-04T00:00:01+00:00", "value": 3.0} for row in first])
         store.add_run("run-4", {"started": "2026-01-04T00:00:00+00:00"})  # killed: its record names no digest
         frame = open_results(store).rows
-        found.append(of(Results(frame).memory(), block="plain")["saved_per_layer"])
-    assert found == [1.0, 2.0, 1.0, 3.0]
+        values.append(of(Results(frame).memory(), block="plain")["saved_per_layer"])
+    assert values == [1.0, 2.0, 1.0, 3.0]
 
 
 def test_gaps_of_contests_that_differ_in_their_recipe_are_listed_once(make: Make) -> None:
@@ -482,7 +483,7 @@ def test_gaps_of_contests_that_differ_in_their_recipe_are_listed_once(make: Make
     steps = one["recipe"].map(lambda text: json.dumps({**json.loads(text), "steps": 7}))
     lines = not_measured(Results(pd.concat([one, one.assign(recipe=steps, digest=one["digest"] + "/7")])))
     assert len(lines) == len(set(lines))
-    assert any("gave no verdict" in line for line in lines)
+    assert any("give no verdict" in line for line in lines)
 
 
 def test_bytes_of_blocks_are_compared_at_one_size(make: Make) -> None:
@@ -518,8 +519,8 @@ def test_costs_are_of_the_contests_own_dtype_and_say_their_size(make: Make) -> N
     assert "Steps were timed at depth 50, width 128, batch 128: forward-backward." in table.note
     assert "Bytes were counted at depth 10, width 71, batch 128." in table.note
     slow = ladder(make, {("plain", 50): [2.0] * 5, ("highway", 50): [0.1] * 5})
-    told = str(Results(pd.concat([slow, make["frame"](rows)])).answer()[0])
-    assert "its forward-backward step ÷ plain's at width 128, batch 128: 2.00 [2.00, 2.00]" in told
+    text = str(Results(pd.concat([slow, make["frame"](rows)])).answer()[0])
+    assert "its forward-backward step ÷ plain's at width 128, batch 128: 2.00 [2.00, 2.00]" in text
     half = pd.concat([frame, make["frame"]([row for row in rows if row["dtype"] == "bfloat16"])])
     assert of(Results(half).summary(), block="highway", dataset="digits")["ratio_gap"] == "not timed"
     assert math.isnan(of(Results(half).summary(), block="highway", dataset="digits")["bytes_per_layer"])
@@ -551,14 +552,14 @@ def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: M
     assert "CPU" not in Results(one).answer()[0].contest
 
 
-def test_verdicts_of_two_machines_do_not_flip(make: Make) -> None:
+def test_verdicts_of_two_machines_do_not_conflict(make: Make) -> None:
     good, bad = {("plain", 10): [0.1] * 5}, {("plain", 10): [2.0] * 5}
     deep = ladder(make, good, machine="Other CPU").assign(family="dense-pair")
     assert Results(pd.concat([ladder(make, bad), deep])).conflicting_verdicts() == []
-    (found,) = Results(
+    (conflict,) = Results(
         pd.concat([ladder(make, bad), deep, ladder(make, bad, machine="Other CPU")])
     ).conflicting_verdicts()
-    assert str(found) == "plain trains in dense-pair, not in dense, at depth 10 on Other CPU"
+    assert str(conflict) == "plain trains in dense-pair, not in dense, at depth 10 on Other CPU"
 
 
 def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
@@ -570,7 +571,7 @@ def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
     assert math.isnan(of(Results(make["frame"](lost)).summary(), block="plain")["l_max"])
 
 
-def test_a_tuned_rate_at_the_edge_of_those_tried_is_told(make: Make) -> None:
+def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
     assert set(Results(frame).trainability()["rate_at_edge"]) == {True}
     assert "best rate at the grid's edge: highway (0.100))" in str(Results(frame).answer()[0])
@@ -582,7 +583,7 @@ def test_a_tuned_rate_at_the_edge_of_those_tried_is_told(make: Make) -> None:
         assert "edge" not in str(Results(inside).answer()[0]) + summary_tables(Results(inside))[0].note
 
 
-def test_without_training_the_summary_keeps_settings_apart(make: Make) -> None:
+def test_without_training_the_summary_separates_settings(make: Make) -> None:
     speed = pair(make, "highway", [2 * x for x in PLAIN])
     half = pair(make, "highway", [3 * x for x in PLAIN]).assign(dtype="bfloat16")
     table = Results(pd.concat([speed, half])).summary()

@@ -1,4 +1,4 @@
-"""Figures, one kind a module: each is a function of ``Results`` and registers itself with ``register_figure``."""
+"""Figures, one kind per module: each is a function of ``Results`` that is registered with ``register_figure``."""
 
 from highway_bench.report.figures.base import (
     Draw,

@@ -1,4 +1,4 @@
-"""What every figure shares: the registry, settings, axes, legend, and a title that states the finding."""
+"""Common parts of figures: the registry, settings, panels, axes, legend, and a title that states the finding."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from highway_bench.report.results import Results
 from highway_bench.report.style import RC, Style
 
 WIDTH: Final = 4.8
-"""Inches. Narrow enough that the letters of a figure shrunk to a phone's width can still be read."""
+"""Inches. Narrow, so that the text is legible at the width of a phone."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure. ``name`` is a file name's stem, ``title`` the finding, ``alt`` says in words what is drawn."""
+    """A drawn figure. ``name`` is the stem of its file, ``title`` the finding, ``alt`` a description in words."""
 
     name: str
     title: str
@@ -37,18 +37,18 @@ class Picture:
 
 
 class NothingToShow(Exception):
-    """There are no data for a figure; the message says what would have to be measured."""
+    """There are no data for a figure. The message names the measurement that the figure needs."""
 
 
 Draw = Callable[[Results], list[Picture]]
-"""Results to pictures, or ``NothingToShow``."""
+"""A function from results to pictures. It may raise ``NothingToShow``."""
 
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure: its title in print, how it is drawn, and the section whose tables it is folded away with.
+    """A kind of figure: its title in print, and the function that draws it.
 
-    ``order`` sorts the figures of a page. Without a ``section`` a figure is among those at the top.
+    ``order`` sorts the figures of a page. A figure with a ``section`` is printed there, others at the top of the page.
     """
 
     name: str
@@ -64,7 +64,7 @@ D = TypeVar("D", bound=Callable[..., list[Picture]])
 
 
 def register_figure(name: str, *, title: str, order: int, section: str = "") -> Callable[[D], D]:
-    """Decorator: put a function of ``Results`` into the registry. A new figure is one file in this package."""
+    """Decorator: register a function of ``Results`` as a kind of figure. A new figure is one file in this package."""
 
     def register(draw: D) -> D:
         figures.register(name, FigureKind(name, title, draw, order, section), module=draw.__module__)
@@ -82,7 +82,7 @@ def every_figure() -> list[FigureKind]:
 def settings() -> Iterator[None]:
     """matplotlib's settings of this package, for drawing and for saving."""
     with mpl.rc_context():
-        mpl.rcdefaults()  # whatever the user's own matplotlibrc says
+        mpl.rcdefaults()  # no settings from the user's matplotlibrc
         mpl.rcParams.update(RC)
         yield
 
@@ -102,7 +102,7 @@ def panels(count: int, columns: int, height: float, **options: Any) -> tuple[Fig
 
 
 def head(figure: Figure, title: str) -> None:
-    """Write the finding above ``figure``, at its left edge, in as many lines as it takes."""
+    """Write ``title`` above ``figure``, left-aligned, on as many lines as it needs."""
     figure.suptitle(
         textwrap.fill(title, 52, break_on_hyphens=False), x=0.01, ha="left", fontsize=10.5, fontweight="bold"
     )
@@ -117,7 +117,7 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
             color=style.colour,
             marker=style.marker,
             linestyle=style.dash if lines else "none",
-            label=shown(name),
+            label=shortened(name),
         )
         for name, style in styles.items()
     ]
@@ -132,7 +132,7 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
 
 
 def mark(marker: str, label: str, colour: str = "#555555", *, filled: bool = True) -> Line2D:
-    """A legend's entry that is not a block."""
+    """A legend entry for something else than a block."""
     return Line2D(
         [],
         [],
@@ -145,7 +145,7 @@ def mark(marker: str, label: str, colour: str = "#555555", *, filled: bool = Tru
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Iterable[float] | None = None) -> None:
-    """Make an axis logarithmic, its ticks written in full with a unit's prefix; ``at`` fixes their positions."""
+    """Make an axis logarithmic, with ticks such as 10 ms instead of powers of ten. ``at`` fixes their positions."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
@@ -172,28 +172,28 @@ def _tick(value: float, unit: str) -> str:
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {rest}"
 
 
-def shown(name: str, width: int = 34) -> str:
-    """A name that fits: a plug-in's may be long. A leading underscore would hide it from a legend."""
+def shortened(name: str, width: int = 34) -> str:
+    """``name`` in at most ``width`` characters. A space precedes a leading underscore, which hides legend entries."""
     text = textwrap.shorten(name, width, placeholder="…") if len(name) > width else name
     text = text if text and len(text) <= width else name[: width - 1] + "…"
     return f" {text}" if text.startswith("_") else text
 
 
 def in_lines(name: str, width: int = 28) -> str:
-    """A name of up to two lines, for the side of a picture, parted after a comma where that is enough."""
-    parts = shown(name, 2 * width).split(", ")
+    """``name`` on lines of at most ``width`` characters, broken after commas if possible."""
+    parts = shortened(name, 2 * width).split(", ")
     return textwrap.fill(
         ", ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts), width, break_on_hyphens=False
     )
 
 
 def dodge(index: int, count: int, room: float = 0.7) -> float:
-    """The offset of mark ``index`` of ``count`` from a category's centre."""
+    """The offset of mark ``index`` of ``count`` from the centre of a category of width 1."""
     return 0.0 if count < 2 else room * (index / (count - 1) - 0.5)
 
 
 def joined(parts: Iterable[str], most: int = 12) -> str:
-    """Sentences of an alt text, the rest counted where there are many."""
+    """The first ``most`` of ``parts`` as text for an alt text, with the number of the others."""
     parts = list(parts)
     more = f"; and {len(parts) - most} more" if len(parts) > most else ""
     return "; ".join(parts[:most]) + more + "."

@@ -1,4 +1,4 @@
-"""Dot plots: a row a family at a depth and size, named by what tells it from the other rows, and a mark a block."""
+"""Dot plots: one row per family, depth and size, and one mark per block in each row."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from highway_bench.report.figures.base import dodge, in_lines, panels
 from highway_bench.report.rows import groups, rows_of
 
 SETTING: Final = ("family_label", "depth", "nominal_width", "batch_size", "seq_len", "dataset")
-"""Columns equal within one row of a dot plot."""
+"""Columns that are equal within one row of a dot plot."""
 MOST: Final = 12
-"""Rows in one picture; more go into the next."""
+"""The largest number of rows in one picture."""
 
 WORDS: Final = {"depth": "depth", "nominal_width": "width", "batch_size": "batch", "seq_len": "length", "dataset": ""}
 
 DotRow = tuple[dict[str, Any], pd.DataFrame]
-"""What is equal within a row (``SETTING``), and its cells."""
+"""The values of the columns ``SETTING`` of a row, and its cells."""
 
 
 def in_pictures(cells: pd.DataFrame) -> Iterator[list[DotRow]]:
-    """The rows of a dot plot of ``cells``, in as few pictures as hold them, of about equal length."""
+    """The rows of a dot plot of ``cells``, divided among as few pictures as possible, of about equal length."""
     rows = list(groups(cells, SETTING))
     pictures = math.ceil(len(rows) / MOST)
     size = math.ceil(len(rows) / pictures)
@@ -33,8 +33,7 @@ def in_pictures(cells: pd.DataFrame) -> Iterator[list[DotRow]]:
 
 
 def row_names(settings: Sequence[dict[str, Any]]) -> list[str]:
-    """A name a row: its family, its depth where several are drawn, and what else differs between rows of that
-    family."""
+    """A name per row: its family, its depth if there are several, and its other differences from rows of its family."""
     by_family: dict[object, list[dict[str, Any]]] = {}
     for setting in settings:
         by_family.setdefault(setting["family_label"], []).append(setting)
@@ -49,9 +48,9 @@ def dot_plot(
     *,
     spacing: float,
 ) -> tuple[Figure, Axes, list[str]]:
-    """A figure with every row's blocks under each other, and the words for its alt text.
+    """A figure with the marks of each row below each other, its axes, and descriptions of the marks for its alt text.
 
-    ``draw(axes, height, block, cell)`` draws a cell and describes it; ``spacing`` are inches a mark.
+    ``draw(axes, height, block, cell)`` draws a cell and returns its description; ``spacing`` is in inches per mark.
     """
     names = row_names([setting for setting, _ in rows])
     figure, (axes,) = panels(1, 1, max(1.6, len(rows) * (spacing * len(blocks) + 0.14)))
@@ -70,10 +69,10 @@ def dot_plot(
 
 
 def _name(setting: dict[str, Any], family: list[dict[str, Any]], deep: bool) -> str:
-    telling = [key for key in WORDS if (key == "depth" and deep) or len({other[key] for other in family}) > 1]
-    parts = [f"{WORDS[key]} {_shown(setting[key])}".strip() for key in telling if setting[key] is not None]
+    differing = [key for key in WORDS if (key == "depth" and deep) or len({other[key] for other in family}) > 1]
+    parts = [f"{WORDS[key]} {_text(setting[key])}".strip() for key in differing if setting[key] is not None]
     return ", ".join([str(setting["family_label"]), *parts])
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else str(value)

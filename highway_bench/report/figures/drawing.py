@@ -1,4 +1,4 @@
-"""What is drawn the same way in every figure: a line with its band, a point with its interval, a failure's cross."""
+"""Common marks of figures: a line with a band, a point with an interval, and crosses for failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BAND: Final = 0.18
 BAR: Final = 0.45
 """Opacity of an interval's bar."""
 EDGE: Final = 0.985
-"""Where a cross is drawn for a value that is not finite or not there, as a share of the axis."""
+"""The position of crosses for missing and infinite values, as a share of the axis."""
 
 
 def line_with_band(
@@ -28,7 +28,10 @@ def line_with_band(
     high: ArrayLike | None = None,
     **options: Any,
 ) -> None:
-    """A line with markers over its band, which is left out where no bound is finite; ``options`` are of the line."""
+    """Draw a line with markers over a band from ``low`` to ``high``; no band if no bound is finite.
+
+    ``options`` are those of ``Axes.plot``.
+    """
     if low is not None and high is not None and np.isfinite(np.asarray(low, dtype=float)).any():
         axes.fill_between(x, low, high, color=style.colour, alpha=BAND, linewidth=0)
     axes.plot(x, y, **{"color": style.colour, "marker": style.marker, "linestyle": style.dash} | options)
@@ -44,7 +47,7 @@ def intervals(
     along: Literal["x", "y"] = "y",
     width: float = 2.2,
 ) -> None:
-    """Bars from ``low`` to ``high`` parallel to the axis ``along``, each at its value ``at`` of the other axis."""
+    """Draw bars from ``low`` to ``high`` parallel to the axis ``along``, at the values ``at`` of the other axis."""
     draw = axes.vlines if along == "y" else axes.hlines
     draw(at, low, high, color=style.colour, linewidth=width, alpha=BAR)
 
@@ -60,7 +63,7 @@ def point_with_interval(
     filled: bool = True,
     **options: Any,
 ) -> None:
-    """A mark, open where not ``filled``, over its interval parallel to the axis ``along``."""
+    """Draw a mark, open unless ``filled``, over an interval parallel to the axis ``along``."""
     if bounds is not None:
         intervals(axes, x if along == "y" else y, *bounds, style, along=along)
     face = style.colour if filled else "white"
@@ -70,7 +73,7 @@ def point_with_interval(
 def crosses(
     axes: Axes, at: float | Sequence[float], style: Style, *, edge: Literal["top", "right"], **options: Any
 ) -> None:
-    """Crosses at the axes' edge, for failures and for values that are not finite, at ``at`` of the other axis."""
+    """Draw crosses at the ``edge`` of the axes, for failures and infinite values, at ``at`` of the other axis."""
     at = np.atleast_1d(at)  # type: ignore[assignment]
     fixed = np.full(len(at), EDGE)  # type: ignore[arg-type]
     x, y = (at, fixed) if edge == "top" else (fixed, at)

@@ -1,4 +1,4 @@
-"""Inside a trained network, layer by layer: gate biases and activity, the stream's change and the lesion curve."""
+"""Trained networks by layer: gate biases and activity, the change of the stream, and the lesion curve."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ EFFECTS = ("stream_change", "lesion_loss_change", "lesion_error_change")
 
 @register_figure("gates-by-layer", title="gates by layer", order=110, section="gates")
 def gates_by_layer(results: Results, *, first: int = 1) -> list[Picture]:
-    """A picture a contest: gate bias at the start and after training, and mean gate activity, a colour a network.
+    """One picture per contest: the change of the gate bias in training, and mean gate activity, one line per network.
 
-    ``first`` is the number of the first joined layer, 2 where a plain one before it is counted too."""
+    ``first`` is the number of the first layer: 2 if a plain layer before it is counted too."""
     table = _trained(results, "gate_bias_end", first)
     if table.empty:
         raise NothingToShow("gates by layer need the gates task and a block with gates that trained")
@@ -46,7 +46,7 @@ def gates_by_layer(results: Results, *, first: int = 1) -> list[Picture]:
 
 @register_figure("lesion-by-layer", title="lesion by layer", order=120, section="gates")
 def lesion_by_layer(results: Results, *, first: int = 1) -> list[Picture]:
-    """A picture a contest: how much each layer changes the stream, and what cutting it out does to loss and error.
+    """One picture per contest: the change of the stream by each layer, and the rise of loss and error without it.
 
     ``first`` is as in ``gates_by_layer``."""
     table = _trained(results, "lesion_loss", first)
@@ -59,8 +59,8 @@ def lesion_by_layer(results: Results, *, first: int = 1) -> list[Picture]:
 
 
 def _trained(results: Results, metric: str, first: int) -> pd.DataFrame:
-    """The layers that have ``metric``, of the networks that trained: the gates of others say nothing of depth. Both the
-    layers and the depth are counted as ``first`` says."""
+    """The layers with ``metric`` of the networks that train; others give no evidence on gates. Layers and depth are
+    counted from ``first``."""
     table = results.trained_layers()
     table = table.assign(layer=table["layer"] + first - 1, depth=table["depth"] + first - 1)
     return table[(table["success"] == 1) & table[metric].notna()]
@@ -78,12 +78,12 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
             _line(bias, own, "gate_bias_change", own_style)
             _line(activity, own, "gate_activity", own_style)
             start, moves, open_by = (three(own[metric].mean()) for metric in GATES)
-            alt.append(f"{label}: gate biases start at {start} and move by {moves}, T is {open_by} on average")
+            alt.append(f"{label}: gate biases start at {start} and change by {moves}, mean T is {open_by}")
         bias.axhline(0, color="#555555", linewidth=0.8)
         bias.set_ylabel("gate bias,\nend − start")
         activity.set_ylabel("T, mean over items")
         activity.set_ylim(bottom=0)
-        activity.set_xlabel("layer joined by the block")
+        activity.set_xlabel("layer")
         activity.xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"Depth {_depths(part)}, {alt[0]}"
         head(figure, title)
@@ -103,30 +103,30 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
                 _line(axes, own, metric, own_style)
             most = own.iloc[int(own["lesion_loss_change"].argmax())]
             alt.append(
-                f"{label}: cutting out layer {most['layer']:.0f} costs most, "
-                f"{three(most['lesion_loss_change'])} nat; the median layer "
+                f"{label}: the loss rises most without layer {most['layer']:.0f}, by "
+                f"{three(most['lesion_loss_change'])} nat; without the median layer by "
                 f"{three(own['lesion_loss_change'].median())}"
             )
         change.set_ylabel("‖Δx‖ / ‖x‖")
         change.set_ylim(bottom=0)
-        # Most layers change next to nothing and a few a great deal: linear about zero, logarithmic beyond.
+        # Most changes are near zero and a few are large: linear about zero, logarithmic beyond.
         for axes, linear in ((loss, 1e-3), (error, 0.1)):
             axes.set_yscale("symlog", linthresh=linear)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
             axes.axhline(0, color="#555555", linewidth=0.8)
         loss.set_ylabel("Δ loss, nat")
         error.set_ylabel("Δ error, points")
-        error.set_xlabel("layer cut out")
+        error.set_xlabel("removed layer")
         error.xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"Depth {_depths(part)}, {alt[0]}"
         head(figure, title)
         legend(figure, style, lines=True)
-    caption = f"{_caption(contest, mean)} A layer that is cut out copies its input; over the whole training set."
+    caption = f"{_caption(contest, mean)} A removed layer is replaced by the identity; over the whole training set."
     return Picture(name, title, f"Lesion curve. {joined(alt)}", caption, figure)
 
 
 def _line(axes: Axes, own: pd.DataFrame, metric: str, style: Style) -> None:
-    """One network's mean by layer, with its band where seeds allow one."""
+    """Draw the mean of a metric by layer, with its band if there are several seeds."""
     line_with_band(
         axes,
         own["layer"],

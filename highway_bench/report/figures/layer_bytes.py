@@ -1,4 +1,4 @@
-"""Bytes that one layer keeps for the backward pass, family by family."""
+"""Bytes per layer that are saved for the backward pass, by family."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import quantity, three
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.results.schema import Status
 
 SETTING = ("machine", "device", "dtype", "mode", "phase", "match")
 
 
-@register_figure("layer-bytes", title="bytes a layer", order=60)
+@register_figure("layer-bytes", title="bytes per layer", order=60)
 def bytes_per_layer(results: Results) -> list[Picture]:
-    """A picture a setting: a mark a block in every family, on a log axis of bytes."""
+    """One picture per setting: one mark per family and block, on a log axis of bytes."""
     table = results.memory()
     table = table[table["status"] != Status.SKIPPED]
     style = styles(table["block"], results.about)
@@ -45,7 +45,7 @@ def bytes_per_layer(results: Results) -> list[Picture]:
                 for number, rows in enumerate(in_pictures(part), start=1)
             ]
     if not pictures:
-        raise NothingToShow("bytes a layer need the memory task")
+        raise NothingToShow("bytes per layer need the memory task")
     return pictures
 
 
@@ -53,38 +53,38 @@ def _picture(
     name: str, setting: Mapping[str, object], rows: Sequence[DotRow], style: Mapping[str, Style], yardstick: str
 ) -> Picture:
     cells = pd.concat([part for _, part in rows])
-    blocks = [block for block in style if (cells["block"] == block).any()]
+    style = of_blocks(style, cells["block"])
 
     def draw(axes: Axes, height: float, block: str, cell: dict[str, Any]) -> str:
         if cell["saved_per_layer"] > 0:
             point_with_interval(axes, cell["saved_per_layer"], height, style[block], clip_on=False)
-            return f"{quantity(cell['saved_per_layer'], 'B')} a layer"
+            return f"{quantity(cell['saved_per_layer'], 'B')} per layer"
         crosses(axes, height, style[block], edge="right")
         return str(cell["status"])
 
     with settings():
-        figure, axes, described = dot_plot(rows, blocks, draw, spacing=0.13)
+        figure, axes, described = dot_plot(rows, list(style), draw, spacing=0.13)
         log_axis(axes, "x", "B")
-        axes.set_xlabel("bytes a layer keeps for backward (log)")
+        axes.set_xlabel("saved bytes per layer (log)")
         title = _finding(cells, yardstick)
         head(figure, title)
         failed = not cells["saved_per_layer"].gt(0).all()
-        legend(figure, {block: style[block] for block in blocks}, [mark("x", "failed")] if failed else [])
+        legend(figure, style, [mark("x", "failed")] if failed else [])
     where = ", ".join(str(setting[key]) for key in ("mode", "dtype", "device", "machine") if setting[key])
     sizes = sorted({int(row["batch_size"]) for row, _ in rows if isinstance(row["batch_size"], (int, float))})
     caption = (
         f"{where}; equal {setting['match']}; batches of {', '.join(map(str, sizes)) or '?'}. Exact counts: no interval."
     )
-    return Picture(name, title, f"Dot plot, bytes a layer. {joined(described, 60)}", caption, figure)
+    return Picture(name, title, f"Dot plot, bytes per layer. {joined(described, 60)}", caption, figure)
 
 
 def _finding(cells: pd.DataFrame, yardstick: str) -> str:
     ratios = cells[(cells["block"] != yardstick) & cells["layer_ratio"].gt(0)]
     if ratios.empty:
         least, most = cells["saved_per_layer"].min(), cells["saved_per_layer"].max()
-        return f"A layer keeps {quantity(least, 'B')} to {quantity(most, 'B')}"
+        return f"Bytes per layer: {quantity(least, 'B')} to {quantity(most, 'B')}"
     logs = ratios.assign(log=np.log(ratios["layer_ratio"])).groupby("block")["log"].mean()
     means = np.exp(logs).sort_values(kind="stable")
     named = dict.fromkeys([means.index[0], means.index[-1]])
     texts = [f"{block} {three(float(means[block]))}" for block in named]
-    return f"Bytes a layer ÷ plain's, counted exactly: {', '.join(texts)}"
+    return f"Bytes per layer ÷ plain's, counted exactly: {', '.join(texts)}"

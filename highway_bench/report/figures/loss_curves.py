@@ -1,4 +1,4 @@
-"""Loss by step of the short runs that give no verdict."""
+"""Loss by training step of the short runs without a verdict."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from highway_bench.report.figures.base import (
     panels,
     register_figure,
     settings,
-    shown,
+    shortened,
 )
 from highway_bench.report.figures.drawing import line_with_band
 from highway_bench.report.format import listed, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups
-from highway_bench.report.style import styles
+from highway_bench.report.style import of_blocks, styles
 from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.results.schema import Status
 
@@ -34,7 +34,7 @@ MOST = 8
 
 @register_figure("loss-curves", title="loss curves without verdict", order=70)
 def loss_curves(results: Results) -> list[Picture]:
-    """Pictures of up to eight panels: one a family and depth, a line a block and seed; the title says "no verdict"."""
+    """Pictures of up to ``MOST`` panels: one panel per family and depth, one line per block and seed."""
     frame = results.of_task("trainability")
     short = frame[~frame["recipe"].map(gives_verdicts) & frame["trial"].isna()]
     points = short[(short["metric"] == "loss") & (short["axis"] == "step")]
@@ -47,14 +47,15 @@ def loss_curves(results: Results) -> list[Picture]:
 
 
 def _picture(name: str, chunk: list[tuple[dict[str, object], pd.DataFrame]], results: Results) -> Picture:
-    style = styles(results.rows["label"], results.about)
-    drawn = [block for block in style if any((part["label"] == block).any() for _, part in chunk)]
+    style = of_blocks(
+        styles(results.rows["label"], results.about), (block for _, part in chunk for block in part["label"].unique())
+    )
     alt: list[str] = []
     diverged = False
     with settings():
         figure, axes = panels(len(chunk), 2, 1.75, sharey=True)
         for panel, (setting, part) in zip(axes, chunk, strict=True):
-            for block in drawn:
+            for block in style:
                 for _, run in groups(part[part["label"] == block], ["digest", "seed"]):
                     run = run.sort_values("index")
                     finite = run[np.isfinite(run["value"]) & (run["value"] > 0)]
@@ -70,18 +71,16 @@ def _picture(name: str, chunk: list[tuple[dict[str, object], pd.DataFrame]], res
                         f"{setting['family_label']}, {block}: {three(finite['value'].iloc[0])} to "
                         f"{three(last['value'])} nat by step {last['index']:g}"
                     )
-            panel.set_title(shown(f"{setting['family_label']}, depth {setting['depth']}", 30), loc="left")
+            panel.set_title(shortened(f"{setting['family_label']}, depth {setting['depth']}", 30), loc="left")
             log_axis(panel, "y")
             panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for panel in axes[-2:]:
             panel.set_xlabel("training step")
         figure.supylabel("training loss, nat (log)", fontsize=9)
         families = results.about.family_order(str(setting["family_label"]) for setting, _ in chunk)
-        title = f"One short run a block in {listed(families)}: how the loss starts to fall, no verdict on depth"
+        title = f"One short run per block in {listed(families)}: the first fall of the loss, no verdict on depth"
         head(figure, title)
-        legend(
-            figure, {block: style[block] for block in drawn}, [mark("x", "diverged")] if diverged else [], lines=True
-        )
+        legend(figure, style, [mark("x", "diverged")] if diverged else [], lines=True)
     data = ", ".join(dict.fromkeys(contest_name(setting) for setting, _ in chunk))
-    caption = f"{data}. One seed and too few steps: neither a ranking nor a frontier."
+    caption = f"{data}. One seed and few steps: no ranking of blocks and no verdict on depths."
     return Picture(name, title, f"Loss curves without verdict. {joined(alt, 60)}", caption, figure)

@@ -20,16 +20,16 @@ from highway_bench.report.figures.base import (
     settings,
 )
 from highway_bench.report.figures.drawing import crosses, intervals, line_with_band
-from highway_bench.report.format import counted, three
+from highway_bench.report.format import seeds_text, three
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.success import LEAST_SEEDS
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
 def loss_by_depth(results: Results) -> list[Picture]:
-    """A picture a contest: a line a block; a depth at which a run diverged is a cross at the top."""
+    """One picture per contest: one line per block; an infinite median, of diverged runs, is a cross at the top."""
     style = styles(results.rows["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
@@ -52,15 +52,15 @@ def loss_by_depth(results: Results) -> list[Picture]:
 def _picture(
     name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
 ) -> Picture:
-    blocks = [block for block in style if (part["block"] == block).any()]
+    style = of_blocks(style, part["block"])
     depths = sorted(part["depth"].unique())
     alt: list[str] = []
     with settings():
         figure, (axes,) = panels(1, 1, 3.3)
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(style):
             rungs = part[part["block"] == block].sort_values("depth")
-            # A few per cent aside, so that bars of equal depth do not cover each other.
-            at = rungs["depth"] * 1.022 ** (index - (len(blocks) - 1) / 2)
+            # Shifted by a few per cent, so that bars of equal depth do not cover each other.
+            at = rungs["depth"] * 1.022 ** (index - (len(style) - 1) / 2)
             finite = np.isfinite(rungs["final_loss"])
             line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
             intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])
@@ -78,17 +78,10 @@ def _picture(
         title = f"{contest_title}: {_finding(part)}"
         head(figure, title)
         diverged = np.isinf(part["final_loss"]).any()
-        legend(
-            figure,
-            {block: style[block] for block in blocks},
-            [mark("x", "half or more diverged")] if diverged else [],
-            lines=True,
-        )
-    counts = sorted(set(part["n"]))
-    n = counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+        legend(figure, style, [mark("x", "half or more diverged")] if diverged else [], lines=True)
     caption = (
-        f"{contest_text(contest)}. Geometric means over n = {n}, bars 95 % t intervals of log10; where a "
-        "seed diverged the median, without interval."
+        f"{contest_text(contest)}. Geometric means over n = {seeds_text(part['n'])}, bars: 95 % t intervals of log10; "
+        "if a seed diverged: the median, without interval."
     )
     return Picture(name, title, f"Final loss by depth. {joined(alt, 60)}", caption, figure)
 
@@ -100,9 +93,9 @@ def _finding(part: pd.DataFrame) -> str:
     if (here["n"] < LEAST_SEEDS).any():
         return "final loss by depth; not enough seeds for a ranking"
     if not np.isfinite(best["final_loss"]):
-        return f"at depth {deepest:,} no block keeps a finite loss"
-    first = f"at depth {deepest:,} {best['block']} ends at a loss of {three(best['final_loss'])}"
+        return f"at depth {deepest:,} every block diverges"
+    first = f"at depth {deepest:,} {best['block']} has a final loss of {three(best['final_loss'])}"
     if len(here) == 1:
         return first
-    worst = f"at {three(last['final_loss'])}" if np.isfinite(last["final_loss"]) else "in divergence"
+    worst = f"one of {three(last['final_loss'])}" if np.isfinite(last["final_loss"]) else "diverges"
     return f"{first}, {last['block']} {worst}"

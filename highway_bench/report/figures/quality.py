@@ -1,4 +1,4 @@
-"""Quality against cost: final loss over training time and over bytes a layer, at one depth that all share."""
+"""Quality against cost: final loss over training time and over bytes per layer, at one depth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from highway_bench.report.format import quantity, three
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.summary_tables import bytes_notes
 from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.success import FEW, TRAINS
@@ -32,7 +32,7 @@ from highway_bench.success import FEW, TRAINS
 
 @register_figure("quality-against-cost", title="quality against time and memory", order=40)
 def quality_against_cost(results: Results) -> list[Picture]:
-    """A picture a contest with two panels, a mark a block: lower left is better."""
+    """One picture per contest with two panels, one mark per block: lower left is better."""
     style = styles(results.rows["label"], results.about)
     contests = list(groups(results.summary(), CONTEST))
     trained = [contest for contest, _ in contests if contest["recipe"] and gives_verdicts(contest["recipe"])]
@@ -54,8 +54,8 @@ def _picture(
     depth = int(part["at_depth"].iloc[0])
     costs = [("training_seconds", "s", f"training time, {depth} layers (log)")]
     if part["bytes_per_layer"].gt(0).any():
-        costs.append(("bytes_per_layer", "B", "bytes kept a layer (log)"))
-    blocks = [block for block in style if (part["block"] == block).any()]
+        costs.append(("bytes_per_layer", "B", "saved bytes per layer (log)"))
+    style = of_blocks(style, part["block"])
     alt: list[str] = []
     with settings():
         figure, axes = panels(len(costs), 2, 2.9, sharey=True)
@@ -74,8 +74,8 @@ def _picture(
         axes[0].set_ylabel("final training loss, nat (log)")
         for cell in rows_of(part):
             loss = f"{three(cell['final_loss'])} nat" if np.isfinite(cell["final_loss"]) else "diverged"
-            kept = f", {quantity(cell['bytes_per_layer'], 'B')} a layer" if cell["bytes_per_layer"] > 0 else ""
-            alt.append(f"{cell['block']}: {loss}, {quantity(cell['training_seconds'], 's')} of training{kept}")
+            size = f", {quantity(cell['bytes_per_layer'], 'B')} per layer" if cell["bytes_per_layer"] > 0 else ""
+            alt.append(f"{cell['block']}: {loss}, {quantity(cell['training_seconds'], 's')} of training{size}")
         title = f"{contest_title}: {_finding(part, depth)}"
         head(figure, title)
         extra = (
@@ -84,14 +84,14 @@ def _picture(
             else []
         )
         extra += [mark("x", "diverged")] if np.isinf(part["final_loss"]).any() else []
-        legend(figure, {block: style[block] for block in blocks}, extra)
+        legend(figure, style, extra)
     caption = (
-        f"{contest_text(contest)}. Depth {depth}; loss as in the figure by depth; time is the median step's times "
-        "the steps of a run. Lower left is better."
+        f"{contest_text(contest)}. Depth {depth}; loss as in the figure by depth; time is the median step time × the "
+        "steps of a run. Lower left is better."
     )
     if len(costs) > 1:
         caption += "".join(f" {note}" for note in bytes_notes(part))
-    return Picture(name, title, f"Loss against training time and bytes a layer. {joined(alt, 60)}", caption, figure)
+    return Picture(name, title, f"Loss against training time and bytes per layer. {joined(alt, 60)}", caption, figure)
 
 
 def _finding(part: pd.DataFrame, depth: int) -> str:
@@ -103,7 +103,6 @@ def _finding(part: pd.DataFrame, depth: int) -> str:
     seconds = quantity(best["training_seconds"], "s")
     if best["block"] == fastest["block"]:
         return f"{first}, and the shortest training, {seconds}"
-    # No ratio of the two: these runs took their steps apart.
-    return f"{first}, after {seconds} of training; {fastest['block']} trains shortest, " + quantity(
-        fastest["training_seconds"], "s"
-    )
+    # No ratio of the two times: the steps of these runs were not sampled in turn.
+    shortest = quantity(fastest["training_seconds"], "s")
+    return f"{first}, after {seconds} of training; {fastest['block']} has the shortest training, {shortest}"

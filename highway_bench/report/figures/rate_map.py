@@ -1,4 +1,4 @@
-"""Which learning rates train at which depth: every trial of the search, a panel a block."""
+"""Outcomes of learning-rate trials by depth and rate, one panel per block."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from highway_bench.report.figures.base import (
     panels,
     register_figure,
     settings,
-    shown,
+    shortened,
 )
 from highway_bench.report.format import listed, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
-from highway_bench.report.style import styles
 from highway_bench.results.schema import OUTCOMES, Status
 
 TRAINED: Final = "trained"
@@ -39,7 +38,7 @@ MARKS: Final = {
 
 @register_figure("rate-map", title="depth × rate map", order=20)
 def rate_map(results: Results) -> list[Picture]:
-    """A picture a contest: a mark a trial at its depth and rate, and a ring about the rate that the runs used."""
+    """One picture per contest: one mark per trial at its depth and rate, and a ring around the rate of the runs."""
     tried = results.trials()
     if tried.empty:
         raise NothingToShow("the depth × rate map needs a rate search's trials")
@@ -61,10 +60,9 @@ def _picture(
     results: Results,
     names: list[str],
 ) -> Picture:
-    style = styles(results.rows["label"], results.about)
     part = part.assign(rate=[_rate(cell) for cell in rows_of(part)])
     part = part[part["rate"] > 0].assign(outcome=[_outcome(cell) for cell in rows_of(part[part["rate"] > 0])])
-    blocks = [block for block in style if (part["block"] == block).any()]
+    blocks = results.about.block_order(part["block"])
     depths = sorted(part["depth"].unique())
     alt: list[str] = []
     with settings():
@@ -73,7 +71,7 @@ def _picture(
             here = part[part["block"] == block]
             for outcome, (marker, colour, filled) in MARKS.items():
                 cells = here[here["outcome"] == outcome]
-                if cells.empty:  # an empty line that is not clipped upsets the layout
+                if cells.empty:  # an empty line that is not clipped disturbs the layout
                     continue
                 panel.plot(
                     cells["rate"],
@@ -98,7 +96,7 @@ def _picture(
                     linestyle="none",
                     clip_on=False,
                 )
-            panel.set_title(shown(block, 22), loc="left")
+            panel.set_title(shortened(block, 22), loc="left")
             for depth, rungs in here.groupby("depth"):
                 rates = sorted(rungs.loc[rungs["outcome"] == TRAINED, "rate"].unique())
                 alt.append(f"{block} at depth {depth} trains at {', '.join(map(three, rates)) or 'no rate tried'}")
@@ -112,31 +110,33 @@ def _picture(
         figure.supylabel("depth, layers", fontsize=9)
         title = _finding(part, results, *names)
         head(figure, title)
-        present = [outcome for outcome in MARKS if (part["outcome"] == outcome).any()]
+
         handles = [
-            mark(*MARKS[outcome][:1], outcome, MARKS[outcome][1], filled=MARKS[outcome][2]) for outcome in present
+            mark(marker, outcome, colour, filled=filled)
+            for outcome, (marker, colour, filled) in MARKS.items()
+            if (part["outcome"] == outcome).any()
         ]
-        ring = mark("o", "rate of the runs that count", "black", filled=False)
+        ring = mark("o", "rate of the judged runs", "black", filled=False)
         ring.set_markersize(9)
         figure.legend(handles=[*handles, ring], loc="outside lower left", ncols=3, columnspacing=1.4)
-    caption = f"{contest_text(contest)}. One mark a trial, {len(part)} trials; they choose the rate, nothing else."
+    caption = f"{contest_text(contest)}. One mark per trial, {len(part)} trials, which serve only to choose the rate."
     return Picture(name, title, f"Map of trials by depth and learning rate. {joined(alt, 60)}", caption, figure)
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Powers of ten among the rates, or the rates' ends where there are fewer than two."""
+    """The powers of ten near or between ``low`` and ``high``, or these two if there are fewer than two such powers."""
     powers = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     inside = [power for power in powers if low / 1.5 <= power <= high * 1.5]
     return inside if len(inside) > 1 else [low, high]
 
 
 def _searched(recipe: object) -> str:
-    """The recipe that a search and the runs it serves share: all but the rate."""
+    """A recipe without its rates, which is the same for a search and for the runs at the chosen rate."""
     return canonical({name: value for name, value in recipe_of(recipe).items() if name not in ("rate", "rates")})
 
 
 def _rate(cell: dict[str, Any]) -> float:
-    """The rate of a trial: its metric, else its recipe's; NaN where neither says (a trial that crashed)."""
+    """The rate of a trial, from its metric or else from its recipe; NaN if neither has it (a crashed trial)."""
     if cell["rate"] > 0:
         return float(cell["rate"])
     rate = recipe_of(cell["tried"]).get("rate")
@@ -144,7 +144,7 @@ def _rate(cell: dict[str, Any]) -> float:
 
 
 def _outcome(cell: dict[str, Any]) -> str:
-    if cell["status"] == Status.SKIPPED:  # a rung above one that trained at no seed
+    if cell["status"] == Status.SKIPPED:  # deeper than a depth at which no seed trained
         return "not tried"
     if cell["status"] not in OUTCOMES:
         return "failed"
@@ -167,5 +167,5 @@ def _finding(part: pd.DataFrame, results: Results, family: str, name: str) -> st
     k, n = (int(((cells["depth"] == deepest) & (cells["block"] == best)).sum()) for cells in (trained, part))
     level = [block for block in results.about.block_order(shares.index) if shares[block] == shares.iloc[0]]
     if len(level) > 1:
-        return f"{where}{listed(level)} train at the most rates, {k} of {n}"
-    return f"{where}{best} trains at more rates than any other, {k} of {n}"
+        return f"{where}{listed(level)} train in the most trials, {k} of {n} each"
+    return f"{where}{best} trains in more trials than any other, {k} of {n}"

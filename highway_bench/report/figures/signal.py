@@ -1,4 +1,4 @@
-"""Activations and gradients layer by layer at the start, relative to where they start."""
+"""Sizes of activations and gradients by layer in initialised networks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from highway_bench.report.figures.base import (
     settings,
 )
 from highway_bench.report.figures.drawing import line_with_band
-from highway_bench.report.format import counted, listed, three
+from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.propagation import HEALTHY, SETTING
 
 WIDEST: Final = 1e6
-"""Sizes beyond this, either way, leave the panel: an explosion of twenty decades would flatten all else."""
+"""The axis ends at this factor and at its inverse; an explosion by twenty decades would hide all other lines."""
 LIMIT: Final = 100.0
-"""The factor of a verdict."""
+"""The factor beyond which a size vanishes or explodes."""
 PANELS: Final = (
     ("activation", "signal", "activations, x₀ = 1 (log)"),
     ("gradient", "gradient", "gradients, dL/dx_L = 1 (log)"),
@@ -39,7 +39,7 @@ PANELS: Final = (
 
 @register_figure("signal-by-layer", title="signal by layer", order=80)
 def signal_by_layer(results: Results) -> list[Picture]:
-    """A picture a family at its deepest, at the init's own weights: a line a block, with a band over seeds."""
+    """One picture per family at its greatest depth, with unscaled weights: one line per block, a band over seeds."""
     sizes = {metric: _own(results.layer_sizes(metric)) for metric, _, _ in PANELS}
     if sizes["activation"].empty:
         raise NothingToShow("signal by layer needs the propagation task")
@@ -55,9 +55,9 @@ def signal_by_layer(results: Results) -> list[Picture]:
 
 
 def _own(table: pd.DataFrame) -> pd.DataFrame:
-    """The starts at the init's own weights that no training followed, if there are such."""
-    for keep in (table["gain"] == 1, ~table["recipe"].str.contains('"steps"')):
-        table = table[keep.reindex(table.index)] if keep.any() else table
+    """The rows of networks with unscaled weights and without training, if there are any."""
+    for preferred in (table["gain"] == 1, ~table["recipe"].str.contains('"steps"')):
+        table = table[preferred.reindex(table.index)] if preferred.any() else table
     return table
 
 
@@ -68,13 +68,13 @@ def _at(table: pd.DataFrame, setting: dict[str, Any]) -> pd.DataFrame:
 def _picture(
     name: str, setting: dict[str, Any], sizes: dict[str, pd.DataFrame], verdicts: pd.DataFrame, style: dict[str, Style]
 ) -> Picture:
-    blocks = [block for block in style if (verdicts["block"] == block).any()]
+    style = of_blocks(style, verdicts["block"])
     alt: list[str] = []
     with settings():
         figure, axes = panels(2, 1, 2.1, sharex=True)
         for panel, (metric, way, label) in zip(axes, PANELS, strict=True):
             panel.axhspan(1 / LIMIT, LIMIT, color="#f0f0f0", zorder=0)
-            for block in blocks:
+            for block in style:
                 alt += _line(panel, sizes[metric][sizes[metric]["block"] == block], style[block], f"{way}, {block}")
             log_axis(panel, "y")
             panel.set_ylabel(label)
@@ -83,14 +83,12 @@ def _picture(
         axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"{setting['family_label']}, depth {setting['depth']}: {_finding(verdicts)}"
         head(figure, title)
-        legend(figure, {block: style[block] for block in blocks}, lines=True)
-    seeds = sorted(set(verdicts["n"]))
-    n = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        legend(figure, style, lines=True)
     caption = (
         f"{contest_name(setting)}, equal {setting['match']}, plain's width {setting['nominal_width']}, "
-        f"{setting['dtype']}; before training. RMS of x_l and of dL/dx_l; medians over n = {n}, bands from least to "
-        "largest. Shaded: within a factor of 100 of the start, which is at the left for activations and at the right "
-        "for gradients."
+        f"{setting['dtype']}; before training. RMS of x_l and of dL/dx_l; medians over n = "
+        f"{seeds_text(verdicts['n'])}, bands from least to largest. Shaded: within a factor of 100 of x₀ on the left "
+        "(activations) and of dL/dx_L on the right (gradients)."
     )
     return Picture(name, title, f"Sizes by layer. {joined(alt, 60)}", caption, figure)
 
@@ -104,7 +102,7 @@ def _line(panel: Axes, points: pd.DataFrame, style: Style, what: str) -> list[st
 
 
 def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
-    """The verdict's limits are always in view, and nothing beyond ``WIDEST`` is."""
+    """Set the limits of the axes: the limits of the verdict are in view, and nothing beyond ``WIDEST``."""
     for panel, (metric, _, _) in zip(axes, PANELS, strict=True):
         least, most = sizes[metric]["low"].min(), sizes[metric]["high"].max()
         panel.set_ylim(max(1 / WIDEST, min(least, 0.3 / LIMIT)), min(WIDEST, max(most, 3 * LIMIT)))
@@ -112,10 +110,9 @@ def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
 
 
 def _finding(verdicts: pd.DataFrame) -> str:
-    """Which blocks keep signal and gradient, and what happens to them under the others."""
-    keep = list(verdicts.loc[verdicts["signal"].eq(HEALTHY) & verdicts["gradient"].eq(HEALTHY), "block"])
-    if len(keep) == len(verdicts):
-        return "signal and gradient keep their size under every block"
+    """The verdicts on signal and gradient, and the blocks that have them."""
+    if verdicts["signal"].eq(HEALTHY).all() and verdicts["gradient"].eq(HEALTHY).all():
+        return "signal and gradient are healthy under every block"
     lost = []
     for way in ("signal", "gradient"):
         for word in dict.fromkeys(verdicts.loc[verdicts[way] != HEALTHY, way]):

@@ -1,4 +1,4 @@
-"""A block's step time over the yard-stick's, family by family."""
+"""Step times over the yard-stick's, by family."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.ratio import PERCENT, geometric_mean, is_decided, quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, rows_of
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.results.schema import Status
 
 SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
@@ -33,11 +33,11 @@ SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
 
 @register_figure("step-time", title="step time over plain's", order=50)
 def step_time_ratio(results: Results) -> list[Picture]:
-    """A picture a setting (phase, mode, …): a mark a block in every family with its interval, open where that is wide.
+    """One picture per setting (phase, mode, …): one mark with its interval per family and block, open if undecided.
 
     A cell without a ratio, because it failed or was not paired, is a cross at the edge."""
     table = results.ratios()
-    table = table[(table["status"] != Status.SKIPPED)]
+    table = table[table["status"] != Status.SKIPPED]
     style = styles(table["block"], results.about)
     table = table[table["block"] != results.about.yardstick]
     pictures: list[Picture] = []
@@ -55,7 +55,7 @@ def step_time_ratio(results: Results) -> list[Picture]:
 def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], style: Mapping[str, Style]) -> Picture:
     cells = pd.concat([part for _, part in rows])
     known = cells[cells["ratio"].notna()]
-    blocks = [block for block in style if (cells["block"] == block).any()]
+    style = of_blocks(style, cells["block"])
 
     def draw(axes: Axes, height: float, block: str, cell: dict[str, Any]) -> str:
         if np.isnan(cell["ratio"]):
@@ -66,7 +66,7 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
         return quoted(*_estimate(cell), cell["ratio_gap"])
 
     with settings():
-        figure, axes, described = dot_plot(rows, blocks, draw, spacing=0.16)
+        figure, axes, described = dot_plot(rows, list(style), draw, spacing=0.16)
         axes.axvline(1.0, color="black", linewidth=1.0)
         log_axis(axes, "x")
         axes.set_xlabel("step time ÷ plain's step time (log)")
@@ -75,13 +75,13 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
         extra = [mark("x", "no ratio: failed or not paired")] if cells["ratio"].isna().any() else []
         if not all(is_decided(*_estimate(cell)) for cell in rows_of(known)):
             extra.append(mark("o", f"undecided: interval beyond ± {PERCENT}", filled=False))
-        legend(figure, {block: style[block] for block in blocks}, extra)
+        legend(figure, style, extra)
     where = ", ".join(str(setting[key]) for key in ("phase", "mode", "dtype", "device", "machine") if setting[key])
     counts = known["n"].dropna()
     n = " to ".join(dict.fromkeys(str(int(count)) for count in (counts.min(), counts.max()))) if len(counts) else "?"
     caption = (
         f"{where}; equal {setting['match']}. Marks are ratios of paired samples, bars their 95 % intervals; the line "
-        f"at 1 is plain. Samples a cell: {n}."
+        f"at 1 is plain. Samples per cell: {n}."
     )
     return Picture(name, title, f"Dot plot, step time over plain's. {joined(described, 60)}", caption, figure)
 
@@ -91,17 +91,17 @@ def _estimate(cell: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _finding(ratios: pd.DataFrame) -> str:
-    """The cheapest and the dearest block by geometric mean."""
+    """The ratios of the fastest and the slowest block, as geometric means."""
     if ratios.empty:
-        return "Step time over plain's is not known here: nothing was paired with plain"
-    found = {
+        return "Step time over plain's is unknown: no block was sampled in turn with plain"
+    means = {
         str(block): geometric_mean([_estimate(cell) for cell in rows_of(part)])
         for block, part in ratios.groupby("block")
     }
-    ranked = sorted(found, key=lambda block: found[block])
+    ranked = sorted(means, key=lambda block: means[block])
     count = int(ratios.groupby("block").size().max())
     over = f" (geometric mean of {count} families and depths)" if count > 1 else ""
-    first = f"{ranked[0]}'s step ÷ plain's: {quoted(*found[ranked[0]])}"
+    first = f"{ranked[0]}'s step ÷ plain's: {quoted(*means[ranked[0]])}"
     if len(ranked) == 1:
         return first + over
-    return f"{first}; {ranked[-1]}'s: {quoted(*found[ranked[-1]])}{over}"
+    return f"{first}; {ranked[-1]}'s: {quoted(*means[ranked[-1]])}{over}"

@@ -1,4 +1,4 @@
-"""Share of seeds that train, against depth: a panel a block, with Wilson bands."""
+"""Share of successful seeds against depth: one panel per block, with Wilson bands."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from highway_bench.report.figures.base import (
     panels,
     register_figure,
     settings,
-    shown,
+    shortened,
 )
 from highway_bench.report.figures.drawing import intervals, line_with_band
 from highway_bench.report.format import listed
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
-from highway_bench.report.style import Style, styles
-from highway_bench.report.tables.trainability import Contests
+from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.success import STALLS, TRAINABLE, TRAINS
 
-MOST_LEVEL = 5  # depths whose labels have room side by side under a panel
+MOST_LEVEL = 5  # more labels of depths than this are rotated
 
 
 @register_figure("success-by-depth", title="success by depth", order=10)
 def success_rate(results: Results) -> list[Picture]:
-    """A picture a contest."""
+    """One picture per contest."""
     style = styles(results.rows["label"], results.about)
     contests = results.contests()
+    every = [contest for contest, _ in contests]
     pictures = [
-        _picture(f"success-{number}", contest, part[part["n"] > 0], style, _name(contest, contests))
+        _picture(f"success-{number}", contest, part[part["n"] > 0], style, title_of(contest, every, family_name))
         for number, (contest, part) in enumerate(contests, start=1)
         if (part["n"] > 0).any()
     ]
@@ -43,14 +43,11 @@ def success_rate(results: Results) -> list[Picture]:
     return pictures
 
 
-def _name(contest: dict[str, Any], contests: Contests) -> str:
-    return title_of(contest, [other for other, _ in contests], family_name)
-
-
 def _picture(
     name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
 ) -> Picture:
-    blocks = [block for block in style if (part["block"] == block).any()]
+    style = of_blocks(style, part["block"])
+    blocks = list(style)
     depths = sorted(part["depth"].unique())
     counts = sorted(set(part["n"]))
     alt: list[str] = []
@@ -64,7 +61,7 @@ def _picture(
             panel.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
             for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
                 panel.annotate(
-                    f"{k}" if len(counts) == 1 else f"{k}/{n}",  # rungs of a long ladder are close to each other
+                    f"{k}" if len(counts) == 1 else f"{k}/{n}",  # short, because depths may be close to each other
                     (at, k / n),
                     xytext=(0, -11 if k / n > 0.5 else 6),
                     textcoords="offset points",
@@ -72,7 +69,7 @@ def _picture(
                     fontsize=7.5,
                 )
                 alt.append(f"{block} at depth {at}: {k} of {n}")
-            panel.set_title(shown(block, 22), color=style[block].colour, loc="left")
+            panel.set_title(shortened(block, 22), color=style[block].colour, loc="left")
             panel.set_ylim(-0.06, 1.06)
             panel.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         for panel in axes:
@@ -87,9 +84,9 @@ def _picture(
     numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
     caption = (
         f"{contest_text(contest)}. Numbers: seeds that succeed, {numbers}; bands: Wilson 95 % intervals; "
-        f"dotted: the rule, {TRAINABLE:.0%} of seeds."
+        f"dotted: {TRAINABLE:.0%} of seeds, the limit for “trains”."
     )
-    return Picture(name, title, f"Success rate by depth, a panel a block. {joined(alt, 60)}", caption, figure)
+    return Picture(name, title, f"Success rate by depth, one panel per block. {joined(alt, 60)}", caption, figure)
 
 
 def _finding(part: pd.DataFrame, blocks: list[str]) -> str:

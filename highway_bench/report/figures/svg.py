@@ -1,4 +1,4 @@
-"""A figure as SVG: the same bytes for the same data, ids that are unique on a page, and words for who cannot see it."""
+"""Figures as SVG: deterministic bytes, ids that are unique on a page, and a title and text for screen readers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ET.register_namespace("xlink", XLINK)
 
 
 def svg_text(picture: Picture) -> str:
-    """``picture`` as one ``<svg>`` element that scales to its container and carries its title and alt text."""
+    """``picture`` as one ``<svg>`` element that scales to its container and includes its title and alt text."""
     buffer = io.BytesIO()
     with settings():
         picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    root = ET.fromstring(buffer.getvalue())  # comments are dropped in parsing
+    root = ET.fromstring(buffer.getvalue())  # the parser drops comments
     for metadata in root.findall(f"{{{SVG}}}metadata"):
         root.remove(metadata)
     for element in root.iter():

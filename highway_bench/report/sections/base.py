@@ -1,4 +1,4 @@
-"""Section: what a report prints of one or several tasks. A task names its section; a section registers by that name."""
+"""Sections of a report: the tables of one or several tasks. A task names its section, which registers by that name."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from highway_bench.report.columns import number as number_column
 from highway_bench.report.results import Results
 
 MOST: Final = 1_000
-"""Rows of a table on the page at most; a store may have tens of thousands."""
+"""The largest number of rows of a table on the page; a store may have tens of thousands."""
 
 
 class ReportSection(ABC):
-    """Tables of a task's results. A new task's section is one file here; without one its values are listed by name.
+    """The tables of a task's results. Tasks without a section get tables of values by metric name.
 
-    ``name`` is what the task declares as its ``section``. ``title`` heads its tables. ``absent`` says what is missing
-    where the store has no such rows; empty, nothing is said. ``order`` sorts the sections. ``metrics`` are the scalars
-    that have a column in ``tables``; others go into a table of further values. A section with a ``heading`` is folded
-    away under it, with a ``note`` and a ``fold`` to click on; the others are listed with all results.
+    ``name`` is the ``section`` that the task declares. ``title`` is the title of its tables. ``absent`` is a sentence
+    for stores without such rows; empty for none. ``order`` sorts the sections. ``metrics`` are the scalars with a
+    column in ``tables``; other scalars go into a table of further values. A section with a ``heading`` is a part of the
+    page, with a link ``menu`` to ``anchor``, a ``note``, and its tables behind the line ``fold``; all other tables are
+    under "All results".
     """
 
     name: str
@@ -36,10 +37,10 @@ class ReportSection(ABC):
 
     @abstractmethod
     def tables(self, results: Results) -> list[Shown]:
-        """The tables of this section; those without rows are left out by the caller."""
+        """The tables of this section; the caller omits those without rows."""
 
     def summary(self, results: Results) -> list[Shown]:
-        """Tables for the summary at the top of the page; most sections have none."""
+        """Tables for the summary at the top of the page; none by default."""
         return []
 
 
@@ -49,7 +50,7 @@ S = TypeVar("S", bound=type[ReportSection])
 
 
 def register_section(cls: S) -> S:
-    """Class decorator: put one instance of a section into the registry, under its ``name``."""
+    """Class decorator: register an instance of a section under its ``name``."""
     sections.register(cls.name, cls(), module=cls.__module__)
     return cls
 
@@ -60,13 +61,13 @@ def every_section() -> list[ReportSection]:
 
 
 def section_of(results: Results, task: str) -> ReportSection | None:
-    """The section that shows ``task``, if there is one."""
+    """The section of ``task``, or None."""
     name = results.about.section(task)
     return sections.get(name) if name in sections else None
 
 
 def metric_column(results: Results, task: str, metric: str, unit: str = "1") -> Column:
-    """A column of a metric under the heading that the runs' descriptions give it."""
+    """A column of a metric with the heading, hint and unit of the runs' descriptions; ``unit`` is the default."""
     label = results.about.metric(task, metric, unit)
     if label.percent:
         return percent(metric, label.heading, label.hint)
@@ -74,12 +75,12 @@ def metric_column(results: Results, task: str, metric: str, unit: str = "1") -> 
 
 
 def network_columns() -> list[Column]:
-    """What tells the rows of most tables apart: family, depth and block."""
+    """The first columns of most tables: family, depth and block."""
     return [words("family_label", "family"), whole("depth", "depth"), words("block", "block")]
 
 
 def shape_columns() -> list[Column]:
-    """The size and setting of a measured cell."""
+    """Columns for the size and setting of a cell."""
     return [
         whole("width", "width"),
         whole("batch_size", "batch"),
@@ -93,5 +94,5 @@ def shape_columns() -> list[Column]:
 
 
 def status_columns() -> list[Column]:
-    """How a cell ended, and its remarks."""
+    """Columns for the status of a cell and its remarks."""
     return [words("status", "status"), words("message", "remark")]

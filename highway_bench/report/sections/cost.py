@@ -1,4 +1,4 @@
-"""Exact counts as they are printed: parameters and multiply-adds, a row a network."""
+"""Exact counts: parameters and multiply-adds, one row per network."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from highway_bench.report.tables.counts import METRICS
 
 @register_section
 class CostSection(ReportSection):
-    """A row a network that was counted."""
+    """One row per network of the cost task."""
 
     name = "cost"
     title = "Counts"
     absent = "no multiply-adds were counted"
     order = 60
     metrics = METRICS
-    heading = "What networks hold and compute"
+    heading = "Parameters and multiply-adds"
     anchor = "cost"
     menu = "Counts"
-    note = "Parameters, and multiply-adds of one item forward: counted from shapes, so the same on every machine."
-    fold = "Parameters and multiply-adds, by family and block"
+    note = "Parameters, and multiply-adds of the forward pass of one item. Both follow from shapes, on any machine."
+    fold = "Counts by family and block"
 
     def tables(self, results: Results) -> list[Shown]:
         columns = [
@@ -31,13 +31,13 @@ class CostSection(ReportSection):
             column.whole("depth", "depth"),
             column.words("block", "block"),
             column.whole("parameters", "parameters"),
-            column.whole("multiply_adds", "multiply-adds", "of one item forward"),
+            column.whole("multiply_adds", "multiply-adds", "of the forward pass of one item"),
             column.exact_ratio("adds_ratio", "÷ plain's", "multiply-adds over plain's"),
             column.whole("width", "width"),
             column.whole("seq_len", "length"),
             column.words("match", "equal"),
             *status_columns(),
         ]
-        note = "Exact counts: no interval. Biases, norms and non-linearities are in no multiply-add."
+        note = "Exact counts: no interval. Multiply-adds do not include biases, norms and non-linearities."
         title = "Parameters and multiply-adds"
         return [column.shown("counts", title, results.counts(), columns, note=note, most=MOST)]

@@ -1,4 +1,4 @@
-"""Trained networks from inside as they are printed: gates, the stream's change and lesions."""
+"""Inside trained networks: gates, the change of the stream, and lesions."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ BRIEF = (
     "sparsity_average",
     "stream_change",
 )
-"""Metrics that the table of a contest has, in this order."""
+"""The metrics in the table of a contest, in this order."""
 
 
 @register_section
 class GatesSection(ReportSection):
-    """A table a contest, with a row a block and depth."""
+    """One table per contest, with one row per block and depth."""
 
     name = "gates"
     title = "Trained networks"
-    absent = "no trained network was looked into"
+    absent = "no trained network was analysed"
     order = 50
     heading = "Inside trained networks"
     anchor = "inside"
     menu = "Trained networks"
     note = (
-        "How the gates of trained networks stand, how much each layer changes the stream, and what the loss becomes "
-        "where one layer is cut out. It explains; it ranks nothing."
+        "The gates of trained networks, the change of the stream by each layer, and the loss of a network without one "
+        "of its layers. These values explain results; they do not rank blocks."
     )
     fold = "Gates, stream and lesions, by block and by layer"
 
@@ -52,24 +52,24 @@ class GatesSection(ReportSection):
         columns = [
             column.whole("depth", "depth"),
             column.words("block", "block"),
-            column.made("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
+            column.computed("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
             *(metric_column(results, self.name, metric, _unit(metric)) for metric in BRIEF),
-            column.made(
-                "costliest layer", _costliest, "the layer whose loss rises most where it is cut out, and by what"
+            column.computed(
+                "costliest layer", _costliest, "the layer whose removal raises the loss most, and the rise"
             ),
         ]
-        found: list[Shown] = []
+        tables: list[Shown] = []
         contests = list(groups(results.gates(), CONTEST))
         for contest, part in contests:
-            note = f"{contest_text(contest)}. Means over all networks, those by layer over layers too."
+            note = f"{contest_text(contest)}. Means over networks, and over layers for metrics by layer."
             name = title_of(contest, [other for other, _ in contests], contest_name)
-            title = f"{name}: trained networks from inside"
-            found.append(column.shown(f"inside-{len(found) + 1}", title, part, columns, note=note))
-        return found
+            title = f"{name}: inside trained networks"
+            tables.append(column.shown(f"inside-{len(tables) + 1}", title, part, columns, note=note))
+        return tables
 
 
 def _unit(metric: str) -> str:
-    """For runs that describe no metric."""
+    """The unit of ``metric``, for runs that do not describe it."""
     return "nat" if metric.endswith("_loss") else "1"
 
 

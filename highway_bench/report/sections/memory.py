@@ -1,4 +1,4 @@
-"""Memory as it is printed: bytes by what holds them."""
+"""Memory: bytes of weights, gradients, optimiser state and saved activations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from highway_bench.report.tables.memory import METRICS
 
 @register_section
 class MemorySection(ReportSection):
-    """A row a cell whose memory was counted."""
+    """One row per cell of the memory task."""
 
     name = "memory"
     title = "Memory"
@@ -33,9 +33,9 @@ class MemorySection(ReportSection):
             column.number("gradients", "gradients", "B"),
             column.number("optimiser_state", "optimiser state", "B"),
             column.number("saved_activations", "saved activations", "B"),
-            column.number("saved_per_layer", "saved a layer", "B"),
+            column.number("saved_per_layer", "saved per layer", "B"),
             column.number("peak", "peak", "B"),
-            column.exact_ratio("layer_ratio", "a layer ÷ plain's", "bytes a layer over plain's"),
+            column.exact_ratio("layer_ratio", "per layer ÷ plain's", "bytes per layer over plain's"),
             *shape_columns(),
             *status_columns(),
         ]

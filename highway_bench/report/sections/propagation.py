@@ -1,4 +1,4 @@
-"""The start of training as it is printed: verdicts on signal and gradient, verdicts by gain, the first steps."""
+"""Initialised networks: verdicts on signal and gradient, verdicts by gain, and the first training steps."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from highway_bench.report.tables.propagation import (
 )
 
 RULE = (
-    "A size vanishes or explodes at the first layer where it is less than a hundredth of its start or more than a "
-    "hundred times it: forward from the first layer up, backward from the last one down."
+    "A size vanishes at the first layer where it is below 1/100 of its initial value, and explodes where it is above "
+    "a hundred times that value: forward from the first layer up, backward from the last layer down."
 )
 BOTH = {VANISHES: "both vanish", EXPLODES: "both explode"}
 RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
@@ -35,11 +35,11 @@ RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
 
 @register_section
 class PropagationSection(ReportSection):
-    """A row a block, family, depth and gain; in the summary a table a family, at the init's own weights."""
+    """One row per block, family, depth and gain; in the summary, one table per family with unscaled weights."""
 
     name = "propagation"
     title = "The start"
-    absent = "no signal was followed at the start"
+    absent = "no signal was measured at the start"
     order = 40
     metrics = (*SIZES, *LAYERS, *STILL, "budget_mismatch")
 
@@ -51,24 +51,24 @@ class PropagationSection(ReportSection):
         return [column.shown("propagation", title, results.propagation(), columns, most=MOST)]
 
     def summary(self, results: Results) -> list[Shown]:
-        """Verdicts in brief, verdicts by gain, and which layers the first steps leave unchanged."""
+        """Verdicts by family, verdicts by gain, and the layers that the first steps leave unchanged."""
         if results.of_task(self.name).empty:
             return []
         table = without_first_steps(results.propagation())
         own = table[table["gain"] == 1] if (table["gain"] == 1).any() else table
-        found: list[Shown] = []
+        tables: list[Shown] = []
         for setting, part in groups(own, ["family_label", "dataset", "machine_label"]):
             title = f"{contest_name(setting)}: signal and gradient at the start"
-            note = _shared(part) + ("" if found else f" {RULE}")
+            note = _shared(part) + ("" if tables else f" {RULE}")
             columns = [*_layers(), *_brief(), *_differing(part)]
-            found.append(column.shown(f"start-{len(found) + 1}", title, part, columns, note=note))
+            tables.append(column.shown(f"start-{len(tables) + 1}", title, part, columns, note=note))
         steps = results.first_steps()
-        still = "First steps of training: which layers stand still"
-        return [*found, _by_gain(table), column.shown("first-steps", still, steps, _step_columns())]
+        still = "First steps of training: layers that stand still"
+        return [*tables, _by_gain(table), column.shown("first-steps", still, steps, _step_columns())]
 
 
 def without_first_steps(table: pd.DataFrame) -> pd.DataFrame:
-    """The starts that were measured without training; where there are none, those that first steps followed."""
+    """The rows of networks that were not trained; if there are none, those of networks with first steps."""
     return table[table["steps"].isna()] if table["steps"].isna().any() else table
 
 
@@ -78,11 +78,11 @@ def _brief() -> list[Column]:
         _verdict_column("gradient", "backward", "RMS of gradients against the last layer's output"),
         _ratio_column("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
         _median_column("gate_mean", "mean T", "of the first gate, over layers"),
-        _median_column("depth_scale", "ξ", "layers over which two inputs' correlation settles exponentially"),
-        column.made(
+        _median_column("depth_scale", "ξ", "layers over which two inputs' correlation converges exponentially"),
+        column.computed(
             "log₁₀ s",
             _spread,
-            "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank where it is singular",
+            "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank if it is singular",
         ),
         _median_column("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
     ]
@@ -98,7 +98,7 @@ def _more() -> list[Column]:
         _median_column("jacobian_smallest", "smallest s", "the Jacobian's smallest singular value"),
         _median_column("jacobian_gain", "‖J‖²/d", "mean square of the Jacobian's singular values"),
         column.whole("n", "seeds"),
-        column.whole("steps", "then trained, steps"),
+        column.whole("steps", "training steps"),
         column.whole("width", "width"),
         column.whole("batch_size", "batch"),
         column.whole("seq_len", "length"),
@@ -116,7 +116,7 @@ def _step_columns() -> list[Column]:
         *_setting(),
         column.whole("steps", "steps"),
         column.number("rate", "rate"),
-        column.made("layers that stand still", _still),
+        column.computed("layers that stand still", _still),
         column.number("update_least", "least ‖ΔW‖/‖W‖"),
         column.number("update_most", "largest"),
         column.whole("diverged", "diverged"),
@@ -125,20 +125,20 @@ def _step_columns() -> list[Column]:
 
 
 def _by_gain(table: pd.DataFrame) -> Shown:
-    """A row a block at each setting with several gains, a column a gain."""
+    """One row per block and setting with several gains, one column per gain."""
     alike = [name for name in SETTING if name != "recipe"]
-    found = []
+    records = []
     for setting, part in groups(table, [*alike, "block"]):
         if len(part) > 1:
-            found.append(setting | {f"gain {cell['gain']:g}": _both(cell) for cell in rows_of(part)})
+            records.append(setting | {f"gain {cell['gain']:g}": _both(cell) for cell in rows_of(part)})
     gains = sorted(
-        {name for record in found for name in record if name.startswith("gain ")},
+        {name for record in records for name in record if name.startswith("gain ")},
         key=lambda name: float(name.removeprefix("gain ")),
     )
     columns = [*_setting(gain=False), *(column.words(name, name) for name in gains)]
-    note = "Weights at the start are the init's times the gain, gates' too; a verdict is that of most seeds."
-    note = note if found else ""
-    return column.shown("gains", "The start by weight gain", pd.DataFrame(found), columns, note=note)
+    note = "The gain multiplies all initial weights, those of gates included. A verdict is that of most seeds."
+    note = note if records else ""
+    return column.shown("gains", "The start by weight gain", pd.DataFrame(records), columns, note=note)
 
 
 def _setting(*, gain: bool = True) -> list[Column]:
@@ -152,7 +152,7 @@ def _setting(*, gain: bool = True) -> list[Column]:
 
 def _layers(*, gain: bool = True) -> list[Column]:
     columns = [column.whole("depth", "depth"), column.words("block", "block")]
-    return [*columns, column.made("gain", _gain)] if gain else columns
+    return [*columns, column.computed("gain", _gain)] if gain else columns
 
 
 def _gain(record: Record) -> Entry:
@@ -160,7 +160,7 @@ def _gain(record: Record) -> Entry:
 
 
 def _both(record: Record) -> str:
-    """Both verdicts in a word or two."""
+    """Both verdicts in a few words."""
     signal, gradient = record["signal"], record["gradient"]
     if signal == gradient:
         return BOTH.get(str(signal), str(signal))
@@ -169,7 +169,7 @@ def _both(record: Record) -> str:
 
 
 def _verdict_column(way: str, heading: str, hint: str) -> Column:
-    """A verdict: the word, from which layer (median, and range over seeds), and how many seeds say so."""
+    """A column of verdicts, each with the layer (median and range over seeds) and the number of seeds that agree."""
 
     def make(record: Record) -> Entry:
         word, at = str(record[way]), record[f"{way}_at"]
@@ -182,16 +182,16 @@ def _verdict_column(way: str, heading: str, hint: str) -> Column:
         rank = RANKED.index(word) if word in RANKED else len(RANKED)
         return Entry(text, f"{rank} {0 if column.missing(at) else at:05g}")
 
-    return column.made(heading, make, hint, is_number=False)
+    return column.computed(heading, make, hint, is_number=False)
 
 
 def _median_column(name: str, heading: str, hint: str) -> Column:
-    """A median over seeds."""
+    """A column of medians over seeds."""
     return column.number(name, heading, hint=f"{hint}, median over seeds")
 
 
 def _ratio_column(name: str, heading: str, hint: str) -> Column:
-    """A median over seeds with the least and the largest; of one seed, whose ratio is exact, alone."""
+    """A column of medians over seeds with the least and the largest, which a single seed does not have."""
 
     def make(record: Record) -> Entry:
         value, low, high = (record[key] for key in (name, f"{name}_low", f"{name}_high"))
@@ -199,7 +199,7 @@ def _ratio_column(name: str, heading: str, hint: str) -> Column:
             return Entry(NONE, math.inf)
         return Entry(three(value) if low == high else f"{three(value)} {between(low, high)}", float(value))
 
-    return column.made(heading, make, f"{hint}, median over seeds [least, most]")
+    return column.computed(heading, make, f"{hint}, median over seeds [least, most]")
 
 
 def _spread(record: Record) -> Entry:
@@ -222,7 +222,7 @@ def _still(record: Record) -> Entry:
 
 
 def _shared(table: pd.DataFrame) -> str:
-    """What the rows of a table share; ``_differing`` has the rest."""
+    """A sentence with the values that all rows share. ``_differing`` has columns for the other values."""
     parts = [f"equal {match}" for match in _same(table["match"])]
     parts += [f"plain's width {width:g}" for width in _same(table["nominal_width"])]
     parts += [str(dtype) for dtype in _same(table["dtype"])]
@@ -232,7 +232,7 @@ def _shared(table: pd.DataFrame) -> str:
 
 
 def _differing(table: pd.DataFrame) -> list[Column]:
-    """Columns for what the note cannot say of all rows at once."""
+    """Columns for the values that differ between rows."""
     columns = {
         "match": column.words("match", "equal"),
         "nominal_width": column.whole("nominal_width", "plain's width"),
@@ -243,6 +243,6 @@ def _differing(table: pd.DataFrame) -> list[Column]:
 
 
 def _same(values: pd.Series) -> list[Any]:
-    """The value that all rows share, or nothing."""
-    found = sorted(set(values))
-    return found if len(found) == 1 else []
+    """A list with the value that all rows share, or an empty list."""
+    distinct = sorted(set(values))
+    return distinct if len(distinct) == 1 else []

@@ -1,4 +1,4 @@
-"""Step times as they are printed, and what the machines were measured to do."""
+"""Step times, and the measured rates of the machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from highway_bench.report.tables.step_times import METRICS, RATES
 
 @register_section
 class StepTimeSection(ReportSection):
-    """A row a timed cell."""
+    """One row per timed cell."""
 
     name = "throughput"
     title = "Step times"
@@ -35,7 +35,7 @@ class StepTimeSection(ReportSection):
             column.number("step_time_p99", "p99", "s"),
             column.whole("n", "samples"),
             column.ratio("ratio", "÷ plain's [95 %]"),
-            column.percent("noise", "noise floor", "least difference these samples could tell, A against A"),
+            column.percent("noise", "noise floor", "relative difference between halves of the same samples"),
             column.number("throughput", "throughput", "sample/s"),
             column.number("flop_rate", "FLOP rate", "FLOP/s"),
             column.percents("roofline_share", "of roofline [p10, p90]", "roofline_share_low", "roofline_share_high"),
@@ -52,7 +52,7 @@ class StepTimeSection(ReportSection):
 
 
 def rate_table(results: Results) -> Shown:
-    """What each machine was measured to do; the floors of steps follow from it."""
+    """The measured rates of each machine, from which the floors of step times follow."""
     columns = [
         column.words("machine", "machine"),
         column.words("device", "device"),
@@ -63,6 +63,6 @@ def rate_table(results: Results) -> Shown:
         column.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
         for name, (heading, unit) in RATES.items()
     ]
-    columns += [column.whole("n", "measured", "times, once a process")]
-    title, note = "What these machines were measured to do", "Medians. The floor of a step's time follows from them."
+    columns += [column.whole("n", "measurements", "one per process")]
+    title, note = "Measured rates of the machines", "Medians. The floors of step times follow from these rates."
     return column.shown("rates", title, results.device_rates(), columns, note=note)

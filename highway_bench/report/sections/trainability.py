@@ -1,4 +1,4 @@
-"""Training as it is printed: a row a depth over the seeds, and a row a run."""
+"""Training: one row per depth over its seeds, and one row per run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TrainabilitySection(ReportSection):
             *network_columns(),
             column.words("dataset", "data"),
             column.words("verdict", "verdict"),
-            column.made("seeds that train", _k_of_n, "successes of runs, Wilson 95 % interval"),
+            column.computed("seeds that train", _k_of_n, "successful runs of all runs, Wilson 95 % interval"),
             column.whole("diverged", "diverged"),
             column.whole("stalled", "stalled"),
             column.whole("unfinished", "unfinished"),
@@ -38,7 +38,7 @@ class TrainabilitySection(ReportSection):
             *_accuracies(),
             column.whole("width", "width"),
             column.whole("params", "parameters"),
-            column.made("contest", _contest, is_number=False),
+            column.computed("contest", _contest, is_number=False),
             column.words("messages", "remark"),
         ]
         single = [
@@ -51,15 +51,15 @@ class TrainabilitySection(ReportSection):
             column.number("seconds_to_threshold", "time to threshold", "s"),
             column.number("rate", "rate"),
             column.number("step_seconds", "training step", "s"),
-            column.whole("together", "trained together", "networks that were trained as one; seconds are shares"),
+            column.whole("together", "trained together", "networks trained as one; each has its share of the time"),
             *_accuracies(),
             column.percent("budget_mismatch", "parameters off"),
             *status_columns(),
         ]
         depths, runs = results.trainability(), results.training_runs()
         return [
-            column.shown("trainability", f"{self.title}, a row a depth", depths, by_depth, most=MOST),
-            column.shown("runs", f"{self.title}, a row a run", runs, single, most=MOST),
+            column.shown("trainability", f"{self.title}, one row per depth", depths, by_depth, most=MOST),
+            column.shown("runs", f"{self.title}, one row per run", runs, single, most=MOST),
         ]
 
 

@@ -1,1 +1,1 @@
-"""The computations behind ``Results``, one kind of table a module: frames in, a frame with unrounded numbers out."""
+"""The computations behind ``Results``, one kind of table per module: from frames to a frame of unrounded numbers."""

@@ -1,4 +1,4 @@
-"""The answer, a sentence a depth: which block, by what margin, at what cost."""
+"""The answer, one sentence per depth: the best block, its margin and its cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONLY_COST = "nothing was trained, so only cost is known"
 
 @dataclass(frozen=True)
 class Answer:
-    """A sentence of the answer: ``contest`` is its subject, ``lead`` its first words."""
+    """One sentence of the answer: ``lead`` are its first words, ``contest`` is the heading above it."""
 
     contest: str
     lead: str
@@ -44,25 +44,25 @@ def answer(
     about: Descriptions,
 ) -> list[Answer]:
     """The sentences of ``Results.answer``, from the tables of ``contests``, ``training_runs`` and ``ratios``."""
-    found: list[Answer] = []
+    answers: list[Answer] = []
     for contest, part in contests:
         single = next((group for setting, group in groups(runs, CONTEST) if setting == contest), runs.iloc[:0])
         able = able_blocks(part)
         for depth in sorted(part["depth"].unique()):
             rungs = part[part["depth"] == depth]
             text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able, about.yardstick)
-            found.append(Answer(contest_text(contest), f"Depth {depth}:", text))
-    found += _cost_only(without_contest(timed, contests), about, anything_trained=bool(found))
+            answers.append(Answer(contest_text(contest), f"Depth {depth}:", text))
+    answers += _cost_only(without_contest(timed, contests), about, anything_trained=bool(answers))
     if conflicts:
-        text = f"{'; '.join(map(str, conflicts))}. There the start or the branch decides as much as the block does."
-        found.append(Answer("", "Verdicts that flip:", text))
+        text = f"{'; '.join(map(str, conflicts))}. These verdicts depend on the start or the branch, not on the block."
+        answers.append(Answer("", "Conflicting verdicts:", text))
     short = runs[~runs["recipe"].map(gives_verdicts)]
     if len(short):
         families = listed(about.family_order(short["family_label"]))
-        found.append(
-            Answer("", "No verdict:", f"{families} had one short loss curve a block, too little to say which trains.")
+        answers.append(
+            Answer("", "No verdict:", f"{families} had one short loss curve per block, which does not judge depths.")
         )
-    return found
+    return answers
 
 
 def _sentence(
@@ -90,7 +90,7 @@ def _sentence(
         words = [trained + (f", {listed(misses)} {'do' if len(misses) > 1 else 'does'} not" if misses else "")]
     else:
         words = [f"no block trains reliably: {listed(misses)} seeds succeed"] if misses else []
-    words += [f"undecided, for runs did not finish: {listed(of[OPEN])}"] if of[OPEN] else []
+    words += [f"undecided, because runs did not finish: {listed(of[OPEN])}"] if of[OPEN] else []
     words += [f"not enough seeds: {listed(of[FEW])}"] if of[FEW] else []
     remarks = [provisional] if provisional else []
     if of[TRAINS]:
@@ -111,40 +111,41 @@ def _margin(
     contest: dict[str, Any],
     yardstick: str,
 ) -> tuple[str, str]:
-    """The best of those that train, by how much and at what cost; and whether that differs from chance."""
+    """The block of lowest loss among those that train, its margin and cost; and a remark on its significance."""
     by_block = {cell["block"]: cell for cell in cells}
     best, *others = sorted(trained, key=lambda block: by_block[block]["final_loss"])
     cost = _cost(best, by_block[best], timed, contest, yardstick)
     if not others:
-        return f"{best} ends at a loss of {_loss(by_block[best])}{cost}", ""
+        return f"{best} has a final loss of {_loss(by_block[best])}{cost}", ""
     second = others[0]
-    found = ranking(single, best, others)
+    ranked = ranking(single, best, others)
     losses = f"{_loss(by_block[best])} against {second}'s {_loss(by_block[second])}"
     text = f"{best} has the lowest final loss, {losses}{cost}"
-    if not found.testable:
+    if not ranked.testable:
         return text, "not enough seeds to rank those that train"
-    if found.ahead_of_all:
-        return text, f"ahead of every other that trains, Holm-corrected p ≤ {three(found.p)}"
-    return text, f"not told apart from {listed(list(found.level))} by these seeds"
+    if ranked.ahead_of_all:
+        return text, f"ahead of every other that trains, Holm-corrected p ≤ {three(ranked.p)}"
+    return text, f"no significant difference from {listed(list(ranked.level))}"
 
 
 def _loss(cell: Mapping[str, Any]) -> str:
-    """A final loss with its interval over seeds, where it has one."""
+    """A final loss with its interval over seeds, if it has one."""
     return f"{three(cell['final_loss'])} {between(cell['loss_low'], cell['loss_high'])}".strip()
 
 
 def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any], yardstick: str) -> str:
-    """What the best costs: time to the threshold, and its step's time over plain's where timed at this depth."""
+    """The cost of a block: time to the threshold, and its step time over plain's if it was timed at this depth."""
     parts: list[str] = []
     if math.isfinite(own["seconds_to_threshold"]):
         parts.append(f"it reaches the threshold in {quantity(own['seconds_to_threshold'], 's')}")
     alike = measured_alike(timed[timed["depth"] == own["depth"]], contest, block, own["depth"])
-    found = next((cell for cell in rows_of(alike) if not cell["ratio_gap"]), next(iter(rows_of(alike)), None))
-    if block != yardstick and found:
-        alike_in = ("nominal_width", "batch_size")
-        other = [found[name] for name in alike_in] != [contest[name] for name in alike_in]
-        at = f" at {size_text(math.nan, found['nominal_width'], found['batch_size'])}" if other else ""
-        parts.append(f"its {found['phase']} step ÷ plain's{at}: {_ratio(found)}")
+    cells = rows_of(alike)
+    nearest = next((cell for cell in cells if not cell["ratio_gap"]), cells[0] if cells else None)
+    if block != yardstick and nearest:
+        width, batch = nearest["nominal_width"], nearest["batch_size"]
+        same = (width, batch) == (contest["nominal_width"], contest["batch_size"])
+        at = "" if same else f" at {size_text(math.nan, width, batch)}"
+        parts.append(f"its {nearest['phase']} step ÷ plain's{at}: {_ratio(nearest)}")
     elif block != yardstick:
         parts.append(f"its step ÷ plain's: {NOT_TIMED} at this depth")
     return "".join(f"; {part}" for part in parts)
@@ -155,7 +156,7 @@ def _ratio(cell: Mapping[str, Any]) -> str:
 
 
 def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
-    """A block's ratio, the geometric mean over the families that have one."""
+    """A block's ratio: the geometric mean over the families that have one."""
     known = cells[cells["ratio"].notna()]
     if known.empty:
         return f"{block} {cells['ratio_gap'].iloc[0]}"
@@ -165,8 +166,8 @@ def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
 
 
 def _cost_only(timed: pd.DataFrame, about: Descriptions, *, anything_trained: bool) -> list[Answer]:
-    """A sentence a depth, phase and mode on the step's cost of blocks that were not trained for a verdict."""
-    found: list[Answer] = []
+    """One sentence per depth, phase and mode on the step time of blocks that were not trained for a verdict."""
+    answers: list[Answer] = []
     lacking = [str(gap).startswith((NOT_PAIRED, TOO_FEW)) for gap in timed["ratio_gap"]]
     compared = timed["ratio"].notna() | pd.Series(lacking, index=timed.index, dtype=bool)
     costs = timed[(timed["block"] != about.yardstick) & compared]
@@ -179,7 +180,7 @@ def _cost_only(timed: pd.DataFrame, about: Descriptions, *, anything_trained: bo
         named = f": {', '.join(families)}" if anything_trained and len(families) > 1 else ""
         mode = "" if setting["mode"] == "eager" else f", {setting['mode']}"
         known = "not trained for a verdict, so only cost is known" if anything_trained else ONLY_COST
-        found.append(
+        answers.append(
             Answer(
                 "",
                 f"Depth {setting['depth']}:",
@@ -187,6 +188,6 @@ def _cost_only(timed: pd.DataFrame, about: Descriptions, *, anything_trained: bo
                 f"step ({setting['device']}{mode}) ÷ plain's: {'; '.join(ratios)} ({over}{named}).",
             )
         )
-    if found or anything_trained:
-        return found
-    return [Answer("", "Nothing was trained", "and no block was timed beside plain: no answer can be given.")]
+    if answers or anything_trained:
+        return answers
+    return [Answer("", "No answer:", "nothing was trained, and no block was timed in turn with plain.")]

@@ -1,4 +1,4 @@
-"""What a task stored by layer, by training step or by epoch."""
+"""Values by layer, by training step or by epoch."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SETTING: Final = (
     "machine",
     "machine_label",
 )
-"""Columns equal within the cells that one row summarises: these differ in their seed. ``block`` has its options."""
+"""Columns that are equal for the cells in one row, which differ in their seed. ``block`` includes its options."""
 
 POINTS: Final = 13
-"""Points of an axis that are shown at most, from the first to the last; the store has them all."""
+"""The largest number of points of an axis in a table; the store has all points."""
 
 ITEMS: Final = "test item"
-"""An axis of single items, whose values are classes: a median of them says nothing."""
+"""The axis of single test items. Its values are classes, of which a median is meaningless."""
 
 
 def by_axis(rows: pd.DataFrame, task: str, about: Descriptions) -> dict[str, pd.DataFrame]:
@@ -48,13 +48,13 @@ def _table(part: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     counts = part.groupby("setting")["digest"].nunique().rename("n")
     values = part.pivot_table(index=["setting", "index"], columns="metric", values="value", aggfunc="median")
     values = values[list(dict.fromkeys(part["metric"]))].reset_index()
-    thin = values.groupby("setting")["index"].transform(_is_shown).astype(bool)
-    table = values[thin].join(shared, on="setting").join(counts, on="setting").drop(columns="setting")
+    selected = values.groupby("setting")["index"].transform(_is_selected).astype(bool)
+    table = values[selected].join(shared, on="setting").join(counts, on="setting").drop(columns="setting")
     return about.in_order(table, ("family_label", "dataset", "depth", "recipe", "machine", "block", "index"))
 
 
-def _is_shown(points: pd.Series) -> pd.Series:
-    """Whether each point is one of ``POINTS`` that lie evenly between the first and the last."""
+def _is_selected(points: pd.Series) -> pd.Series:
+    """Whether each point is one of up to ``POINTS`` evenly spaced points, the first and the last included."""
     ordered = np.sort(points.unique())
     chosen = ordered[np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).round().astype(int))]
     return points.isin(chosen)

@@ -1,4 +1,4 @@
-"""From tidy rows, one metric each, to a row a cell."""
+"""From tidy rows, one metric per row, to one row per cell; and the ratio of a column to the yard-stick's."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.rows import CELL, rows_of
+from highway_bench.report.rows import CELL, groups, rows_of
 from highway_bench.results.schema import RANK, Status
 
 COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
-
-
 NO_SPREAD: Final[Mapping[str, str]] = {}
 
 
 def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str, str] = NO_SPREAD) -> pd.DataFrame:
-    """A row a cell of ``frame`` with a column a metric (NaN where it was not measured).
+    """One row per cell of ``frame``, with one column per metric, NaN if it was not measured.
 
-    ``block`` and ``family_label`` are names with their options. ``status`` is the one of its rows' that stands for
-    the cell, as in the store; ``message`` has its rows' remarks, each once. ``spread`` has the metrics whose
-    percentiles are wanted, with the name that ``…_low`` and ``…_high`` get; the first of them also gives ``samples``
-    and ``n``.
+    ``block`` and ``family_label`` are names with their options. ``status`` is the worst status of the cell's rows, by
+    the store's rule; ``message`` joins the remarks of these rows, each once. ``spread`` maps metrics to the stem of the
+    columns ``…_low`` and ``…_high`` for their percentiles; the first of these metrics also gives ``samples`` and ``n``.
     """
     copied = (*CELL, "label", "family_label", "machine_label", *COPIED)
     columns = [*copied, "params", "status", "message", *metrics]
@@ -31,7 +28,7 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     columns += ["samples", "n"] if spread else []
     scalars = frame[frame["axis"].fillna("") == ""]
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    # Plain dictionaries: pandas takes milliseconds a group, and a store has thousands of cells.
+    # Plain dictionaries: pandas takes milliseconds per group, and a store has thousands of cells.
     for record in rows_of(scalars):
         key = tuple(None if value != value else value for value in (record[name] for name in CELL))
         cells.setdefault(key, []).append(record)
@@ -60,5 +57,18 @@ def _cell(
 
 
 def worst(statuses: Iterable[str]) -> str:
-    """The status that a cell is reported with, of those of its rows: the store's rule."""
+    """The status of a cell by the store's rule: the worst of its rows' ``statuses``."""
     return str(min((Status(status) for status in statuses), key=RANK.index))
+
+
+def over_yardstick(table: pd.DataFrame, column: str, alike: Sequence[str], yardstick: str) -> pd.Series:
+    """``column`` of each row divided by that of the block ``yardstick`` with equal columns ``alike``.
+
+    NaN if the yard-stick has no such row or none above 0. If it has several, the last one counts.
+    """
+    ratios = pd.Series(math.nan, index=table.index)
+    for _, part in groups(table, alike):
+        reference = part.loc[part["block"] == yardstick, column].dropna()
+        if len(reference) and reference.iloc[-1] > 0:
+            ratios.loc[part.index] = part[column] / reference.iloc[-1]
+    return ratios

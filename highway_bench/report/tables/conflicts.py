@@ -1,6 +1,6 @@
-"""Conflicting verdicts: a block trains from one start, or with one kind of branch, and not with another.
+"""Conflicting verdicts: a block trains with one start or kind of branch and not with another.
 
-Such a verdict depends on the start or the branch as much as on the block, and a report says so.
+Such a verdict depends on the start or the branch as much as on the block.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from highway_bench.success import STALLS, TRAINS
 
 @dataclass(frozen=True)
 class ConflictingVerdict:
-    """``block`` trains in ``trains`` and not in ``stalls``, families with their options, at all of ``depths``.
+    """``block`` trains in the family ``trains`` and not in the family ``stalls``, at each of ``depths``.
 
-    ``machine`` is empty where there is one only.
+    Families are names with their options. ``machine`` is empty if there is only one.
     """
 
     block: str
@@ -36,20 +36,20 @@ class ConflictingVerdict:
 
 
 def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[ConflictingVerdict]:
-    """Every conflict among runs of one data set and machine that differ in options or branch."""
+    """All conflicts between families that differ in options or branch, on one data set and machine."""
     if not contests:
         return []
     rungs = pd.concat([part for _, part in contests])
     rungs = rungs.assign(branch=[about.branch(str(label).partition(" ")[0]) for label in rungs["family_label"]])
-    found: dict[tuple[str, str, str, str], list[int]] = {}
+    conflicts: dict[tuple[str, str, str, str], list[int]] = {}
     alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
     for setting, part in groups(rungs, alike):
         for trains in sorted(set(part.loc[part["verdict"] == TRAINS, "family_label"])):
             for stalls in sorted(set(part.loc[part["verdict"] == STALLS, "family_label"])):
                 if trains != stalls:
                     key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
-                    found.setdefault(key, []).append(int(str(setting["depth"])))
+                    conflicts.setdefault(key, []).append(int(str(setting["depth"])))
     return [
         ConflictingVerdict(block, trains, stalls, tuple(sorted(depths)), machine)
-        for (block, trains, stalls, machine), depths in found.items()
+        for (block, trains, stalls, machine), depths in conflicts.items()
     ]

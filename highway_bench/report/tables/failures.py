@@ -1,4 +1,4 @@
-"""Cells that gave no measurement, with the reason."""
+"""Cells without a measurement, with the reason."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import pandas as pd
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status
 
-LIKE = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]
+COLUMNS = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]
 
-KEPT_RESULT = "later than the result that is shown"
+HAS_RESULT = "after the reported result"
 
 
 def failures_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The table of ``Results.failures``."""
     bad = rows[rows["status"].isin([*FAILURES, Status.SKIPPED])]
     later = bad["axis"].eq(LATER_ATTEMPT)
-    said = bad["message"].fillna("")
-    bad = bad.assign(axis=bad["axis"].mask(later, ""), message=said.mask(later, said + f" ({KEPT_RESULT})"))
+    remarks = bad["message"].fillna("")
+    bad = bad.assign(axis=bad["axis"].mask(later, ""), message=remarks.mask(later, remarks + f" ({HAS_RESULT})"))
     table = by_cell(bad, ())
     table["message"] = table["message"].fillna("")
-    counted = table.groupby(LIKE, dropna=False, sort=False).size().reset_index(name="cells")
+    counted = table.groupby(COLUMNS, dropna=False, sort=False).size().reset_index(name="cells")
     order = [*sorted(FAILURES), str(Status.SKIPPED)]
     return counted.sort_values(
         ["status", "task"],

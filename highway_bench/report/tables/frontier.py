@@ -1,4 +1,4 @@
-"""How deep a block trains, from a ladder of depths: L_max by the rule, L50 by the fit, the area under success."""
+"""The depths to which a block trains, from a ladder of depths: L_max, L50 and the area under the success rate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def frontier_table(contests: Contests, about: Descriptions) -> pd.DataFrame:
 
 
 def _limited(table: pd.DataFrame) -> pd.DataFrame:
-    """Mark as ``limited`` by the budget a frontier that the same contest with other steps puts elsewhere."""
+    """Mark a frontier as ``limited`` by the budget if it differs in the same contest with another number of steps."""
     recipes = table["recipe"].map(recipe_of)
     rest = recipes.map(lambda recipe: canonical({name: value for name, value in recipe.items() if name != "steps"}))
     keys = [*(name for name in CONTEST if name != "recipe"), "block"]
@@ -51,10 +51,9 @@ def _limited(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
-    """The frontier of ``block`` from its rungs in ``part``, rows of the trainability table.
+    """The frontier of ``block``, from the rows ``part`` of the trainability table.
 
-    A run that did not finish counts against ``l_max``, also at a depth where none did. All NaN where seeds are too few
-    or no run finished.
+    For ``l_max`` an unfinished run counts as a failure. All NaN if seeds are too few or no run finished.
     """
     rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
     nothing = dict.fromkeys(("l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
@@ -79,8 +78,10 @@ def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
 
 
 def _area(success: Success, ladder: Sequence[int]) -> float:
-    """The area under success over the whole ``ladder``, so that blocks can be compared: deeper than a rung at which no
-    seed trained, none would have. NaN where the deepest rungs are not known."""
+    """The area under the success rate over the whole ``ladder``, so that blocks are comparable.
+
+    If no seed trained at the deepest depth tried, greater depths count as failures too; otherwise the area is NaN.
+    """
     deepest = max(success)
     untried = {depth: (0, 1) for depth in ladder if depth > deepest}
     return math.nan if untried and success[deepest][0] else area_under_success({**success, **untried})

@@ -1,4 +1,4 @@
-"""What the gates task measured: a row a network, and a row a network and layer."""
+"""The measurements of the gates task: one row per network, and one row per network and layer."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ def gates_table(networks: pd.DataFrame, by_layer: pd.DataFrame, about: Descripti
 
 
 def over_seeds(table: pd.DataFrame, by: Sequence[str], metrics: Iterable[str]) -> pd.DataFrame:
-    """Mean of each of ``metrics`` over the rows of equal ``by``, with the 95 % t interval in ``_low`` and ``_high``.
+    """The mean of each of ``metrics`` over rows with equal ``by``, with its 95 % t interval in ``_low`` and ``_high``.
 
-    NaN where there are no values; of a single value the interval is NaN. ``n`` counts the rows.
+    NaN without values; a single value has a NaN interval. ``n`` counts the rows.
     """
     records = []
     for values_of_by, part in table.groupby(list(by), sort=False):
         record = dict(zip(by, values_of_by, strict=True)) | {"n": len(part)}
         for metric in metrics:
             values = part[metric].dropna()
-            found = t_interval(values) if len(values) else None
-            mean = (found.value, found.low, found.high) if found else (math.nan,) * 3
+            interval = t_interval(values) if len(values) else None
+            mean = (interval.value, interval.low, interval.high) if interval else (math.nan,) * 3
             record |= dict(zip((metric, f"{metric}_low", f"{metric}_high"), mean, strict=True))
         records.append(record)
     return pd.DataFrame(records)

@@ -1,4 +1,4 @@
-"""The timed and counted cells that a contest's costs may be read from: those measured as it was trained."""
+"""The timed and counted cells that give the costs of a contest: those with the contest's setting."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from typing import Any, Final
 import pandas as pd
 
 ALIKE: Final = ("family_label", "machine", "device", "dtype", "match")
-"""Columns in which a cost must equal its contest; its depth, width and batch may differ, and are said with it."""
+"""Columns in which a cost must equal its contest. Depth, width and batch may differ, so reports print them."""
 
 PHASES: Final = ("train-step", "forward-backward", "forward")
-"""Phases by how much they say of training, most first."""
-
+"""Phases by their relevance to training, highest first."""
 
 SIZE: Final = ("depth", "nominal_width", "batch_size")
-"""What must be equal where costs of blocks are compared with one another."""
+"""Columns that must be equal for a comparison of costs between blocks."""
 
 
 def measured_alike(table: pd.DataFrame, contest: Mapping[str, Any], block: str, depth: float) -> pd.DataFrame:
-    """Eager cells of ``block`` in a throughput or memory table, measured as ``contest`` was trained, nearest first.
+    """Eager cells of ``block`` in a throughput or memory ``table`` with the setting of ``contest``, nearest first.
 
-    Nearest by depth, then by plain's width, then by batch; of equals, the phase that says most of training.
+    Nearest by depth, then by plain's width, then by batch; ties are in the order of ``PHASES``.
     """
     own = _alike(table, contest)
     return _nearest_first(own[own["block"] == block], contest, depth)
 
 
 def at_one_size(table: pd.DataFrame, contest: Mapping[str, Any], depth: float) -> pd.DataFrame:
-    """The cells that ``measured_alike`` would take, of one depth, plain's width and batch: the size at which most
-    blocks were measured and, of equals, the nearest one. Costs of different sizes say nothing of blocks."""
+    """Eager cells with the setting of ``contest``, all of one size: equal depth, plain's width and batch.
+
+    This is the size with the most blocks; of several, the nearest. Costs at different sizes are not comparable.
+    """
     own = _nearest_first(_alike(table, contest), contest, depth)
     if own.empty:
         return own

@@ -1,12 +1,12 @@
-"""Bytes a network keeps, by what holds them."""
+"""The memory of a network: bytes of weights, gradients, optimiser state and saved activations."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import groups, of_task
-from highway_bench.report.tables.cells import by_cell
+from highway_bench.report.rows import COMPARISON, of_task
+from highway_bench.report.tables.cells import by_cell, over_yardstick
 
 METRICS = (
     "parameters",
@@ -17,28 +17,11 @@ METRICS = (
     "peak",
     "budget_mismatch",
 )
-CONTEXT = (
-    "machine",
-    "device",
-    "dtype",
-    "mode",
-    "phase",
-    "match",
-    "family_label",
-    "depth",
-    "nominal_width",
-    "batch_size",
-    "seq_len",
-    "dataset",
-)
+CONTEXT = tuple(name for name in COMPARISON if name != "threads")  # bytes do not depend on threads
 
 
 def memory_table(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     """The table of ``Results.memory``."""
     table = by_cell(of_task(rows, "memory"), METRICS)
-    table["layer_ratio"] = float("nan")
-    for _, part in groups(table, CONTEXT):
-        plain = part.loc[part["block"] == about.yardstick, "saved_per_layer"].dropna()
-        if len(plain) and plain.iloc[-1] > 0:
-            table.loc[part.index, "layer_ratio"] = part["saved_per_layer"] / plain.iloc[-1]
+    table["layer_ratio"] = over_yardstick(table, "saved_per_layer", CONTEXT, about.yardstick)
     return about.in_order(table, (*CONTEXT, "block"))

@@ -1,4 +1,4 @@
-"""What a start does to signal and gradient, over seeds; and which layers the first training steps move."""
+"""Signal and gradient of initialised networks, over seeds; and the layers that the first training steps change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTING: Final = (
     "machine",
     "machine_label",
 )
-"""Columns equal within a set of starts that may be compared: these differ in block and seed."""
+"""Columns that are equal for comparable initialised networks, which differ in block and seed."""
 
 SIZES: Final = (
     "activation_ratio",
@@ -150,9 +150,9 @@ def _start(setting: dict[str, Any], cells: list[dict[str, Any]]) -> dict[str, An
 
 
 def _spread(name: str, values: Iterable[float], *, bounds: str | None = None) -> dict[str, float]:
-    """The median of the values that are there, the least and the largest; the last two are named by ``bounds``."""
-    found = [value for value in values if value == value]
-    low, middle, high = (min(found), median(found), max(found)) if found else (math.nan,) * 3
+    """Median, least and largest of the values that are not NaN; the stem of the last two names is ``bounds``."""
+    numbers = [value for value in values if value == value]
+    low, middle, high = (min(numbers), median(numbers), max(numbers)) if numbers else (math.nan,) * 3
     return {name: middle, f"{bounds or name}_low": low, f"{bounds or name}_high": high}
 
 

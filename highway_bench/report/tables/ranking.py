@@ -1,4 +1,4 @@
-"""Whether the blocks that train can be ranked at all, and which the best is ahead of."""
+"""Tests of the differences in final loss between the blocks that train."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from highway_bench.measure.statistics import holm, pairs_needed
 from highway_bench.results.schema import Status
 
 ALPHA: Final = 0.05
-EXACT: Final = 20_000  # sign patterns up to which the test looks at every one: 14 seeds
+EXACT: Final = 20_000  # the test enumerates up to this many sign patterns, those of 14 seeds
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """``testable``: there are seeds enough for a difference to show. ``level``: those the best is not ahead of."""
+    """The best block against the others.
+
+    ``testable``: the seeds suffice for a significant difference. ``level``: blocks without one. ``p`` is the largest
+    Holm-corrected p of the best.
+    """
 
     testable: bool
     level: tuple[str, ...] = ()
@@ -29,15 +33,15 @@ class Ranking:
 
     @property
     def ahead_of_all(self) -> bool:
-        """Whether the best is ahead of every other block."""
+        """Whether the best differs significantly from every other block."""
         return self.testable and not self.level
 
 
 def ranking(single: pd.DataFrame, best: str, others: Sequence[str]) -> Ranking:
-    """Compare final losses of the runs ``single`` of one depth, seed by seed.
+    """Compare the final losses of the runs ``single``, all of one depth, seed by seed.
 
-    Sign-flip tests on the signed ranks of differences in log10 of the loss, a diverged run ranking last, for every pair
-    of these blocks (the best was picked by looking), Holm-corrected over the pairs. ``p`` is the largest of ``best``'s.
+    A sign-flip test for every pair of blocks uses the signed ranks of the differences in log10 of the loss; a diverged
+    run ranks last. The Holm correction covers all pairs, because the best block was chosen by the same losses.
     """
     blocks = [best, *others]
     losses = {block: _losses(single[single["block"] == block]) for block in blocks}
@@ -54,8 +58,8 @@ def ranking(single: pd.DataFrame, best: str, others: Sequence[str]) -> Ranking:
 def _losses(runs: pd.DataFrame) -> pd.Series:
     """log10 of the final loss by seed, infinite where the run diverged."""
     logs = np.log10(runs["final_loss"].where(runs["final_loss"] > 0))
-    found: pd.Series = logs.mask(runs["status"] == Status.DIVERGED, math.inf).set_axis(runs["seed"]).dropna()
-    return found
+    losses: pd.Series = logs.mask(runs["status"] == Status.DIVERGED, math.inf).set_axis(runs["seed"]).dropna()
+    return losses
 
 
 def _sign_flip(first: np.ndarray, second: np.ndarray) -> float:
@@ -65,7 +69,7 @@ def _sign_flip(first: np.ndarray, second: np.ndarray) -> float:
     signed = np.sign(difference) * stats.rankdata(np.abs(difference))
     if not signed.any():
         return 1.0
-    found = stats.permutation_test(
+    test = stats.permutation_test(
         (signed,), np.sum, permutation_type="samples", n_resamples=EXACT, vectorized=True, rng=np.random.default_rng(0)
     )
-    return float(found.pvalue)
+    return float(test.pvalue)

@@ -1,4 +1,4 @@
-"""Step times, their ratios to the yard-stick's, and what the machine was measured to do."""
+"""Step times, their ratios to the yard-stick's, and the measured rates of the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from highway_bench.measure.statistics import noise_floor, paired_ratio
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
-from highway_bench.report.rows import TOGETHER, groups, of_task, rows_of, samples_of
+from highway_bench.report.rows import COMPARISON, groups, of_task, rows_of, samples_of
 from highway_bench.report.tables.cells import by_cell
 
 METRICS = (
@@ -32,26 +32,11 @@ RATES = {
     "conv_rate": ("convolutions", "FLOP/s"),
     "copy_rate": ("copies", "B/s"),
 }
-"""What a device was measured to do: each metric with its heading and unit."""
+"""The measured rates of a device: each metric with its heading and unit."""
 UNPAIRED = "unpaired: "
-"""How the remark of a cell that lost its group begins; the reason follows."""
+"""The prefix of a remark on a cell that was not sampled in turn with its group; the reason follows."""
 
 DEVICE = ("machine", "device", "dtype", "threads")
-CONTEXT = (
-    "machine",
-    "device",
-    "threads",
-    "dtype",
-    "mode",
-    "phase",
-    "match",
-    "family_label",
-    "depth",
-    "nominal_width",
-    "batch_size",
-    "seq_len",
-    "dataset",
-)
 
 
 def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
@@ -65,19 +50,19 @@ def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
         columns=["ratio", "ratio_low", "ratio_high", "ratio_gap"],
     )
     table = pd.concat([table.reset_index(drop=True), ratios], axis=1)
-    return about.in_order(table, (*CONTEXT, "block"))
+    return about.in_order(table, (*COMPARISON, "block"))
 
 
 def quoted_ratios(table: pd.DataFrame) -> pd.DataFrame:
     """The table of ``Results.ratios``, from that of ``Results.step_times``."""
     ranks = table.assign(_known=table["ratio"].notna(), _timed=table["step_time"].notna())
     ranks = ranks.sort_values(["_known", "_timed", "n", "time_utc"], kind="stable", na_position="first")
-    best = ranks.drop_duplicates([*CONTEXT, "block"], keep="last").index
+    best = ranks.drop_duplicates([*COMPARISON, "block"], keep="last").index
     return table.loc[best.sort_values()].reset_index(drop=True)
 
 
 def device_rates(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table of ``Results.device_rates``. A process measures once, and all of its cells carry the result."""
+    """The table of ``Results.device_rates``. A process measures once and stores the result with each of its cells."""
     frame = of_task(rows, "throughput")
     frame = frame[frame["metric"].isin(RATES) & frame["value"].notna()]
     records = []
@@ -94,17 +79,18 @@ def device_rates(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compared(table: pd.DataFrame, yardstick: str) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Every row of ``table``, with the yard-stick's row of its comparison or ``None``."""
+    """Every row of ``table`` with the yard-stick's row of its comparison, or ``None``.
+
+    A yard-stick of the same run and recipe, sampled in turn with the cell, takes precedence over another one.
+    """
     cells: list[dict[str, Any]] = rows_of(table)
-    apart = ("run_id", "recipe")  # may differ where a yard-stick was timed, but not in turn with the cell
-    loose = [name for name in TOGETHER if name not in apart]
-    found: dict[int, dict[str, Any]] = {}
-    for columns in (loose, TOGETHER):  # the same group's yard-stick wins over another's
+    references: dict[int, dict[str, Any]] = {}
+    for columns in (COMPARISON, (*COMPARISON, "run_id", "recipe")):
         for _, part in groups(table, columns):
             reference = part[(part["block"] == yardstick) & part["step_time"].notna()]
             if len(reference):
-                found.update(dict.fromkeys(part.index, cells[reference.index[-1]]))
-    return [(cell, found.get(index)) for index, cell in enumerate(cells)]
+                references.update(dict.fromkeys(part.index, cells[reference.index[-1]]))
+    return [(cell, references.get(index)) for index, cell in enumerate(cells)]
 
 
 def _finite(samples: list[float]) -> bool:
@@ -117,13 +103,13 @@ def _noise(text: str | None) -> float:
 
 
 def _unpaired(cell: dict[str, Any]) -> str:
-    """Why a cell was not sampled in turn with the others of its group, as its rows say; empty where it was."""
+    """The recorded reason why a cell was not sampled in turn with its group; empty if it was."""
     parts = str(cell["message"] or "").split("; ")
     return next((part.removeprefix(UNPAIRED) for part in parts if part.startswith(UNPAIRED)), "")
 
 
 def _ratio(timed: dict[str, Any], reference: dict[str, Any] | None, yardstick: str) -> tuple[float, float, float, str]:
-    """The ratio to ``reference`` with its interval, or the reason why there is none."""
+    """The ratio to ``reference`` with its interval, or NaN and the reason."""
     nothing = (math.nan,) * 3
     if pd.isna(timed["step_time"]):
         return *nothing, timed["status"]

@@ -1,4 +1,4 @@
-"""A row a block: how deep it trains, how fast, and what it costs."""
+"""The summary: depths, losses, times and costs, one row per block."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ COST = (
     "bytes_batch",
 )
 SETTING = (*ALIKE, "machine_label")
-"""Columns equal within a set of costs that are listed together where nothing was trained."""
+"""Columns that are equal within one table of costs without verdicts."""
 
 
 def summary_table(
     contests: Contests, frontier: pd.DataFrame, ratios: pd.DataFrame, memory: pd.DataFrame, about: Descriptions
 ) -> pd.DataFrame:
-    """The table of ``Results.summary``, from those of ``contests``, ``frontier``, ``ratios`` and ``memory``."""
+    """The table of ``Results.summary``, from the values of its methods of these names."""
     counted = memory[memory["saved_per_layer"].notna()]
-    frontiers = iter(rows_of(frontier))  # a row a contest and block, in this order
+    frontiers = iter(rows_of(frontier))  # one row per contest and block, in this order
     records: list[dict[str, Any]] = []
     for contest, part in contests:
         depth = common_depth(part)
@@ -76,15 +76,18 @@ def summary_table(
 
 
 def common_depth(part: pd.DataFrame) -> int:
-    """The deepest depth of a contest at which some block trains, or else the shallowest."""
+    """The deepest depth of a contest at which a block trains, or else the shallowest depth.
+
+    If all depths have too few seeds for a verdict, a block trains where more than half of its seeds succeed.
+    """
     trained = part.loc[part["verdict"] == TRAINS, "depth"]
-    if trained.empty and (part["n"] < LEAST_SEEDS).all():  # too few seeds for verdicts: where most seeds succeed
+    if trained.empty and (part["n"] < LEAST_SEEDS).all():
         trained = part.loc[part["k"] * 2 > part["n"], "depth"]
     return int(trained.max() if len(trained) else part["depth"].min())
 
 
 def without_contest(table: pd.DataFrame, contests: Contests) -> pd.DataFrame:
-    """The cells of ``table`` whose block was not trained for a verdict in their setting (``ALIKE``)."""
+    """The rows of ``table`` whose block was not trained for a verdict in their setting, ``ALIKE``."""
     trained = {
         (*(contest[name] for name in ALIKE), block) for contest, part in contests for block in set(part["block"])
     }
@@ -95,7 +98,7 @@ def without_contest(table: pd.DataFrame, contests: Contests) -> pd.DataFrame:
 def _cost(
     timed: pd.DataFrame, counted: pd.DataFrame, contest: Mapping[str, Any], block: str, depth: float
 ) -> dict[str, Any]:
-    """What a step and a layer of ``block`` cost in cells measured alike, at the measured depth nearest to ``depth``."""
+    """The step-time ratio and bytes per layer of ``block``, in the setting of ``contest`` nearest to ``depth``."""
     cost: dict[str, Any] = dict.fromkeys(COST, math.nan) | {"ratio_from": "", "ratio_gap": ""}
     alike = measured_alike(timed, contest, block, depth)
     if alike["ratio"].isna().all():
@@ -122,7 +125,7 @@ def _cost(
 def _cost_only(
     timed: pd.DataFrame, counted: pd.DataFrame, contests: Contests, about: Descriptions
 ) -> list[dict[str, Any]]:
-    """A row a block of every setting (``SETTING``) in which it was timed or counted, but not trained for a verdict."""
+    """One row per setting and block that was timed or counted there, but not trained for a verdict."""
     sizes = [*SETTING, "block", "depth", "params", "nominal_width", "batch_size"]
     measured = without_contest(pd.concat([table[sizes] for table in (timed, counted)]), contests)
     families = about.family_order(measured["family_label"])

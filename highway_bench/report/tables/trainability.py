@@ -1,4 +1,4 @@
-"""Training runs, and which depths train under which block over the seeds that count."""
+"""Training runs and trials, and the verdict on each depth and block over its seeds."""
 
 from __future__ import annotations
 
@@ -74,21 +74,21 @@ def trainability_table(runs: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
 
 
 Contests = list[tuple[dict[str, Any], pd.DataFrame]]
-"""What is equal within each contest (``CONTEST``), and the contest's rows."""
+"""For each contest, the values of the columns ``CONTEST``, and its rows."""
 
 
 def contests(table: pd.DataFrame) -> Contests:
-    """The trainability table contest by contest, those with verdicts only."""
+    """The contests with verdicts in the trainability ``table``."""
     return [(contest, part) for contest, part in groups(table, CONTEST) if gives_verdicts(contest["recipe"])]
 
 
 def able_blocks(part: pd.DataFrame) -> set[str]:
-    """Blocks of a contest that train with some seed at some depth."""
+    """Blocks of a contest of which at least one run succeeds."""
     return set(part.loc[part["k"] > 0, "block"])
 
 
 def gives_verdicts(recipe: object) -> bool:
-    """Whether a recipe is a ladder with verdicts; a single short loss curve is not."""
+    """Whether a recipe gives verdicts. That of a single short loss curve does not."""
     return bool(recipe_of(recipe).get("verdict", True))
 
 
@@ -100,7 +100,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     n, k = len(ran), sum(cell["success"] == 1 for cell in ran)
     low, high = wilson(k, n) if n else (math.nan, math.nan)
     loss, loss_low, loss_high = _loss(ran)
-    said = verdict(k, n, unfinished) if gives_verdicts(setting["recipe"]) else NO_VERDICT
+    outcome = verdict(k, n, unfinished) if gives_verdicts(setting["recipe"]) else NO_VERDICT
     record = {
         **setting,
         "width": part["width"].max(),
@@ -113,8 +113,8 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         "stalled": count[Status.STALLED],
         "unfinished": unfinished,
         "skipped": count[Status.SKIPPED],
-        "verdict": said,
-        "provisional": said in (TRAINS, STALLS) and n < FULL_SEEDS,
+        "verdict": outcome,
+        "provisional": outcome in (TRAINS, STALLS) and n < FULL_SEEDS,
         "final_loss": loss,
         "loss_low": loss_low,
         "loss_high": loss_high,
@@ -127,7 +127,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         record[name] = _middle([cell[name] for cell in ran if not math.isnan(cell[name])])
     if any(cell["together"] > 1 for cell in ran):
         record["step_seconds"] = math.nan
-        if math.isfinite(record["seconds_to_threshold"]):  # that none reached it holds for a stack as well
+        if math.isfinite(record["seconds_to_threshold"]):  # infinite: no run reached it, which stays true
             record["seconds_to_threshold"] = math.nan
     for name in ("train_accuracy", "test_loss", "test_accuracy"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
@@ -150,5 +150,5 @@ def _loss(ran: list[dict[str, Any]]) -> tuple[float, float, float]:
     losses = [loss for loss in losses if not math.isnan(loss)]
     if not losses or not all(0 < loss < math.inf for loss in losses):
         return _middle(losses), math.nan, math.nan
-    found = log10_interval(losses)
-    return found.value, found.low, found.high
+    interval = log10_interval(losses)
+    return interval.value, interval.low, interval.high

@@ -1,7 +1,7 @@
-// Tables sort by a click on a heading; a second click turns the order round. Rows without a number stay last.
+// A click on a heading sorts its table; a second click reverses the order. Rows without a number stay last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, place) => {
+  heads.forEach((head, index) => {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
@@ -10,7 +10,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const down = head.getAttribute("aria-sort") === "ascending";
       heads.forEach(other => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const key = row => row.cells[place].dataset.key;
+      const key = row => row.cells[index].dataset.key;
       const numbers = head.classList.contains("n");
       const compare = (a, b) => {
         if (!numbers) return (down ? -1 : 1) * key(a).localeCompare(key(b));
