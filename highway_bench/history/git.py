@@ -1,4 +1,4 @@
-"""Queries of git for the history: commits, their order and dates, uncommitted changes."""
+"""What the history reads from git: commits, their order and dates, uncommitted changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from highway_bench.errors import BadInput
 from highway_bench.history.paths import CONFIGURATION
 from highway_bench.provenance.git import git, git_bytes
 
-# Neither changes what is measured: the history's own outputs, and text.
+# The history's own outputs and text, which do not affect measurements.
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
 
 
@@ -43,10 +43,10 @@ def date_of(root: Path, commit: str) -> int:
 
 def commits_in(root: Path, span: str) -> list[str]:
     """The commits of a range on its first-parent line, oldest first."""
-    found = git(root, "rev-list", "--first-parent", "--reverse", span, "--").split()
-    if not found:
+    commits = git(root, "rev-list", "--first-parent", "--reverse", span, "--").split()
+    if not commits:
         raise BadInput(f"there are no commits in {span!r}")
-    return found
+    return commits
 
 
 def line_of(root: Path) -> list[str]:

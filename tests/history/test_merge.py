@@ -163,7 +163,7 @@ def test_a_point_that_says_other_hardware_would_split_its_line(
 @pytest.mark.parametrize(
     ("commit", "given", "message"),
     [
-        (None, "HEAD~1", "is of commit .* leave --commit away"),
+        (None, "HEAD~1", "is of commit .* omit --commit"),
         ("main", None, "'main', which is no hash"),
         ("HEAD~1", "HEAD~1", "'HEAD~1', which is no hash"),
         ("f" * 40, None, "no commit 'ffff"),
