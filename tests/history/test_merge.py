@@ -1,4 +1,4 @@
-"""Working and recorded results of one point: the newer counts, nothing is lost, and what was taken back stays away."""
+"""Working and recorded results of one point: the newer counts, nothing is lost, and withdrawn points stay away."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_newer_failure_is_shown_and_takes_no_recorded_value(write_point, paths
     assert values(stored) == {"b.step('plain')": 5.0, "b.step('highway')": 2.0}
 
 
-def test_a_point_taken_back_does_not_return(write_point, paths: Paths, head: str, tmp_path: Path) -> None:
+def test_a_withdrawn_point_does_not_return(write_point, paths: Paths, head: str, tmp_path: Path) -> None:
     there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
     assert record(paths, BOX).added == [head[:8]]
     stored = paths.recorded / BOX / there.name

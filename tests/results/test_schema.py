@@ -1,4 +1,4 @@
-"""The row's columns are a promise to every store that exists: a change here needs a new ``SCHEMA``."""
+"""The row's columns are those of every existing store: a change needs a new ``SCHEMA``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: whole cells or nothing, one writer, and one clear line where a file is not what it should be."""
+"""The store: whole cells or nothing, one writer, and one clear line for a file that is no store or damaged."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_failure_is_put_next_to_a_result(tmp_path: Path, result: str, later: s
         assert store.rows() == again
 
 
-def test_a_result_replaces_what_is_none(tmp_path: Path) -> None:
+def test_a_result_replaces_a_failure(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store:
         for status in ("crashed", "skipped", "oom", "diverged", "ok"):
             store.put("a", attempt(status))
@@ -334,7 +334,7 @@ def other_columns(path: Path) -> None:
     db.close()
 
 
-def test_a_file_without_tables_is_a_store_to_be(tmp_path: Path) -> None:
+def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path: Path) -> None:
     """A reader sees this before the process that created the file has created its tables."""
     path = tmp_path / "s.sqlite"
     path.touch()
