@@ -19,7 +19,7 @@ BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "cells.p
 
 def main() -> None:
     """Respond to requests until the input is closed."""
-    responses, sys.stdout = sys.stdout, sys.stderr  # the commit's own prints must not be read as responses
+    responses, sys.stdout = sys.stdout, sys.stderr  # a commit's printed text must not be read as a response
     benches: Any = None
     current: Any = None
     for line in sys.stdin:

@@ -135,7 +135,7 @@ def check(paths: Paths, window: int = WINDOW) -> None:
     """Raise ``BadInput`` for a checkout that the gate cannot judge, before anything is measured."""
     if window < 1:
         raise BadInput(f"a window has one commit at least, not {window}")
-    git.check_whole(paths.root)
+    git.check_not_shallow(paths.root)
     if git.is_dirty(paths.root):
         raise BadInput("uncommitted changes: the gate judges commits, so commit or stash them first")
 

@@ -28,7 +28,7 @@ def has_git(root: Path) -> bool:
 
 
 def commit_of(root: Path, name: str) -> str:
-    """The whole hash of a commit; raises ``BadInput`` where this repository does not have it."""
+    """The full hash of a commit; raises ``BadInput`` if this repository does not have it."""
     try:
         return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except BadInput:
@@ -67,7 +67,7 @@ def is_shallow(root: Path) -> bool:
     return git(root, "rev-parse", "--is-shallow-repository") == "true"
 
 
-def check_whole(root: Path) -> None:
+def check_not_shallow(root: Path) -> None:
     """Raise ``BadInput`` in a shallow clone: the pages would lack the results of its missing commits."""
     if is_shallow(root):
         raise BadInput("this clone is shallow, and the history needs all commits: git fetch --unshallow")

@@ -20,7 +20,7 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
-from highway_bench.history.git import check_whole, commit_of, date_of, line_of
+from highway_bench.history.git import check_not_shallow, commit_of, date_of, line_of
 from highway_bench.history.machine import check_clash
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import Paths
@@ -46,7 +46,7 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
     files are checked before any is recorded. Raises ``BadInput`` for a point that is recorded already with other
     values: nothing recorded is overwritten. Imported values replace those of the working results, even newer ones.
     """
-    check_whole(paths.root)
+    check_not_shallow(paths.root)
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder")
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
@@ -58,7 +58,7 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
     on_line = set(line_of(paths.root))
     for source in sources:
         files = result_paths(source)
-        # The folder may have been renamed on its way here; the entry's own name counts.
+        # The folder may have been renamed while it was copied; the entry's name counts.
         machine = read_machine(source, renamed=source == folder)
         check_clash(machine, paths.recorded, paths.results)
         if full and len(files) > 1:

@@ -109,7 +109,7 @@ def write_entry(machine: Mapping[str, str]) -> None:
 
 
 def check_clash(machine: Mapping[str, Any], *folders: Path) -> None:
-    """Raise ``BadInput`` where results of another machine of this name lie in one of the ``folders``."""
+    """Raise ``BadInput`` if one of the ``folders`` has results of another machine of this name."""
     name = machine["machine"]
     for folder in folders:
         if not (folder / name / MACHINE).is_file():

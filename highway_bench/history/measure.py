@@ -68,7 +68,7 @@ def measure_here(
         raise BadInput(f"without git, --commit must be a commit's hash, not {commit!r}")
     measured = Measured(machine.name)
     if with_git:
-        git.check_whole(paths.root)
+        git.check_not_shallow(paths.root)
         measured.dirty = git.is_dirty(paths.root)
         if commit and git.commit_of(paths.root, commit) != git.commit_of(paths.root, "HEAD"):
             raise BadInput(f"this checkout is not {commit}: check it out, or give it as a range ({commit}^..{commit})")
@@ -94,7 +94,7 @@ def measure_here(
     _asv_run(paths, machine, arguments, quick, changes, environment)
     if with_git and not measured.dirty and (git.is_dirty(paths.root) or git.commit_of(paths.root, "HEAD") != full):
         changed = f"this checkout was changed while {full[:8]} was measured"
-        if out is not None:  # the caller wants HEAD's values
+        if out is not None:  # the caller requires HEAD's values
             for path in _contents(out / machine.name, [full]):
                 _restore(path, before)
             raise BadInput(f"{changed}, so its values belong to no commit: measure it again")
@@ -111,7 +111,7 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
     that do not build, or predate the benchmarks, get no point and are listed in ``without``. Raises ``BadInput`` for
     uncommitted changes in the files that all of them use: the benchmarks, and the names of blocks and families.
     """
-    git.check_whole(paths.root)
+    git.check_not_shallow(paths.root)
     if git.is_dirty(paths.root, *SHARED_SOURCES):
         raise BadInput(
             f"uncommitted changes in {', '.join(SHARED_SOURCES)}: every commit of a range is measured with this "

@@ -40,7 +40,7 @@ def merge_recorded(paths: Paths) -> list[str]:
     for folder, machine, _ in recorded:
         if paths.results / folder.name / MACHINE not in broken:
             check_clash(machine, paths.results)
-    lines = [*mend(working, broken), *_withdraw(paths)]
+    lines = [*repair(working, broken), *_withdraw(paths)]
     for folder, _, results in recorded:
         target = paths.results / folder.name
         copy_file(folder / MACHINE, target / MACHINE)
@@ -73,7 +73,7 @@ def read_working(folder: Path) -> tuple[dict[Path, Result], dict[Path, str]]:
     return results, broken
 
 
-def mend(results: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
+def repair(results: dict[Path, Result], broken: dict[Path, str]) -> list[str]:
     """Remove working results that were cut short, and rebuild a machine's entry from its results, which all contain it.
     Returns a line for each."""
     lines = []
@@ -104,8 +104,8 @@ def _withdraw(paths: Paths) -> list[str]:
     A machine's entry is removed with its last result, since the entry itself may have been wrong.
     """
     before = paths.merged.read_text(encoding="utf-8").splitlines() if paths.merged.is_file() else []
-    gone = [name for name in before if (paths.results / name).is_file() and not (paths.recorded / name).is_file()]
-    for name in gone:
+    withdrawn = [name for name in before if (paths.results / name).is_file() and not (paths.recorded / name).is_file()]
+    for name in withdrawn:
         source, target = paths.results / name, paths.withdrawn / name
         target.parent.mkdir(parents=True, exist_ok=True)
         number = itertools.count(1)
@@ -114,5 +114,5 @@ def _withdraw(paths: Paths) -> list[str]:
         source.replace(target)
         if not result_paths(source.parent):
             (source.parent / MACHINE).unlink(missing_ok=True)
-    aside = paths.withdrawn.relative_to(paths.root)
-    return [f"no longer recorded, so moved to {aside}: {', '.join(gone)}"] if gone else []
+    folder = paths.withdrawn.relative_to(paths.root)
+    return [f"no longer recorded, so moved to {folder}: {', '.join(withdrawn)}"] if withdrawn else []

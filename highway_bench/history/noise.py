@@ -60,7 +60,7 @@ def tolerated(series: str, before: Sequence[Point], repeated: float | None = Non
     In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and at least three
     standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses).
     Runs in a row do not include slow drift, so the neighbours' differences count where they are larger. Without either,
-    a sd of a tenth is assumed. The new point's own spread is not used: seeds that diverge, or samples that scatter,
+    an sd of a tenth is assumed. The new point's own spread is not used: seeds that diverge, or samples that scatter,
     must not widen their own limit.
     """
     if is_exact(series) or not before:

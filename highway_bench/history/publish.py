@@ -11,7 +11,7 @@ from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.merge import mend, merge_recorded, read_working
+from highway_bench.history.merge import merge_recorded, read_working, repair
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
@@ -33,7 +33,7 @@ class Published:
 @exclusive
 def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
     """Write asv's pages into ``html``, by default ``paths.html``; raises ``NothingMeasured`` without any point."""
-    git.check_whole(paths.root)
+    git.check_not_shallow(paths.root)
     lines = merge_recorded(paths)
     shutil.rmtree(paths.shown, ignore_errors=True)
     if paths.results.is_dir():
@@ -109,7 +109,7 @@ def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
         shutil.rmtree(paths.uncommitted)
         return False
     points, broken = read_working(paths.uncommitted)
-    lines += mend(points, broken)
+    lines += repair(points, broken)
     newest = [path for path, result in points.items() if result.commit == head]
     for path in newest:
         target = paths.shown / path.parent.name

@@ -15,7 +15,7 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
-from highway_bench.history.git import check_whole, line_of
+from highway_bench.history.git import check_not_shallow, line_of
 from highway_bench.history.machine import check_clash, check_name
 from highway_bench.history.merge import merge_recorded, note_recorded
 from highway_bench.history.paths import Paths
@@ -53,7 +53,7 @@ def record(paths: Paths, machine: str, *, replace: bool = False) -> RecordSummar
     has no points, ``BadInput`` if the history has other hardware of this name, or is broken.
     """
     check_name(machine)
-    check_whole(paths.root)
+    check_not_shallow(paths.root)
     done = RecordSummary(machine, lines=merge_recorded(paths))
     source, target = paths.results / machine, paths.recorded / machine
     files = result_paths(source) if source.is_dir() else []

@@ -19,7 +19,7 @@ class Status(StrEnum):
     OK = "ok"
     DIVERGED = "diverged"  # a loss that is not finite: a result
     STALLED = "stalled"  # trained to its last step without reaching the threshold: a result
-    SKIPPED = "skipped"  # makes no sense or cannot run here; the message says why
+    SKIPPED = "skipped"  # meaningless, or cannot run on this machine; the message says why
     OOM = "oom"
     TIMEOUT = "timeout"
     CRASHED = "crashed"  # the worker process died

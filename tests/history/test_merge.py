@@ -113,7 +113,7 @@ def test_what_is_imported_counts_over_what_was_measured_here(
 
 
 @pytest.mark.parametrize("twin", [True, False])
-def test_working_files_cut_short_are_mended(write_point, paths: Paths, head: str, twin: bool) -> None:
+def test_working_files_cut_short_are_repaired(write_point, paths: Paths, head: str, twin: bool) -> None:
     there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
     lost = write_point(paths.results / BOX, "b" * 40, {})
     entry = there.parent / MACHINE

@@ -46,11 +46,11 @@ def gate(
     paths = Paths.of(root)
     check(paths, window)
     here = this_machine(device, machine) if measure or confirm else None
-    disturbed = busy() if here else None
+    warning = busy() if here else None
     if measure and here:
-        measure_here(paths, here)  # the gate judges what failed
+        measure_here(paths, here)  # failures are left to the gate
     report = judge(paths, here if confirm else None, window=window)
-    report.lines += [disturbed] if disturbed else []
+    report.lines += [warning] if warning else []
     if json:
         print_json(asdict(report))
     else:
