@@ -1,7 +1,7 @@
-"""Everything a developer or a user runs: ``nox -l`` lists it, ``nox -s NAME -- …`` passes arguments on.
+"""The sessions that developers and users run: ``nox -l`` lists them, ``nox -s NAME -- …`` passes arguments on.
 
-Packages are pinned by constraints.txt. In an environment of your own, with your own torch, ``--no-venv`` runs a
-session as it is and installs nothing: ``pip install -e . --group tests`` first.
+constraints.txt pins the packages. To use your own environment and torch, install the package with the session's groups,
+such as ``pip install -e . --group tests``; then ``--no-venv`` runs the session there and installs nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
-nox.options.error_on_missing_interpreters = False  # a Python that is not here is skipped, CI or not
+nox.options.error_on_missing_interpreters = False  # a Python that is not installed is skipped, in CI too
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 STORE = Path("reports/results.sqlite")
@@ -32,7 +32,7 @@ TORCH_FREE = (
     "tests/test_registry.py",
     "tests/test_success.py",
     "tests/test_terminal.py",
-    "--ignore=tests/report/test_every_metric.py",  # what tasks measure, against what the report shows
+    "--ignore=tests/report/test_every_metric.py",  # compares the tasks' metrics with the report's, and so needs torch
 )
 NOT_BUILT = shutil.ignore_patterns(".git", ".nox", ".venv", ".*_cache", "__pycache__", "build", "dist", "reports")
 MACHINE = """
@@ -42,7 +42,7 @@ print(this_machine().name)
 
 
 def install(session: nox.Session, *packages: str, groups: tuple[str, ...] = ()) -> None:
-    """Install packages and dependency groups as pinned; with ``--no-venv`` what is there is used as it is."""
+    """Install packages and dependency groups at their pinned versions; with ``--no-venv``, install nothing."""
     if session.venv_backend == "none":
         session.log("no virtual environment: using what is installed")
     else:
@@ -51,9 +51,9 @@ def install(session: nox.Session, *packages: str, groups: tuple[str, ...] = ()) 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure, and make the page: the standard profile, or what is passed on to highway-bench run.
+    """Measure the standard profile and write the page; arguments go to highway-bench run.
 
-    At its end it measures this commit's point in the history, quickly, and publishes asv's pages.
+    Then measure this commit's point in the history, quickly, and publish asv's pages.
     """
     install(session, "-e", ".", groups=("history",))
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -61,7 +61,7 @@ def bench(session: nox.Session) -> None:
     parser.add_argument("--profile", default="standard")
     known, others = parser.parse_known_args(session.posargs)
     store, page = Path(known.store or STORE), PAGE
-    if known.profile == "smoke" and known.store is None:  # a trial run's figures must not stand among measured ones
+    if known.profile == "smoke" and known.store is None:  # a trial run must not mix with real results
         store, page = Path("reports/smoke.sqlite"), Path("reports/smoke/index.html")
 
     failure = None
@@ -79,7 +79,10 @@ def bench(session: nox.Session) -> None:
 
 
 def follow(session: nox.Session) -> CommandFailed | None:
-    """Measure this commit's point and publish asv's pages; what failed of it. A copy without git has no history."""
+    """Measure this commit's point and publish asv's pages, except in a copy without git. Returns the failure, if any.
+
+    If a benchmark fails, the other benchmarks' values are published all the same.
+    """
     if not Path(".git").exists():
         session.log("no git here: no history")
         return None
@@ -87,11 +90,11 @@ def follow(session: nox.Session) -> CommandFailed | None:
     try:
         session.run("highway-bench", "history", "run", "--quick")
     except CommandFailed as error:
-        if error.return_code == 2:  # a shallow clone, say: the page has what was measured all the same
-            session.warn("no point in the history: the reason stands above")
+        if error.return_code == 2:  # a shallow clone, for example: the page is written all the same
+            session.warn("no point in the history: the reason is printed above")
             return None
         failure = error
-    if failure is None or failure.return_code == 1:  # 1: a benchmark failed, and the others' values are kept
+    if failure is None or failure.return_code == 1:  # 1: a benchmark failed, and the others' values are stored
         session.run("highway-bench", "history", "publish")
     return failure
 
@@ -100,8 +103,8 @@ def follow(session: nox.Session) -> CommandFailed | None:
 def reproduce(session: nox.Session) -> None:
     """Measure a published result again; arguments go to highway-bench reproduce (-- figure1 --trials 40).
 
-    Without arguments all of them, each at desk scale: the slow proofs, about an hour on two cores. What the store has
-    is not measured again.
+    Without arguments, all of them are measured at desk scale, which takes about an hour on two cores. Stored cells are
+    not measured again.
     """
     install(session, "-e", ".")
     if session.posargs:
@@ -132,20 +135,20 @@ def gate(session: nox.Session) -> None:
 
 @nox.session
 def compare(session: nox.Session) -> None:
-    """Time two commits in turn: -- main my-branch; the ratio with its interval."""
+    """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""
     install(session, "-e", ".", groups=("history",))
     session.run("highway-bench", "history", "compare", *session.posargs)
 
 
 @nox.session
 def report(session: nox.Session) -> None:
-    """Make the page again from the store, without measuring; arguments go to highway-bench report."""
+    """Write the page again from the store, without measuring; arguments go to highway-bench report."""
     install_without_torch(session)
     make_page(session, STORE, PAGE, *session.posargs)
 
 
 def install_without_torch(session: nox.Session, *, groups: tuple[str, ...] = ()) -> None:
-    """The package with what it needs but torch: several GB less."""
+    """Install the package and its requirements except torch, which takes several GB."""
     install(
         session, *(need for need in PYPROJECT["project"]["dependencies"] if not need.startswith("torch")), groups=groups
     )
@@ -153,7 +156,7 @@ def install_without_torch(session: nox.Session, *, groups: tuple[str, ...] = ())
 
 
 def make_page(session: nox.Session, store: Path, page: Path, *arguments: str) -> None:
-    """Write the page and say where it and the store are."""
+    """Write the page, and print the paths of page and store."""
     session.run("highway-bench", "report", "--store", str(store), "--out", str(page.parent), *arguments)
     session.log(f"store: {store.resolve()}")
     session.log(f"page:  {page.resolve()}")
@@ -163,7 +166,9 @@ def make_page(session: nox.Session, store: Path, page: Path, *arguments: str) ->
 def step(session: nox.Session) -> None:
     """Time a step of every block and family with pytest-benchmark, saved per machine; arguments go to pytest."""
     install(session, "-e", ".", groups=("bench",))
-    machine = str(session.run("python", "-c", MACHINE, silent=True)).strip()  # pytest-benchmark tells no GPUs apart
+    machine = str(
+        session.run("python", "-c", MACHINE, silent=True)
+    ).strip()  # pytest-benchmark does not distinguish GPUs
     storage = f"file://./reports/.benchmarks/{machine}"
     chosen = any(word.startswith("benches") for word in session.posargs)
     session.run(
@@ -179,19 +184,19 @@ def step(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, a file at a time on every core, and every bench's body once; arguments go to pytest.
+    """Run the tests, file by file on every core, and every benchmark's body once; arguments go to pytest.
 
-    With arguments there is one process, unless -n is among them.
+    With arguments, one process runs, unless -n is among them.
     """
     install(session, "-e", ".", groups=("tests",))
-    # By file, for a file's tests share what is dear to make; in their order, for files of few tests may be long.
+    # By file, because the tests of a file share costly fixtures; in order, because a file of few tests may take long.
     everything = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
 
 
 @nox.session(name="torch-free", python=PYTHONS)
 def torch_free(session: nox.Session) -> None:
-    """Test what reads results without torch, on each Python that is here; arguments go to pytest."""
+    """Test the modules that need no torch, on each installed Python; arguments go to pytest."""
     install_without_torch(session, groups=("tests",))
     session.run("python", "-m", "pytest", *(session.posargs or TORCH_FREE))
 
@@ -201,17 +206,17 @@ def torch_free(session: nox.Session) -> None:
 def package(session: nox.Session, kind: str) -> None:
     """Build the wheel or the sdist without git, install it, measure the smoke profile with it and write the page.
 
-    Everything happens in a folder that is no checkout. Several minutes: torch is installed for each.
+    All of it runs outside the checkout. It takes several minutes, since torch is installed for each kind.
     """
     if session.venv_backend == "none":
-        session.error("what is built is installed into an environment of its own: leave --no-venv away")
+        session.error("this session installs the archive into its own environment: omit --no-venv")
     constraints = Path("constraints.txt").resolve()
     with tempfile.TemporaryDirectory() as name:
         tree, built, work = (Path(name) / part for part in ("tree", "built", "work"))
         shutil.copytree(".", tree, ignore=NOT_BUILT)
         session.install("-c", str(constraints), "build")
         session.run("python", "-m", "build", f"--{kind}", "--outdir", str(built), str(tree))
-        shutil.rmtree(tree)  # what runs below is what was built
+        shutil.rmtree(tree)  # the built archive runs below, not this copy
         (archive,) = built.iterdir()
         session.install("-c", str(constraints), str(archive))
         work.mkdir()
@@ -226,7 +231,7 @@ def package(session: nox.Session, kind: str) -> None:
 def docs(session: nox.Session) -> None:
     """Build the pages and the API reference, check their links, run every example of the help; arguments go to Sphinx.
 
-    A link that leads nowhere in this checkout fails; addresses on the network are not fetched.
+    A broken link within this checkout fails; addresses on the network are not checked.
     """
     install(session, "-e", ".", groups=("docs", "tests"))
     session.run(
@@ -238,7 +243,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check the code and its layout with ruff; arguments go to ruff check (--fix mends what it can)."""
+    """Check the code and its layout with ruff; arguments go to ruff check (--fix corrects what it can)."""
     install(session, groups=("lint",))
     session.run("ruff", "check", *(session.posargs or (".",)))
     if not session.posargs:

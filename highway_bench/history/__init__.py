@@ -1,4 +1,4 @@
-"""History: how every block's values change over commits and machines, by asv. Never imports torch."""
+"""History: every block's values over commits and machines, measured by asv. Never imports torch."""
 
 from __future__ import annotations
 

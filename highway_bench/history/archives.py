@@ -1,4 +1,4 @@
-"""Unpack trusted archives: a commit's own, or one whose checksum was verified."""
+"""Unpack trusted archives: those of a commit, or those whose checksum was verified."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 
 
 class AsvFailed(HighwayBenchError):
-    """asv itself went wrong: neither a regression nor an absence of values."""
+    """asv itself failed, which is neither a regression nor a lack of values."""
 
     exit_status = 4
 
@@ -32,7 +32,10 @@ def asv(
     name: str | None = None,
     quiet: bool = False,
 ) -> int:
-    """Run an asv command with this checkout's configuration and ``changes``; its exit status."""
+    """Run an asv command with this checkout's configuration and ``changes``, and return its exit status.
+
+    ``quiet`` prints asv's output only if it fails. Raises ``BadInput`` if asv is not installed.
+    """
     if importlib.util.find_spec("asv") is None:
         raise BadInput("asv is not installed: pip install --group history")
     path = paths.configured(name or command, **(changes or {}))

@@ -47,17 +47,17 @@ class Current(ExistingEnvironment):  # type: ignore[misc]
     def run(self, args: list[str], **options: Any) -> Any:
         """Run python with this checkout first on its path: what is installed may be another one."""
         environment = dict(options.pop("env", os.environ))
-        # asv takes the folders of PYTHONPATH off the path again, and this one would go even where it is installed.
+        # asv removes the folders of PYTHONPATH from the path again: this checkout too, even where it is installed.
         before = environment.pop("PYTHONPATH", None)
         environment["ASV_PYTHONPATH"] = self._root + (os.pathsep + before if before else "")
         return super().run(args, env=environment, **options)
 
 
 class Commits(Virtualenv):  # type: ignore[misc]
-    """A virtual environment in which asv installs one commit after the other, over the packages that are here.
+    """A virtual environment in which asv installs one commit after the other, on top of the packages installed here.
 
-    The environment sees what is installed here, so that torch (several GB) is installed once. asv builds each commit,
-    and measures the commit's package, not this checkout.
+    It sees the packages of this interpreter, so torch (several GB) is installed once. asv builds each commit, and
+    measures the commit's package, not this checkout.
     """
 
     tool_name = "commits"
@@ -77,17 +77,17 @@ class Commits(Virtualenv):  # type: ignore[misc]
 
     @property
     def dir_name(self) -> str:
-        """One folder an interpreter: the environment refers to its packages."""
+        """A folder for each interpreter, since the environment refers to the interpreter's packages."""
         return hashlib.md5(f"{self.name} {sys.prefix}".encode()).hexdigest()
 
     def _setup(self) -> None:
         util.check_call([sys.executable, "-m", "virtualenv", "--no-periodic-update", "-p", sys.executable, self._path])
         here = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-        # Paths alone: an editable install's own .pth file there is not followed, so this checkout stays unseen.
+        # Only paths are written. An editable install's own .pth file is not followed, so this checkout stays hidden.
         target = Path(self._path, "lib", f"python{HERE}", "site-packages", "packages_of_the_creator.pth")
         target.write_text("".join(f"{path}\n" for path in here), encoding="utf-8")
         project = tomllib.loads((self._source / "pyproject.toml").read_text(encoding="utf-8"))
-        # What the build needs; seldom more than is here already.
+        # The build's requirements, most of which are installed here already.
         self._run_pip(["install", "--quiet", *project["build-system"]["requires"]])
 
 

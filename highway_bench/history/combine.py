@@ -1,4 +1,4 @@
-"""Combine two result files of one commit: the newest row of each benchmark, and no value lost."""
+"""Combine two result files of one commit: the newest row of each benchmark counts, and no value is lost."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from highway_bench.history.validate import is_per_parameter
 def combined(first: Result, second: Result, *, newest: bool = True, over_failures: bool = False) -> Result:
     """``first`` with the rows of ``second`` that it lacks, and with those measured later if ``newest``.
 
-    A missing value of the chosen row is filled from the other row: a quick run leaves values out that a full run has. A
-    failure is not filled, since it is a result, unless ``over_failures``. Returns ``first`` itself where nothing
-    changes. Raises ``BadInput`` for results of two commits.
+    A missing value of the chosen row is filled from the other row, since a quick run leaves out values that a full run
+    has. A failure is a result, and is filled only with ``over_failures``. Returns ``first`` itself if nothing changes.
+    Raises ``BadInput`` for results of two commits.
     """
     if first.commit != second.commit:
         raise BadInput(f"{second.path} is of another commit than {first.path}: {second.commit}, not {first.commit}")
-    if first.data == second.data:  # the usual case, once a history was merged
+    if first.data == second.data:  # the usual case, after a first merge
         return first
     rows = {}
     for name in first.rows | second.rows:
@@ -43,7 +43,7 @@ def combined(first: Result, second: Result, *, newest: bool = True, over_failure
 
 
 def _filled(row: BenchmarkRow, other: BenchmarkRow, over_failures: bool) -> BenchmarkRow:
-    """``row``, its missing values filled from ``other`` if that is of the same version of the benchmark."""
+    """``row`` with its missing values filled from ``other``, if both are of one version of the benchmark."""
     axes, others = row.get("params") or [], other.get("params") or []
     if row.get("version") != other.get("version") or len(axes) != len(others):
         return row

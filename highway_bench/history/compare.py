@@ -1,8 +1,8 @@
 """Compare two commits: steps timed in turn, in several pairs of processes; the ratio with its interval.
 
 Each commit's package is unpacked into a folder of its own. One process of each commit runs, and the two take their
-steps in turn (A B, B A, A B, …): the machine's drift affects both alike. Some conditions last as long as a process,
-such as the layout of its memory, and would pass for a difference between the commits. So several fresh pairs are
+steps in turn (A B, B A, A B, …), so the machine's drift affects both alike. Some conditions last as long as a process,
+such as its memory layout, and would look like a difference between the commits. Therefore several fresh pairs are
 started, and the interval is that of the pairs' ratios, not of the steps.
 """
 
@@ -35,7 +35,7 @@ STEPS = 6
 WARM = 2
 
 TimedCell = tuple[str, str, int]
-Times = tuple[list[float], list[float]]  # of one cell: seconds of its steps with either commit
+Times = tuple[list[float], list[float]]  # one cell's seconds of each step, with the first and with the second commit
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Compared:
     ratios: list[float] = field(default_factory=list)
 
     def add(self, first: list[float], second: list[float]) -> None:
-        """Add a pair of processes: the seconds of its steps with either commit, taken in turn."""
+        """Add a pair of processes: the seconds of its steps with each commit, taken in turn."""
         self.first += first
         self.second += second
         self.ratios.append(paired_ratio(second, first).value)
@@ -60,7 +60,7 @@ class Compared:
 
     @property
     def ratio(self) -> IntervalEstimate:
-        """Median of the pairs' ratios, with an interval that holds whatever their distribution is."""
+        """The median of the pairs' ratios, with an interval that is valid for every distribution."""
         return median_interval(self.ratios)
 
     @property
@@ -71,7 +71,7 @@ class Compared:
 
 
 class CommitProcess:
-    """A process that runs one commit's package: a line of JSON is a request, the next line its answer."""
+    """A process that runs one commit's package. It reads a request as a line of JSON, and writes a line in response."""
 
     def __init__(self, name: str, package: Path, benches: Path) -> None:
         self.name = name
@@ -94,7 +94,7 @@ class CommitProcess:
         )
 
     def request(self, **message: Any) -> Any:
-        """The answer to ``message``; raises ``AsvFailed`` if the process has died."""
+        """The response to ``message``; raises ``AsvFailed`` if the process has died."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -110,7 +110,7 @@ class CommitProcess:
     def close(self) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        with suppress(BrokenPipeError):  # it died with a request unread
+        with suppress(BrokenPipeError):  # it died before it read a request
             self.process.stdin.close()
         self.process.stdout.close()
         try:
@@ -171,9 +171,9 @@ def one_pair(
     *,
     swapped: bool,
 ) -> Iterator[tuple[TimedCell, Times | str]]:
-    """Each cell's seconds with both commits (a name and a package each), from fresh processes; or why there are none.
+    """Each cell's seconds with both commits, from fresh processes; or a text that says why there are none.
 
-    If ``swapped``, the second commit is started, prepared and timed first.
+    ``sides`` are the commits' names and packages. If ``swapped``, the second one is started, prepared and timed first.
     """
     turn = -1 if swapped else 1
     with ExitStack() as processes:
@@ -187,12 +187,12 @@ def one_pair(
 
 
 def in_turn(sides: Sequence[CommitProcess], cell: TimedCell, steps: int, device: str) -> Times | str:
-    """The seconds of a cell's steps with either commit, taken in turn; or which commit lacks the cell."""
+    """The seconds of a cell's steps with each commit, taken in turn; or a text that says which commit lacks it."""
     block, family, depth = cell
     for one in sides:
-        answer = one.request(do="prepare", block=block, family=family, depth=depth, device=device)
-        if not answer["ready"]:
-            return f"{one.name}: {answer['reason']}"
+        response = one.request(do="prepare", block=block, family=family, depth=depth, device=device)
+        if not response["ready"]:
+            return f"{one.name}: {response['reason']}"
     times: Times = ([], [])
     for number in range(WARM + steps):
         for side in (0, 1) if number % 2 == 0 else (1, 0):

@@ -1,7 +1,7 @@
 """The process of one commit in a comparison: ``compare`` runs this file with the commit's package first on the path.
 
-It reads a JSON object a line, and answers with JSON a line. It uses the package through its frozen entrance for asv
-alone, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history records.
+A request is a JSON object on a line, and so is its response. This file uses the package only through ``asv_api``, which
+does not change, and takes the cells' sizes from asv's benchmarks, so that a comparison times what the history records.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ BENCHES = Path(__file__).resolve().parents[2] / "benches" / "history" / "cells.p
 
 
 def main() -> None:
-    """Answer until the input ends."""
-    answers, sys.stdout = sys.stdout, sys.stderr  # what a commit prints must not be taken for an answer
+    """Respond to requests until the input is closed."""
+    responses, sys.stdout = sys.stdout, sys.stderr  # a commit's printed text must not be read as a response
     benches: Any = None
     current: Any = None
     for line in sys.stdin:
         message = json.loads(line)
-        answer: object
+        response: object
         if message["do"] == "prepare":
             if benches is None:
                 os.environ["HIGHWAY_BENCH_HISTORY_DEVICE"] = message["device"]
                 benches = load()
             try:
                 current = benches.Steps(message["block"], message["family"], message["depth"])
-                answer = {"ready": True}
+                response = {"ready": True}
             except NotImplementedError as reason:
-                answer = {"ready": False, "reason": str(reason)}
+                response = {"ready": False, "reason": str(reason)}
         else:
             begin = time.perf_counter()
             current.work.step()
-            answer = time.perf_counter() - begin
+            response = time.perf_counter() - begin
             current.work.restore()
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        responses.write(json.dumps(response) + "\n")
+        responses.flush()
 
 
 def load() -> Any:
-    """The module that says what asv's benchmarks measure."""
+    """The module with the cells of asv's benchmarks."""
     spec = importlib.util.spec_from_file_location("history_cells", os.environ.get("HIGHWAY_BENCH_BENCHES", BENCHES))
     assert spec is not None
     assert spec.loader is not None

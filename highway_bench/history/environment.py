@@ -17,5 +17,5 @@ def requirements() -> dict[str, str]:
 
 
 def series_name() -> str:
-    """The environment's name, which is in its result files' names: a commit that is measured again is replaced."""
+    """The environment's name. Result files have it in their names, so a commit that is measured again is replaced."""
     return "-".join([f"py{HERE}", *(name + number for name, number in requirements().items())])

@@ -1,4 +1,4 @@
-"""asv's result files. They come from other machines, other versions and killed runs, so reading checks them."""
+"""asv's result files. They come from other machines, other versions and killed runs, so they are checked when read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Result:
 
     @cached_property
     def rows(self) -> dict[str, BenchmarkRow]:
-        """Each benchmark's row by column; asv leaves out what is empty at a row's end."""
+        """Each benchmark's row by column; asv leaves out the last columns of a row if they are empty."""
         columns = self.data["result_columns"]
         return {name: dict(zip(columns, row, strict=False)) for name, row in self.data["results"].items()}
 
@@ -126,9 +126,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise CutShort(f"{path} is no whole JSON file (cut short?): {error}") from error
+        raise CutShort(f"{path} is no complete JSON file (cut short?): {error}") from error
     if not isinstance(data, dict):
-        raise BadInput(f"{path} holds no JSON object")
+        raise BadInput(f"{path} contains no JSON object")
     return data
 
 
@@ -143,9 +143,9 @@ def read_result(path: Path) -> Result:
 
 
 def check_machine(result: Result, machine: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` where a result's machine fields differ from the ``machine``'s entry.
+    """Raise ``BadInput`` if a result's machine fields differ from the ``machine``'s entry.
 
-    Every field is part of a line's identity: the line would split.
+    Every field is part of a line's identity, so a difference would split the line.
     """
     params = result.data["params"]
     other = [
@@ -163,7 +163,7 @@ def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
     """
     path = folder / MACHINE
     if not path.is_file():
-        raise BadInput(f"{folder} has results but no {MACHINE}: without it nobody knows what was measured on")
+        raise BadInput(f"{folder} has results but no {MACHINE}: without it the hardware is unknown")
     data = read_json(path)
     check_version(path, data, MACHINE_VERSION)
     data.pop("version", None)
@@ -176,10 +176,10 @@ def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
 
 def check_version(path: Path, data: dict[str, Any], known: int) -> None:
     """Raise ``BadInput`` for a file with a schema that this version does not read."""
-    found = data.get("version")
-    if found != known:
-        relation = "newer than" if isinstance(found, int) and found > known else "not"
-        raise BadInput(f"{path} is of asv's schema {found!r}, {relation} the {known} that is read here")
+    version = data.get("version")
+    if version != known:
+        relation = "newer than" if isinstance(version, int) and version > known else "not"
+        raise BadInput(f"{path} is of asv's schema {version!r}, {relation} {known}, which this version reads")
 
 
 def result_paths(folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
-"""Gate: has something regressed in recent commits, on any machine, and since when?
+"""Gate: has a series regressed in recent commits, on any machine, and since which commit?
 
-A series that got worse by more than its own noise is a candidate. On this machine, a candidate is measured again and
-must be confirmed. The gate never passes if nothing was measured, or if a series has lost its value.
+A series that got worse by more than its own noise is a candidate. Candidates of this machine are measured again, and
+count only if that confirms them. The gate does not pass if nothing was measured, or if a series has lost its value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> 
 
     With ``here``, this machine's candidates are measured again. Raises ``NothingMeasured`` where HEAD has no point on
     any machine, since older points say nothing about HEAD, and where no series has two points to compare. Raises
-    ``BadInput`` for a tree with uncommitted changes: HEAD's result would pass for theirs.
+    ``BadInput`` for a tree with uncommitted changes, which the result would not be about.
     """
     check(paths, window)
     try:
@@ -73,25 +73,24 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> 
             f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: run nox -s history -- HEAD"
         )
     if here is not None and here.name not in by_machine:
-        report.lines.append(f"{here.name} has no points, so that nothing is measured again")
+        report.lines.append(f"{here.name} has no points, so nothing is measured again")
 
     candidates = [
-        found
+        one
         for machine, results in by_machine.items()
-        for found in _candidates(paths, published.html, machine, results, order, window, report)
+        for one in _candidates(paths, published.html, machine, results, order, window, report)
     ]
     if not report.series and not report.lost:
         raise NothingMeasured(
-            "no series has a recent point and one before it, so that nothing was judged: "
-            "run nox -s history -- HEAD~10..HEAD"
+            "no series has a recent point and one before it, so nothing was judged: run nox -s history -- HEAD~10..HEAD"
         )
     own = [one for one in candidates if here is not None and one.machine == here.name]
     others = [replace(one, remark="not measured again") for one in candidates if one not in own]
     if here is not None and own:
         own = remeasured(paths, here, own)
         report.lines.append(f"{len(own)} measured again")
-    for found in (*others, *own):
-        (report.regressions if found.holds else report.dismissed).append(found)
+    for one in (*others, *own):
+        (report.regressions if one.holds else report.dismissed).append(one)
     report.regressions.sort(key=lambda one: (one.machine, one.series))
     return report
 
@@ -105,8 +104,8 @@ def _candidates(
     window: int,
     report: GateReport,
 ) -> Iterable[Regression]:
-    """One machine's candidates, each series once. Adds what was judged, and what has no value at HEAD, to
-    ``report``."""
+    """One machine's candidates, each series once. Adds the number of judged series, their limits, and the series
+    without a value at HEAD to ``report``."""
     lines = lines_of(results, paths.configuration().get("regressions_first_commits", {}), order)
     recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
     behind = len(order) - 1 - order[results[-1].commit]
@@ -123,20 +122,20 @@ def _candidates(
         )
     noise = known_noise(paths, machine)
     report.limits += limits(machine, {series: lines[series] for series in judged}, noise)
-    found = {
+    candidates = {
         one.series: one
         for steps in (newest_steps(machine, lines, recent, noise), asv_steps(html, machine, lines, recent, noise))
         for one in steps
-    }  # asv's come last: it saw the whole line, and knows the commit better
+    }  # asv's replace ours: its detection covers the whole line, so its commit is more exact
     units = {name: about["unit"] for name, about in read_json(paths.shown / BENCHMARKS).items() if "." in name}
-    return [replace(one, unit=units.get(series.partition("(")[0], "")) for series, one in found.items()]
+    return [replace(one, unit=units.get(series.partition("(")[0], "")) for series, one in candidates.items()]
 
 
 def check(paths: Paths, window: int = WINDOW) -> None:
     """Raise ``BadInput`` for a checkout that the gate cannot judge, before anything is measured."""
     if window < 1:
         raise BadInput(f"a window has one commit at least, not {window}")
-    git.check_whole(paths.root)
+    git.check_not_shallow(paths.root)
     if git.is_dirty(paths.root):
         raise BadInput("uncommitted changes: the gate judges commits, so commit or stash them first")
 

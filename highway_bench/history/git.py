@@ -1,4 +1,4 @@
-"""Queries of git for the history: commits, their order and dates, uncommitted changes."""
+"""What the history reads from git: commits, their order and dates, uncommitted changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from highway_bench.errors import BadInput
 from highway_bench.history.paths import CONFIGURATION
 from highway_bench.provenance.git import git, git_bytes
 
-# Neither changes what is measured: the history's own outputs, and text.
+# The history's own outputs and text, which do not affect measurements.
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
 
 
@@ -28,7 +28,7 @@ def has_git(root: Path) -> bool:
 
 
 def commit_of(root: Path, name: str) -> str:
-    """The whole hash of a commit; raises ``BadInput`` where this repository does not have it."""
+    """The full hash of a commit; raises ``BadInput`` if this repository does not have it."""
     try:
         return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except BadInput:
@@ -43,10 +43,10 @@ def date_of(root: Path, commit: str) -> int:
 
 def commits_in(root: Path, span: str) -> list[str]:
     """The commits of a range on its first-parent line, oldest first."""
-    found = git(root, "rev-list", "--first-parent", "--reverse", span, "--").split()
-    if not found:
+    commits = git(root, "rev-list", "--first-parent", "--reverse", span, "--").split()
+    if not commits:
         raise BadInput(f"there are no commits in {span!r}")
-    return found
+    return commits
 
 
 def line_of(root: Path) -> list[str]:
@@ -67,7 +67,7 @@ def is_shallow(root: Path) -> bool:
     return git(root, "rev-parse", "--is-shallow-repository") == "true"
 
 
-def check_whole(root: Path) -> None:
+def check_not_shallow(root: Path) -> None:
     """Raise ``BadInput`` in a shallow clone: the pages would lack the results of its missing commits."""
     if is_shallow(root):
         raise BadInput("this clone is shallow, and the history needs all commits: git fetch --unshallow")

@@ -20,19 +20,19 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
-from highway_bench.history.git import check_whole, commit_of, date_of, line_of
+from highway_bench.history.git import check_not_shallow, commit_of, date_of, line_of
 from highway_bench.history.machine import check_clash
 from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import Paths
 from highway_bench.history.working_folder import exclusive
 
 NO_COMMIT = "0" * 40
-HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch's name is another commit here than there
+HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch may be another commit in the other checkout
 
 
 @dataclass
 class Imported:
-    """The files written, and a line for each other file."""
+    """The written files, and a line for each file that was not written."""
 
     written: list[Path] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -46,19 +46,19 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
     files are checked before any is recorded. Raises ``BadInput`` for a point that is recorded already with other
     values: nothing recorded is overwritten. Imported values replace those of the working results, even newer ones.
     """
-    check_whole(paths.root)
+    check_not_shallow(paths.root)
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder")
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
     if not any(map(result_paths, sources)):
         raise NothingMeasured(f"{folder} has no result files")
     full = commit_of(paths.root, commit) if commit else None
-    ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # by target: where it came from, and what is to be written
+    ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # target → its source's folder, and the data to write
     imported = Imported(lines=merge_recorded(paths))
     on_line = set(line_of(paths.root))
     for source in sources:
         files = result_paths(source)
-        # The folder may have been renamed on its way here; the entry's own name counts.
+        # The folder may have been renamed while it was copied; the entry's name counts.
         machine = read_machine(source, renamed=source == folder)
         check_clash(machine, paths.recorded, paths.results)
         if full and len(files) > 1:
@@ -104,12 +104,12 @@ def checked_result(root: Path, path: Path, machine: Mapping[str, Any], full: str
     if not result.points:
         raise NothingMeasured(f"{path} has no value at all")
     if Path(str(result.data["env_name"])).name != result.data["env_name"]:
-        raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file's name")
+        raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file name")
     if not HASH.match(result.commit):
         raise BadInput(f"{path} has the commit {result.commit!r}, which is no hash")
     if result.commit == NO_COMMIT and not full:
-        raise BadInput(f"{path} does not know its commit: give it with --commit")
+        raise BadInput(f"{path} does not name its commit: give it with --commit")
     known = full if full and result.commit == NO_COMMIT else commit_of(root, result.commit)
     if full and known != full:
-        raise BadInput(f"{path} is of commit {known[:8]}, not of {full[:8]}: leave --commit away")
+        raise BadInput(f"{path} is of commit {known[:8]}, not of {full[:8]}: omit --commit")
     return result.data | {"commit_hash": known, "date": date_of(root, known)}

@@ -1,7 +1,7 @@
 """The machine of a series: its entry in asv's files, which does not change unless the hardware does.
 
-Every field of the entry is part of a series' identity. So the kernel's release, the exact bytes of memory, the driver
-and the clocks are left out, and ``gpu`` is in it from the first commit on.
+Every field of the entry is part of a series' identity. Therefore the kernel's release, the exact bytes of memory, the
+driver and the clocks are left out, and every entry has ``gpu``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from highway_bench.provenance.machine import cores, cpu_model
 
 NO_GPU = "none"
 GIB = 2**30
-BUSY = 0.75  # load a core in the last minute; installing what is needed takes half of it
+BUSY = 0.75  # load of each core in the last minute; installing the requirements alone takes half of it
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is measured on: the device, and asv's entry of the machine."""
+    """The machine that measures: its device (``cpu`` or ``cuda``) and its entry in asv's files."""
 
     device: str
     entry: Mapping[str, str]
@@ -40,9 +40,9 @@ class Machine:
 
 
 def this_machine(device: str | None = None, name: str | None = None) -> Machine:
-    """This machine with a device of it: by default a GPU where torch finds one, and the identity's name.
+    """This machine with ``device``, by default a GPU if torch finds one, under ``name``, by default its identity's.
 
-    Raises ``BadInput`` for a device that is not here.
+    Raises ``BadInput`` for a device that it lacks.
     """
     if device not in (None, "cpu", "cuda"):
         raise BadInput(f"a device is cpu or cuda, not {device!r}")
@@ -57,7 +57,7 @@ def this_machine(device: str | None = None, name: str | None = None) -> Machine:
 
 
 def entry(name: str, gpu_name: str | None) -> dict[str, str]:
-    """The entry of machine ``name`` with the GPU's name, or ``None`` where a CPU is measured. All values are text."""
+    """The entry of machine ``name``, all of it text. ``gpu_name`` is ``None`` where the CPU computes."""
     check_name(name)
     return {
         "machine": name,
@@ -82,19 +82,19 @@ def without_trade_marks(model: str) -> str:
 
 
 def rounded_gib(bytes_of_memory: int) -> int:
-    """Memory in GiB, rounded up to 1, 2, 3, 4, 6, 8, 12, …: what the kernel keeps for itself changes with releases."""
+    """Memory in GiB, rounded up to 1, 2, 3, 4, 6, 8, 12, …: the kernel's own share changes with releases."""
     gib = max(bytes_of_memory / GIB, 1.0)
     power = 2.0 ** math.floor(math.log2(gib))
     return math.ceil(next(size for size in (power, 1.5 * power, 2 * power) if gib <= size))
 
 
 def busy() -> str | None:
-    """A warning where other work keeps this machine busy: it lengthens the times, and those of a re-run a minute
-    later; ``None`` where it does not."""
+    """A warning if this machine is busy with other work, else ``None``. Such work lengthens the times, and those of a
+    re-run a minute later too."""
     load, count = psutil.getloadavg()[0], cores()
     if load < BUSY * count:
         return None
-    return f"this machine is busy (load {load:.1f} on {count} cores): times may have risen for that alone"
+    return f"this machine is busy (load {load:.1f} on {count} cores): times may have risen for that reason alone"
 
 
 def write_entry(machine: Mapping[str, str]) -> None:
@@ -109,7 +109,7 @@ def write_entry(machine: Mapping[str, str]) -> None:
 
 
 def check_clash(machine: Mapping[str, Any], *folders: Path) -> None:
-    """Raise ``BadInput`` where results of another machine of this name lie in one of the ``folders``."""
+    """Raise ``BadInput`` if one of the ``folders`` has results of another machine of this name."""
     name = machine["machine"]
     for folder in folders:
         if not (folder / name / MACHINE).is_file():

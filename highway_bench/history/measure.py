@@ -59,22 +59,22 @@ def measure_here(
     """Measure this checkout in its present state.
 
     Results of a tree with uncommitted changes go into a folder of their own: they are shown, never recorded. Without
-    git, ``commit`` names the commit; otherwise the import of the results has to. ``out`` is another folder for the
-    results, ``series`` are asv's patterns of benchmarks, ``only`` the cells to measure. Raises ``BadInput`` for a
-    ``commit`` that is not HEAD.
+    git, ``commit`` names the commit; if it is not given, the import of the results must name it. ``out`` is another
+    folder for the results, ``series`` are asv's patterns of benchmarks, ``only`` the cells to measure. Raises
+    ``BadInput`` for a ``commit`` that is not HEAD.
     """
     with_git = git.has_git(paths.root)
     if commit and not with_git and not HASH.match(commit):
         raise BadInput(f"without git, --commit must be a commit's hash, not {commit!r}")
     measured = Measured(machine.name)
     if with_git:
-        git.check_whole(paths.root)
+        git.check_not_shallow(paths.root)
         measured.dirty = git.is_dirty(paths.root)
         if commit and git.commit_of(paths.root, commit) != git.commit_of(paths.root, "HEAD"):
             raise BadInput(f"this checkout is not {commit}: check it out, or give it as a range ({commit}^..{commit})")
     if with_git and out is None:
         measured.lines += merge_recorded(paths)
-        if measured.dirty:  # of other changes
+        if measured.dirty:  # the folder may have a point of earlier changes
             shutil.rmtree(paths.uncommitted, ignore_errors=True)
     measured.folder = out or (paths.uncommitted if measured.dirty else paths.results)
     check_clash(machine.entry, paths.recorded, measured.folder)
@@ -94,10 +94,10 @@ def measure_here(
     _asv_run(paths, machine, arguments, quick, changes, environment)
     if with_git and not measured.dirty and (git.is_dirty(paths.root) or git.commit_of(paths.root, "HEAD") != full):
         changed = f"this checkout was changed while {full[:8]} was measured"
-        if out is not None:  # the caller wants HEAD's values
+        if out is not None:  # the caller requires HEAD's values
             for path in _contents(out / machine.name, [full]):
                 _restore(path, before)
-            raise BadInput(f"{changed}, so that its values are of no commit: measure it once more")
+            raise BadInput(f"{changed}, so its values belong to no commit: measure it again")
         measured.lines.append(changed)
         measured.dirty, measured.folder = True, _moved(measured.folder, paths.uncommitted, machine, full, before)
     return _collect(measured, [full], [full], before)
@@ -105,13 +105,13 @@ def measure_here(
 
 @exclusive
 def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = True, again: bool = False) -> Measured:
-    """Measure the commits of a range, each built and installed.
+    """Build, install and measure each commit of the range ``span``.
 
     Commits with a point of this python and torch (a full one unless ``quick``) are left out unless ``again``. Commits
-    that do not build, or predate the benchmarks, are named and have no point. Raises ``BadInput`` for uncommitted
-    changes in what this checkout provides for all of them: the benchmarks, and the names of blocks and families.
+    that do not build, or predate the benchmarks, get no point and are listed in ``without``. Raises ``BadInput`` for
+    uncommitted changes in the files that all of them use: the benchmarks, and the names of blocks and families.
     """
-    git.check_whole(paths.root)
+    git.check_not_shallow(paths.root)
     if git.is_dirty(paths.root, *SHARED_SOURCES):
         raise BadInput(
             f"uncommitted changes in {', '.join(SHARED_SOURCES)}: every commit of a range is measured with this "
@@ -190,14 +190,14 @@ def _moved(folder: Path, target: Path, machine: Machine, commit: str, before: Ma
 def _collect(
     measured: Measured, commits: Sequence[str], wanted: Sequence[str], before: Mapping[Path, bytes]
 ) -> Measured:
-    """Read what asv wrote: the values of all ``commits``, the failures of those that were ``wanted``.
+    """Read asv's files: the values of all ``commits``, the failures of those that were ``wanted``.
 
-    A file without any value would pass for a point: its contents ``before`` are restored, or it is removed.
+    A file without any value must not count as a point: its contents ``before`` are restored, or it is removed.
     """
     assert measured.folder is not None
-    found = _by_commit(measured.folder / measured.machine)
+    results = _by_commit(measured.folder / measured.machine)
     for commit in commits:
-        result = found.get(commit)
+        result = results.get(commit)
         if result is not None and result.points:
             measured.results[commit] = result
             measured.failed += [f"{commit[:8]} {name}" for name in result.failures if commit in wanted]

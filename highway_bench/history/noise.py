@@ -60,7 +60,7 @@ def tolerated(series: str, before: Sequence[Point], repeated: float | None = Non
     In the series' own unit: 0 for bytes; for times a share of the level, for losses decades, and at least three
     standard deviations of the difference. ``repeated`` is the sd between repeated runs, relative (decades for losses).
     Runs in a row do not include slow drift, so the neighbours' differences count where they are larger. Without either,
-    a sd of a tenth is assumed. The new point's own spread is not used: seeds that diverge, or samples that scatter,
+    an sd of a tenth is assumed. The new point's own spread is not used: seeds that diverge, or samples that scatter,
     must not widen their own limit.
     """
     if is_exact(series) or not before:
@@ -115,17 +115,17 @@ def measure_noise(paths: Paths, machine: Machine, runs: int = 3, *, quick: bool 
             for series, point in result.points.items():
                 if not is_exact(series):
                     values.setdefault(series, []).append(point.value)
-    found = {}
+    spreads = {}
     for series, many in sorted(values.items()):
         if len(many) == runs:
             scale = 1.0 if is_loss(series) else max(abs(statistics.median(many)), 1e-12)
-            found[series] = Spread(statistics.stdev(many) / scale, runs - 1)
+            spreads[series] = Spread(statistics.stdev(many) / scale, runs - 1)
     together = {
-        series: pooled([spreads[series] for spreads in (known, found) if series in spreads])
-        for series in sorted(known | found)
+        series: pooled([session[series] for session in (known, spreads) if series in session])
+        for series in sorted(known | spreads)
     }
     write_json(paths.noise / f"{machine.name}.json", {"schema": SCHEMA, "spreads": together})
-    return found
+    return spreads
 
 
 def recorded_noise(paths: Paths, machine: str) -> dict[str, Spread]:
@@ -136,7 +136,7 @@ def recorded_noise(paths: Paths, machine: str) -> dict[str, Spread]:
     data: dict[str, Any] = read_json(path)
     if data.get("schema") != SCHEMA:
         raise BadInput(
-            f"{path} is of schema {data.get('schema')!r}, and {SCHEMA} is what is read here: remove "
+            f"{path} is of schema {data.get('schema')!r}, and this version reads {SCHEMA}: remove "
             "it and run highway-bench history noise again"
         )
     try:
@@ -146,8 +146,8 @@ def recorded_noise(paths: Paths, machine: str) -> dict[str, Spread]:
 
 
 def known_noise(paths: Paths, machine: str) -> dict[str, float]:
-    """The sd between runs of each series for the gate: its own, but at least that of its benchmark's pooled series,
-    since a few runs may agree by chance."""
+    """The sd between runs of each series for the gate. It is at least the pooled sd of the benchmark's series, since a
+    few runs may agree by chance."""
     own = recorded_noise(paths, machine)
     by_benchmark: dict[str, list[Spread]] = {}
     for series, spread in own.items():

@@ -16,9 +16,9 @@ CONFIGURATION = "asv.conf.json"
 class Paths:
     """The folders of a checkout's history.
 
-    ``recorded`` is committed. git ignores the others: ``results`` is what asv writes, ``uncommitted`` the points of a
-    tree with uncommitted changes, ``shown`` what was last published, ``merged`` the names of recorded results, and
-    ``withdrawn`` the copies of those that were recorded once.
+    ``recorded`` and ``noise`` are committed. git ignores the others: ``results`` is what asv writes, ``uncommitted``
+    the points of a tree with uncommitted changes, ``shown`` what was last published, ``merged`` the names of recorded
+    results, and ``withdrawn`` the copies of results that are no longer recorded.
     """
 
     root: Path
@@ -71,14 +71,14 @@ class Paths:
         """asv's configuration from its file; raises ``BadInput`` where it cannot be read."""
         path = self.root / CONFIGURATION
         try:
-            import json5  # of the group "history": the report and its server need none
+            import json5  # of the group "history", which the report and its server do not need
         except ModuleNotFoundError:
             raise BadInput("json5 is not installed: pip install --group history") from None
         try:
-            found: dict[str, Any] = json5.loads(path.read_text(encoding="utf-8"))
+            configuration: dict[str, Any] = json5.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BadInput(f"{path.name} cannot be read: {error}") from error
-        return found
+        return configuration
 
     def configured(self, name: str, **changes: Any) -> Path:
         """Write asv's configuration with absolute folders, and with ``changes``, as ``name`` into the working folder.

@@ -11,13 +11,13 @@ from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.merge import mend, merge_recorded, read_working
+from highway_bench.history.merge import merge_recorded, read_working, repair
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
 
 HTML = Path("asv/html/index.html")  # asv's first page, below the folder of reports
-DISCOVERY = "discovery"  # asv wants a machine's name even to list benchmarks; no result is ever saved under it
+DISCOVERY = "discovery"  # asv requires a machine's name even to list benchmarks; no result is saved under it
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Published:
 @exclusive
 def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
     """Write asv's pages into ``html``, by default ``paths.html``; raises ``NothingMeasured`` without any point."""
-    git.check_whole(paths.root)
+    git.check_not_shallow(paths.root)
     lines = merge_recorded(paths)
     shutil.rmtree(paths.shown, ignore_errors=True)
     if paths.results.is_dir():
@@ -51,16 +51,16 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
     if scripts:
         reason = use_own_scripts(target, paths.working / "scripts")
         if reason:
-            lines.append(f"the pages load their scripts from public networks, and need one: {reason}")
+            lines.append(f"the pages load their scripts from public networks, so they do not work offline: {reason}")
         link_report(target / "index.html")
     return Published(target, list(machines), sum(machines.values()), lines)
 
 
 @exclusive
 def discover(paths: Paths) -> None:
-    """Write the list of this checkout's benchmarks into ``shown``: asv shows these.
+    """Write the list of this checkout's benchmarks, which are those that asv shows, into ``shown``.
 
-    It is written each time and never committed, since it would conflict.
+    The list is written each time and never committed, since it would conflict in merges.
     """
     folder = paths.working / "discovered"
     write_entry(entry(DISCOVERY, None))
@@ -109,7 +109,7 @@ def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
         shutil.rmtree(paths.uncommitted)
         return False
     points, broken = read_working(paths.uncommitted)
-    lines += mend(points, broken)
+    lines += repair(points, broken)
     newest = [path for path, result in points.items() if result.commit == head]
     for path in newest:
         target = paths.shown / path.parent.name
@@ -119,7 +119,7 @@ def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
 
 
 def link_report(page: Path) -> None:
-    """Add a link from asv's page to the report, where both exist, unless it is there."""
+    """Add a link from asv's page to the report if both exist; a second call adds no other."""
     report = page.parents[2] / "page" / "index.html"
     if not (page.is_file() and report.is_file()):
         return

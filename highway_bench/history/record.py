@@ -15,7 +15,7 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
-from highway_bench.history.git import check_whole, line_of
+from highway_bench.history.git import check_not_shallow, line_of
 from highway_bench.history.machine import check_clash, check_name
 from highway_bench.history.merge import merge_recorded, note_recorded
 from highway_bench.history.paths import Paths
@@ -24,8 +24,8 @@ from highway_bench.history.working_folder import exclusive
 
 @dataclass
 class RecordSummary:
-    """The commits whose points were ``added``, ``replaced`` or ``unchanged``, and a line for each that was
-    ``left_out``; ``lines`` are the working folder's."""
+    """The commits whose points were ``added``, ``replaced`` or left ``unchanged``, a line for each that was
+    ``left_out``, and the ``lines`` of the merge into the working folder."""
 
     machine: str
     added: list[str] = field(default_factory=list)
@@ -48,12 +48,12 @@ class RecordSummary:
 def record(paths: Paths, machine: str, *, replace: bool = False) -> RecordSummary:
     """Record the points of ``machine``.
 
-    A recorded point does not change, unless ``replace``: then the newest row of each benchmark counts, and no value is
-    lost. Points of uncommitted trees are in another folder, and never recorded. Raises ``NothingMeasured`` where the
-    machine has no points, ``BadInput`` where the history is of other hardware with this name, or is broken.
+    A recorded point changes only with ``replace``: then the newest row of each benchmark counts, and no value is lost.
+    Points of uncommitted trees are in another folder, and are never recorded. Raises ``NothingMeasured`` if the machine
+    has no points, ``BadInput`` if the history has other hardware of this name, or is broken.
     """
     check_name(machine)
-    check_whole(paths.root)
+    check_not_shallow(paths.root)
     done = RecordSummary(machine, lines=merge_recorded(paths))
     source, target = paths.results / machine, paths.recorded / machine
     files = result_paths(source) if source.is_dir() else []
@@ -73,7 +73,7 @@ def record(paths: Paths, machine: str, *, replace: bool = False) -> RecordSummar
             continue
         short, there = result.commit[:8], target / path.name
         if result.commit not in line:
-            done.left_out.append(f"{short} is not on HEAD's first-parent line, so that no page would show it")
+            done.left_out.append(f"{short} is not on HEAD's first-parent line, so no page would show it")
         elif not result.points:
             done.left_out.append(f"{short} has no value at all")
         elif not there.exists():

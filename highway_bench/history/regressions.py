@@ -97,9 +97,9 @@ def newest_steps(
     """Series whose newest point, if recent, exceeds the level before it; and bytes that rose recently and have not
     fallen since."""
     for series, line in lines.items():
-        found = rise(line, recent) if is_exact(series) else step_up(series, line, recent, noise.get(series))
-        if found is not None:
-            position, before, allowed = found
+        step = rise(line, recent) if is_exact(series) else step_up(series, line, recent, noise.get(series))
+        if step is not None:
+            position, before, allowed = step
             yield Regression(
                 series, machine, before, line[-1][1].value, allowed, line[position][0], line[position - 1][0]
             )
@@ -128,7 +128,7 @@ def step_up(
     if last.value <= level + allowed:
         return None
     position = len(line) - 1
-    while line[position - 1][1].value > level + allowed:  # ends: one of the points of the level does not exceed it
+    while line[position - 1][1].value > level + allowed:  # stops: one of the points of the level does not exceed it
         position -= 1
     return position, level, allowed
 
@@ -137,9 +137,9 @@ def asv_steps(
     html: Path, machine: str, lines: Mapping[str, Line], recent: Collection[str], noise: Mapping[str, float]
 ) -> Iterable[Regression]:
     """asv's regressions with a recent first bad commit, if they exceed the noise of the points before."""
-    index, found = read_json(html / "index.json"), read_json(html / "regressions.json")
+    index, published = read_json(html / "index.json"), read_json(html / "regressions.json")
     commit_of = {int(revision): commit for revision, commit in index["revision_to_hash"].items()}
-    for series, path, _where, _index, _last, _best, jumps in found["regressions"]:
+    for series, path, _where, _index, _last, _best, jumps in published["regressions"]:
         if f"machine-{machine}" not in Path(path).parts:
             continue
         line = lines.get(series, [])
@@ -155,7 +155,7 @@ def asv_steps(
 
 
 def limits(machine: str, lines: Mapping[str, Line], noise: Mapping[str, float]) -> Iterable[Limits]:
-    """What is tolerated of the next point of each series, by benchmark."""
+    """The tolerated rise of each series' next point, by benchmark."""
     shares: dict[str, list[float]] = {}
     for series, line in lines.items():
         before = [point for _, point in line[-LEVEL:]]

@@ -61,16 +61,17 @@ def _with_ratio(paths: Paths, here: Machine, good: str, timed: Sequence[Regressi
     except (BadInput, NothingMeasured, AsvFailed) as reason:
         return [replace(one, remark=f"{one.remark}; not compared with {good[:8]}: {reason}") for one in timed]
     ratios = {one.cell: one.ratio for one in compared}
-    found = []
+    results = []
     for one in timed:
         ratio = ratios.get(cell_of(one.series))
         lacking = [f"{good[:8]} lacks it"] if ratio is None else []
-        found.append(replace(one, ratio_to_good=ratio, remark="; ".join([one.remark, *lacking])))
-    return found
+        results.append(replace(one, ratio_to_good=ratio, remark="; ".join([one.remark, *lacking])))
+    return results
 
 
 def cell_of(series: str) -> TimedCell:
-    """Block, family and depth of a series; a parameter that its benchmark lacks has the benches' constant value."""
+    """Block, family and depth of a series. A parameter that its benchmark lacks has the constant value of the
+    benches."""
     name, _, rest = series.partition("(")
     block, *others = [value.strip().strip("'") for value in rest.rstrip(")").split(",")]
     if ".Families." in name:

@@ -22,8 +22,8 @@ from highway_bench.history.archives import extract
 
 @dataclass(frozen=True)
 class Package:
-    """An npm package: its name with version, its tarball's SHA-512 as npm gives it, and the files for asv's page,
-    by the end of their addresses in the page."""
+    """An npm package: its name with version, its tarball's SHA-512 in base64 as npm prints it, and its files for asv's
+    page, by their names in the page's addresses."""
 
     name: str
     sha512: str
@@ -88,12 +88,12 @@ def use_own_scripts(html: Path, cache: Path) -> str | None:
     text = page.read_text(encoding="utf-8")
     vendor = html / "vendor"
     vendor.mkdir(exist_ok=True)
-    files = {end: (package, inside) for package in PACKAGES for end, inside in package.files.items()}
+    files = {name: (package, inside) for package in PACKAGES for name, inside in package.files.items()}
     unknown = [address for _, address in TAG.findall(text) if address.rpartition("/")[2] not in files]
     if unknown:
-        return f"this version of asv loads scripts that are not known here: {', '.join(unknown)}"
+        return f"this version of asv loads scripts that highway_bench does not know: {', '.join(unknown)}"
 
-    def own(tag: re.Match[str]) -> str:
+    def local(tag: re.Match[str]) -> str:
         name = tag[2].rpartition("/")[2]
         package, inside = files[name]
         shutil.copyfile(_folder(package, cache) / inside, vendor / name)
@@ -101,7 +101,7 @@ def use_own_scripts(html: Path, cache: Path) -> str | None:
             return f'<script src="vendor/{name}">'
         return f'<link rel="stylesheet" href="vendor/{name}">'
 
-    page.write_text(TAG.sub(own, text), encoding="utf-8")
+    page.write_text(TAG.sub(local, text), encoding="utf-8")
     for package in PACKAGES:
         for licence in sorted(_folder(package, cache).glob("LICEN*")):
             shutil.copyfile(licence, vendor / f"{package.name.partition('@')[0]}-{licence.name}")
@@ -129,13 +129,13 @@ def fetch(package: Package, cache: Path) -> None:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise NotFetched(f"npm gave no answer for {package.name}") from None
+            raise NotFetched(f"npm did not respond for {package.name}") from None
         balls = list(scratch.glob("*.tgz"))
         if done.returncode or len(balls) != 1:
             raise NotFetched(f"npm cannot fetch {package.name}")
-        found = base64.b64encode(hashlib.sha512(balls[0].read_bytes()).digest()).decode()
-        if found != package.sha512:
-            raise NotFetched(f"{package.name} has another checksum ({found[:12]}…) than the one known here")
+        checksum = base64.b64encode(hashlib.sha512(balls[0].read_bytes()).digest()).decode()
+        if checksum != package.sha512:
+            raise NotFetched(f"{package.name} has an unexpected checksum ({checksum[:12]}…)")
         with tarfile.open(balls[0]) as ball:
             extract(ball, scratch)
         (scratch / "package").replace(folder)

@@ -1,4 +1,4 @@
-"""Serve the report and asv's pages to this machine's browser, and to nobody else."""
+"""Serve the report and asv's pages to browsers on this machine only."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
     try:
         return Server((HOST, port), functools.partial(Handler, directory=str(reports.resolve())))
     except (OSError, OverflowError) as error:
-        raise BadInput(f"port {port} cannot be had: {error}") from error
+        raise BadInput(f"port {port} is not available: {error}") from error
 
 
 def first_page(reports: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""One command at a time in a checkout's working folder, where the next would remove what the first one reads."""
+"""The working folder's lock: one command at a time, since a second one would remove files that the first one reads."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Returned = TypeVar("Returned")
 def exclusive(
     function: Callable[Concatenate[Paths, Arguments], Returned],
 ) -> Callable[Concatenate[Paths, Arguments], Returned]:
-    """Hold the working folder's lock while ``function`` runs; it may call others that want the same lock.
+    """Decorator: hold the working folder's lock while ``function`` runs, which may call other such functions.
 
-    Where another process holds it, a line on stderr names that process, and the call waits.
+    If another process holds the lock, a line on stderr names that process, and the call waits.
     """
 
     @functools.wraps(function)
@@ -32,7 +32,7 @@ def exclusive(
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            sys.stderr.write(f"waiting for process {holder(path)}, which works in {paths.working}\n")
+            sys.stderr.write(f"waiting for process {holder(path)}, which is using {paths.working}\n")
             lock.acquire()
         try:
             return function(paths, *args, **kwargs)

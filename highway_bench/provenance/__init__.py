@@ -1,4 +1,4 @@
-"""Provenance: the machine, the commit and the versions that a measurement belongs to, and file locks. Without torch."""
+"""Provenance: a measurement's machine, commit and versions; and file locks. Never imports torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""git: a command's output, and the commit of the source that runs."""
+"""git: the output of its commands, and the commit of the running source."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def git_bytes(folder: Path, *arguments: str) -> bytes:
-    """As ``git``, for output that is no text."""
-    # A hook's GIT_DIR would answer for another checkout.
+    """As ``git``, for binary output."""
+    # In a git hook, GIT_DIR would select another checkout.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, env=environment, check=False)
@@ -31,11 +31,10 @@ def git_bytes(folder: Path, *arguments: str) -> bytes:
 
 
 def source_commit(folder: Path = PACKAGE) -> str | None:
-    """Commit of the source in ``folder``; ``None`` outside git.
+    """The commit of the source in ``folder``; ``None`` outside git.
 
-    ``+dirty`` where tracked files there have changes, or where a Python file there is not tracked: a new block's.
-
-    A package that is installed inside some other project's checkout is not tracked there, and has no commit.
+    ``+dirty`` is appended if tracked files there have changes, or if a Python file there is not tracked, such as a new
+    block's. A package that is installed inside another project's checkout is not tracked there, and has no commit.
     """
     try:
         if not git(folder, "ls-files", "--", "."):

@@ -1,7 +1,7 @@
-"""GPU: what there is to know of one before a run, read in a short process of its own.
+"""GPU: its model, memory and number types, read before a run in a short process of its own.
 
-Reading it initialises CUDA, which takes some hundred MB for as long as the process lives, and keeps every worker from a
-GPU that serves one process at a time. The process that starts the workers must not do that.
+Reading them initialises CUDA. That takes some hundred MB for as long as the process lives, and blocks every worker from
+a GPU that serves one process at a time. The process that starts the workers must therefore not read them itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Gpu:
 
 @cache
 def gpu(device: str) -> Gpu:
-    """The GPU called ``device``. Raises ``BadInput`` where torch is without CUDA or finds no such device."""
+    """The GPU called ``device``. Raises ``BadInput`` if torch has no CUDA or finds no such device."""
     done = subprocess.run([sys.executable, "-P", "-c", READ, device], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

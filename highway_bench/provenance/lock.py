@@ -1,6 +1,6 @@
-"""File locks that the kernel holds for as long as a process lives, so that a kill leaves nothing to clean up.
+"""File locks. The kernel releases them when their process dies, so a kill leaves nothing to clean up.
 
-The holder writes its process id into the file, for the message of whoever finds it taken.
+The holder writes its process id into the file, so that another process can name it in a message.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from filelock import FileLock
 
 
 def file_lock(path: Path, *, reentrant: bool = False) -> FileLock:
-    """The lock at ``path``, not yet taken. ``acquire(timeout=0)`` raises ``filelock.Timeout`` where it is held.
+    """The lock at ``path``, not yet acquired. ``acquire(timeout=0)`` raises ``filelock.Timeout`` if it is held.
 
-    A ``reentrant`` lock may be taken again by the thread that holds it.
+    The thread that holds a ``reentrant`` lock may acquire it again.
     """
     return FileLock(
         path,

@@ -26,7 +26,7 @@ class Identity(NamedTuple):
 
 @cache
 def identity(device: str = "cpu") -> Identity:
-    """The identity of this machine as ``device`` measures it. Raises ``BadInput`` for a device that it lacks."""
+    """The identity of this machine where ``device`` computes. Raises ``BadInput`` for a device that it lacks."""
     return identity_with(gpu(device).name if device.startswith("cuda") else None)
 
 
@@ -34,7 +34,7 @@ def identity_with(gpu_name: str | None) -> Identity:
     """The identity of this machine with the GPU called ``gpu_name``, or of its CPU.
 
     A GPU machine is its model (``nvidia-h100-80gb-hbm3``), a CPU machine its model and the cores this process may
-    use (``cpu-amd-epyc-2c``): a run that is held to fewer cores is another machine.
+    use (``cpu-amd-epyc-2c``): a run that is restricted to fewer cores is on another machine.
     """
     name = slug(gpu_name) if gpu_name else f"cpu-{slug(cpu_model())}-{cores()}c"
     return Identity(name, gpu_name, torch_version())
@@ -60,10 +60,10 @@ def cores() -> int:
 def cpu_model() -> str:
     """The processor's model, as the system names it."""
     try:
-        found = re.search(r"^model name\s*:\s*(.+)$", CPU_INFO.read_text(encoding="utf-8"), re.MULTILINE)
+        match = re.search(r"^model name\s*:\s*(.+)$", CPU_INFO.read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:  # not Linux, or a sandbox without /proc
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
+        match = None
+    return match[1] if match else platform.processor() or platform.machine()
 
 
 def slug(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Results: the row, the store it is kept in, export and merge. Imports neither torch nor, but for frames, pandas."""
+"""Results: the row, the store of rows, export and merge. Never imports torch, and pandas only for frames."""
 
 from highway_bench.results.export import export, merge, parsed
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, SCHEMA, Row, Status, row

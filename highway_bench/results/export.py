@@ -38,9 +38,9 @@ WRITERS = {".csv": write_csv, ".jsonl": write_jsonl}
 
 
 def export(store: Store, path: str | os.PathLike[str]) -> int:
-    """Write all rows of ``store`` to ``path``, ``.csv`` or ``.jsonl``; the number of rows.
+    """Write all rows of ``store`` to ``path``, as ``.csv`` or ``.jsonl``, and return their number.
 
-    Raises ``BadInput`` for another ending or a path that cannot be written.
+    Raises ``BadInput`` for another suffix or a path that cannot be written.
     """
     target = Path(path)
     if target.suffix not in WRITERS:
@@ -56,11 +56,11 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
 
 
 def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:
-    """Bring the cells and runs of the stores ``others`` into the store ``into``; the number of cells changed.
+    """Add the cells and runs of the stores ``others`` to the store ``into``, and return the number of changed cells.
 
-    Of a cell that several stores have, the newest result is kept, which a failure never replaces. ``into`` is made
-    where it is missing; the others are only read. Raises ``BadInput`` for a store that is missing, damaged, or of a
-    newer schema, before anything is written.
+    Of a cell that several stores have, the newest result is stored, and a failure never replaces it. ``into`` is
+    created if it is missing; the others are only read. Raises ``BadInput``, before anything is written, for a store
+    that is missing, damaged, or of a newer schema.
     """
     if not others:
         raise BadInput("nothing to merge: name at least one other store")

@@ -1,7 +1,7 @@
-"""The row: one metric of one cell, tidy, with its samples and where they came from.
+"""The row: one metric of one cell in tidy form, with its samples and their provenance.
 
-The columns are frozen by a test. A change of meaning or name bumps ``SCHEMA``, and old stores stay readable as what
-they are. Nothing is rounded here and nothing relative is stored: the report computes that.
+A test freezes the columns. A change of a column's name or meaning raises ``SCHEMA``, and stores of older schemas stay
+readable. No value is rounded here, and no ratio is stored: the report computes ratios.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ SCHEMA = 1
 
 
 class Status(StrEnum):
-    """How a cell ended. Every cell ends in rows, whatever happened."""
+    """How a cell ended. Every cell has rows, whatever happened."""
 
     OK = "ok"
     DIVERGED = "diverged"  # a loss that is not finite: a result
     STALLED = "stalled"  # trained to its last step without reaching the threshold: a result
-    SKIPPED = "skipped"  # makes no sense or cannot run here; the message says why
+    SKIPPED = "skipped"  # meaningless, or cannot run on this machine; the message says why
     OOM = "oom"
     TIMEOUT = "timeout"
     CRASHED = "crashed"  # the worker process died
@@ -29,7 +29,7 @@ class Status(StrEnum):
 OUTCOMES = frozenset({Status.OK, Status.DIVERGED, Status.STALLED})
 FAILURES = frozenset({Status.OOM, Status.TIMEOUT, Status.CRASHED, Status.FAILED})
 
-# A cell's status is the first of these that any of its rows has: a failure before an outcome, that before a skip.
+# A cell's status is the first of these that any of its rows has: failures, then outcomes, then a skip.
 RANK = (*sorted(FAILURES), Status.DIVERGED, Status.STALLED, Status.OK, Status.SKIPPED)
 
 # Column → (SQLite type, meaning). Options, recipe and samples are JSON text.
@@ -58,20 +58,20 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "phase": ("TEXT", "forward, forward-backward or train-step"),
     "dtype": ("TEXT", ""),
     "mode": ("TEXT", "eager, compile or cudagraph"),
-    "dataset": ("TEXT", "null where the input is an example of the family's"),
+    "dataset": ("TEXT", "null where the input is the family's example"),
     "recipe": ("TEXT", "how it was trained, JSON"),
-    "trial": ("INTEGER", "number within a search; null for a run that counts"),
+    "trial": ("INTEGER", "number within a search; null outside a search"),
     "seed": ("INTEGER", ""),
     "metric": ("TEXT", ""),
     "axis": ("TEXT", "what index counts: layer, step, …; empty for a scalar; or LATER_ATTEMPT"),
-    "index": ("REAL", "place on the axis, 0 for a scalar"),
+    "index": ("REAL", "position on the axis, 0 for a scalar"),
     "unit": ("TEXT", "s, B, 1, sample/s, FLOP/s, nat, …"),
     "better": ("TEXT", "lower, higher, or empty where neither is"),
     "status": ("TEXT", "see Status"),
     "message": ("TEXT", "reason of a status, or a remark"),
     "value": ("REAL", "median of the samples, or the one value; null where there is none"),
-    "low": ("REAL", "10th percentile of the samples, or an interval's lower end"),
-    "high": ("REAL", "90th percentile of the samples, or an interval's upper end"),
+    "low": ("REAL", "10th percentile of the samples, or an interval's lower bound"),
+    "high": ("REAL", "90th percentile of the samples, or an interval's upper bound"),
     "n": ("INTEGER", "number of samples"),
     "samples": ("TEXT", "JSON list of all samples, in order; null where there is one value"),
     "params": ("INTEGER", "parameters of the measured network"),
@@ -81,8 +81,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
 UNIQUE = ("digest", "metric", "axis", "index")
 
 LATER_ATTEMPT = "later attempt"
-"""Axis of the one row that says how a later attempt at a cell ended that measured less, and why. The cell's other rows
-are its last result, or a part of one: a failure never replaces either."""
+"""Axis of the one row with the status and message of a later attempt that measured less. The cell's other rows are its
+last result, or a part of one: a failure never replaces either."""
 
 Row = dict[str, Any]
 

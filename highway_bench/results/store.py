@@ -1,8 +1,8 @@
-"""Store: rows and runs in one SQLite file, written a cell at a time by one process, read by any number.
+"""Store: rows and runs in one SQLite file. One process writes it, a cell at a time; any number of processes read it.
 
 A cell's rows are replaced in one transaction, so a kill at any moment leaves whole cells only. The journal is
-write-ahead (WAL): a page can be drawn from a store that a run is still filling. A lock file next to the store keeps a
-second writer out.
+write-ahead (WAL), so the page can be written from a store that a run is still filling. A lock file next to the store
+excludes a second writer.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
 class Store:
     """The rows and runs in the SQLite file ``path``; a context manager.
 
-    Opened for writing, the file and its folders are made where they are missing, and no other process can write until
-    ``close``. Opened ``read_only``, the file must exist. Raises ``BadInput`` in one line where the path cannot be
-    written or read, is held by another writer, is damaged, is no store, or was written by a newer version.
+    Opened for writing, a missing file and its folders are created, and no other process can write until ``close``.
+    Opened ``read_only``, the file must exist. Raises ``BadInput``, in one line, for a path that cannot be written or
+    read, that another process is writing, that is damaged or no store, or that a newer version wrote.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -45,7 +45,7 @@ class Store:
         self.read_only = read_only
         self._lock: FileLock | None = None
         if read_only:
-            if not os.path.isfile(self.path):  # answers no for a name that is too long, where Path.is_file raises
+            if not os.path.isfile(self.path):  # False for a name that is too long, where Path.is_file raises
                 raise BadInput(f"no store at {self.path}")
         else:
             self._lock = _locked(self.path)
@@ -71,17 +71,16 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file and let other writers in; a second call does nothing."""
+        """Close the file and release the lock; a second call does nothing."""
         self._db.close()
         self._release()
 
     def put(self, digest: str, rows: Iterable[Row]) -> None:
         """Replace all rows of ``digest`` by ``rows``, in one transaction.
 
-        But rows that measured less (a failure, a skip) do not replace a result, or a part of one: they become one row
-        next to it, on the axis ``LATER_ATTEMPT``.
-        Raises ``ValueError`` for rows of another digest, two with the same metric, axis and index, or a number that
-        is not finite.
+        Rows that measured less than the stored ones (a failure, a skip) do not replace them: they are added as one row
+        on the axis ``LATER_ATTEMPT``. Raises ``ValueError`` for rows of another digest, two with the same metric, axis
+        and index, or a number that is not finite.
         """
         rows = list(rows)
         if any(row["digest"] != digest for row in rows):
@@ -92,22 +91,22 @@ class Store:
             self._put(digest, stored([*attempts_in(self.rows(digest=digest)), rows]))
 
     def digests(self) -> dict[str, Status]:
-        """Every stored digest and the status of its cell: of several rows' statuses, the first in ``RANK``.
+        """Every stored digest with its cell's status: of its rows' statuses, the first in ``RANK``.
 
-        A later attempt that failed counts, so that the cell is tried again; one that was skipped does not.
+        A later attempt that failed counts, so that the cell is measured again; one that was skipped does not.
         """
-        found: dict[str, Status] = {}
+        statuses: dict[str, Status] = {}
         with self._explained():
             for digest, text in self._db.execute(
                 'SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ? OR "status" IS NOT ?',
                 (LATER_ATTEMPT, Status.SKIPPED),
             ):
                 status = Status(text)
-                found[digest] = min(status, found.get(digest, status), key=RANK.index)
-        return found
+                statuses[digest] = min(status, statuses.get(digest, status), key=RANK.index)
+        return statuses
 
     def rows(self, **filters: Any) -> list[Row]:
-        """Rows, in the order they were put, whose columns equal ``filters``; a list stands for any of its values.
+        """The rows whose columns equal ``filters``, in the order of storing; a list matches any of its values.
 
         Raises ``UnknownName`` for a filter that is no column.
         """
@@ -133,24 +132,24 @@ class Store:
         return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
 
     def add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
-        """Keep what is known of a run: command, machine, versions, start, and what its blocks and families are.
+        """Store a run's provenance: command, machine, versions, start, and the descriptions of its blocks and families.
 
-        A run that is there already is replaced.
+        A stored run of the same id is replaced.
         """
         with self._explained(), self._db:
             self._add_run(run_id, provenance)
 
     def runs(self) -> dict[str, dict[str, Any]]:
-        """What is known of every run, by its id, oldest first."""
+        """Every run's provenance by its id, oldest first."""
         with self._explained():
-            found = self._db.execute("SELECT run_id, provenance FROM runs ORDER BY rowid").fetchall()
-        return {run_id: json.loads(text) for run_id, text in found}
+            runs = self._db.execute("SELECT run_id, provenance FROM runs ORDER BY rowid").fetchall()
+        return {run_id: json.loads(text) for run_id, text in runs}
 
     def take(self, other: Store) -> int:
-        """Add ``other``'s runs and those of its cells that are missing or older here; the number of cells changed.
+        """Add ``other``'s runs and its cells that are missing or older here, and return the number of changed cells.
 
-        The newest result of a cell is kept, and with it the last attempt after it that came to none. One transaction:
-        either all of ``other`` is here afterwards, or nothing of it.
+        A cell has its newest result afterwards, and the last later attempt that measured less. One transaction adds
+        either all of ``other`` or nothing.
         """
         taken = 0
         with self._explained(), self._db:
@@ -184,14 +183,14 @@ class Store:
         )
 
     def _times(self) -> dict[str, set[tuple[bool, str]]]:
-        """When each cell was last measured, and last attempted in vain if that was later."""
-        found: dict[str, set[tuple[bool, str]]] = {}
+        """By digest, the time of the last result (``False``) and of a later attempt that measured less (``True``)."""
+        times: dict[str, set[tuple[bool, str]]] = {}
         with self._explained():
             for digest, later, time in self._db.execute(
                 'SELECT "digest", "axis" = ?, max("time_utc") FROM "rows" GROUP BY 1, 2', (LATER_ATTEMPT,)
             ):
-                found.setdefault(digest, set()).add((bool(later), time))
-        return found
+                times.setdefault(digest, set()).add((bool(later), time))
+        return times
 
     def _select(self, filters: Mapping[str, Any]) -> sqlite3.Cursor:
         where, values = ["1"], []
@@ -207,23 +206,23 @@ class Store:
         return self._db.execute(f'SELECT {columns} FROM "rows" WHERE {" AND ".join(where)} ORDER BY rowid', values)
 
     def _prepare(self) -> None:
-        """Check that the file is a store of this schema; make it one where it is new and may be written."""
+        """Check that the file is a store of a known schema; create the tables in a new file opened for writing."""
         if not self.read_only:
-            self._db.execute("BEGIN IMMEDIATE")  # finds out now, not after the first cell, whether it can be written
+            self._db.execute("BEGIN IMMEDIATE")  # a file that cannot be written fails now, not after the first cell
             self._db.rollback()
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if not tables and not self.read_only:
             self._create()
-        elif not tables:  # the moment before the process that made the file has made the tables
+        elif not tables:  # the process that created the file has not created the tables yet
             raise BadInput(f"{self.path} is empty: nothing is stored there yet")
         elif not {"meta", "rows", "runs"} <= tables:
             raise BadInput(f"{self.path} is a database, but no highway_bench store")
-        found = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        version = int(found[0]) if found and str(found[0]).isdecimal() else None
+        entry = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        version = int(entry[0]) if entry and str(entry[0]).isdecimal() else None
         if version is None:
             raise BadInput(f"{self.path} does not say which schema it has; it is damaged or no highway_bench store")
         if version < 1:
-            raise BadInput(f"{self.path} has schema {version}, which there never was; it is damaged")
+            raise BadInput(f"{self.path} has schema {version}, which never existed; it is damaged")
         if version > SCHEMA:
             raise BadInput(f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
         columns = {name for _, name, *_ in self._db.execute('PRAGMA table_info("rows")')}
@@ -249,7 +248,7 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """SQLite's errors as one line about this file; a constraint is the caller's mistake, not the file's."""
+        """Turn SQLite's errors into one line about this file; a violated constraint is the caller's ``ValueError``."""
         try:
             yield
         except sqlite3.IntegrityError as error:
@@ -266,7 +265,7 @@ def _advice(error: sqlite3.DatabaseError) -> str:
 
 
 def _locked(path: Path) -> FileLock:
-    """Make ``path``'s folder, and take the lock next to it."""
+    """Create ``path``'s folder and acquire the lock next to it."""
     if os.path.isdir(path):
         raise BadInput(f"cannot write the store {path}: it is a folder")
     lock = file_lock(path.with_name(path.name + ".lock"))
@@ -283,12 +282,12 @@ def _locked(path: Path) -> FileLock:
 
 
 def _connected(path: Path, read_only: bool) -> sqlite3.Connection:
-    """A connection that commits where told to; an existing file that is no database is found out here."""
+    """Connect to the database; an existing file that is no database raises here."""
     if not read_only:
         db = sqlite3.connect(path, timeout=BUSY_MS / 1000)
     else:
         journal = path.with_name(path.name + "-wal")
-        # A reader of a WAL file must be able to write beside it, unless nobody can be writing.
+        # A reader of a WAL database must be able to write in its folder, unless nobody else can be writing.
         frozen = not os.access(path.parent, os.W_OK) and not (journal.exists() and journal.stat().st_size)
         mode = "immutable=1" if frozen else "mode=ro"
         db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_MS / 1000)

@@ -65,7 +65,7 @@ START = {
 
 
 class Throwaway:
-    """A repository in a folder, its paths, and a machine to measure on."""
+    """A repository in a folder, with the history's paths and a machine."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -78,7 +78,7 @@ class Throwaway:
         )
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
         conf = json5.loads((PROJECT / "asv.conf.json").read_text())
-        conf["regressions_first_commits"] = {}  # of this project's commits, which are not here
+        conf["regressions_first_commits"] = {}  # they name this project's commits, which the new repository lacks
         self.write("asv.conf.json", json.dumps(conf))
         self.write("highway_bench/__init__.py", '__version__ = "0"\n')
         self.write("highway_bench/asv_api.py", ENTRANCE)
@@ -117,7 +117,7 @@ class Throwaway:
         )
 
     def commit(self, message: str, **changes: dict) -> str:
-        """Commit with values of blocks changed, and give the hash."""
+        """Commit changed values of blocks, and return the commit's hash."""
         for block, values in changes.items():
             self.values.setdefault(block, dict(START["plain"])).update(values)
         self.write("highway_bench/values.json", json.dumps(self.values))
@@ -136,7 +136,7 @@ class Throwaway:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory):
-    """asv keeps machines in the home folder, whose place cannot be changed otherwise."""
+    """A home folder for the tests: asv stores machines in the home folder, and only HOME can change its path."""
     before = {
         name: os.environ.get(name) for name in ("HOME", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "npm_config_cache")
     }
@@ -156,19 +156,19 @@ def own_home(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def throwaway(tmp_path: Path) -> Throwaway:
-    """A repository of its own for a test, with no commit."""
+    """A new repository for one test, with no commit."""
     return Throwaway(tmp_path / "repository")
 
 
 @pytest.fixture(scope="session")
 def write_point() -> Callable[..., Path]:
-    """Writes a result file that nobody measured."""
+    """A function that writes an invented result file."""
 
     def write(
         folder: Path, commit: str, rows: dict[str, tuple[list[float | None] | None, int]], **fields: object
     ) -> Path:
-        """``rows`` are each benchmark's values, over *plain* and *highway*, and when they were measured; the machine's
-        ``folder`` is made where it is missing."""
+        """``rows`` are each benchmark's values, over *plain* and *highway*, with the time of their measurement; a
+        missing machine's ``folder`` is created."""
         if not (folder / "machine.json").is_file():
             write_json(folder / "machine.json", entry(folder.name, None) | {"version": 1})
         machine = json.loads((folder / "machine.json").read_text())
@@ -199,9 +199,9 @@ def write_point() -> Callable[..., Path]:
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
     """Eight measured commits: three alike, a harmless one, a slow-down, more memory, a block that stops training, and
     one without a change."""
-    made = Throwaway(tmp_path_factory.mktemp("planted") / "repository")
-    made.commit("start")
-    made.measure()
+    repository = Throwaway(tmp_path_factory.mktemp("planted") / "repository")
+    repository.commit("start")
+    repository.measure()
     for changes in (
         {},
         {},
@@ -212,7 +212,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
         {},
     ):
         if "plain" in changes and "loss" in changes["plain"]:
-            made.values["salt"] = 1  # other rounding: the seeds' losses differ in the fourth place
-        made.commit("change", **changes)
-        made.measure()
-    return made
+            repository.values["salt"] = 1  # other rounding: the seeds' losses differ in the fourth place
+        repository.commit("change", **changes)
+        repository.measure()
+    return repository

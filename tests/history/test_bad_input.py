@@ -48,9 +48,9 @@ def test_a_dirty_tree_is_shown_and_not_recorded(paths: Paths, planted) -> None:
         path.unlink()
     before, entrance = recorded(paths), paths.root / "highway_bench/asv_api.py"
     entrance.write_text(entrance.read_text() + "\n# changed\n")
-    found = measure_here(paths, planted.machine, series=["Families.track"])
-    assert found.dirty
-    assert found.folder == paths.uncommitted
+    measured = measure_here(paths, planted.machine, series=["Families.track"])
+    assert measured.dirty
+    assert measured.folder == paths.uncommitted
     entry_of_it = paths.uncommitted / planted.machine.name / MACHINE
     whole = json.loads(entry_of_it.read_text())
     entry_of_it.write_text("{")
@@ -58,7 +58,7 @@ def test_a_dirty_tree_is_shown_and_not_recorded(paths: Paths, planted) -> None:
     shown = publish(paths, scripts=False)
     assert [line.partition(":")[0] for line in shown.lines] == [
         "rebuilt from the results in its folder",
-        "dropped, and to be measured again unless it is recorded",
+        "removed; measure it again unless it is recorded",
         "the newest point is of this tree with its uncommitted changes; it is shown, not recorded",
     ]
     assert json.loads((paths.shown / planted.machine.name / MACHINE).read_text()) == whole
@@ -134,8 +134,8 @@ def test_a_recorded_point_cut_short_is_an_error(paths: Paths, planted) -> None:
 def test_a_machine_is_no_path(paths: Paths, planted, tmp_path: Path) -> None:
     source = tmp_path / "box"
     shutil.copytree(paths.results / planted.machine.name, source)
-    made = json.loads((source / MACHINE).read_text())
-    (source / MACHINE).write_text(json.dumps(made | {"machine": "../elsewhere"}))
+    machine = json.loads((source / MACHINE).read_text())
+    (source / MACHINE).write_text(json.dumps(machine | {"machine": "../elsewhere"}))
     with pytest.raises(BadInput, match="names no machine"):
         import_results(paths, source)
 
@@ -146,10 +146,10 @@ def test_import_gives_a_folder_its_commit_and_overwrites_nothing(paths: Paths, p
     for path in result_paths(source)[1:]:
         path.unlink()
     (path,) = result_paths(source)
-    made = entry("h100", "NVIDIA H100")
-    (source / MACHINE).write_text(json.dumps(made | {"version": 1}))
+    machine = entry("h100", "NVIDIA H100")
+    (source / MACHINE).write_text(json.dumps(machine | {"version": 1}))
     data = json.loads(path.read_text())
-    data |= {"commit_hash": "0" * 40, "params": data["params"] | made}
+    data |= {"commit_hash": "0" * 40, "params": data["params"] | machine}
     path.write_text(json.dumps(data))
     with pytest.raises(BadInput, match="--commit"):
         import_results(paths, source.parent)
@@ -173,8 +173,8 @@ def test_import_gives_a_folder_its_commit_and_overwrites_nothing(paths: Paths, p
 def test_without_git_the_commit_is_given(throwaway, tmp_path: Path) -> None:
     throwaway.commit("start")
     shutil.rmtree(throwaway.root / ".git")
-    found = measure_here(throwaway.paths, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
-    (result,) = found.results.values()
+    measured = measure_here(throwaway.paths, throwaway.machine, out=tmp_path / "out", series=["Families.track"])
+    (result,) = measured.results.values()
     assert result.commit == "0" * 40
     assert result.points["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
 
@@ -199,7 +199,7 @@ def test_a_busy_machine_gives_a_warning(monkeypatch: pytest.MonkeyPatch) -> None
     assert busy() is None
     monkeypatch.setattr("psutil.getloadavg", lambda: (64.5, 0.0, 0.0))
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
-    assert busy() == "this machine is busy (load 64.5 on 2 cores): times may have risen for that alone"
+    assert busy() == "this machine is busy (load 64.5 on 2 cores): times may have risen for that reason alone"
 
 
 def test_memory_is_rounded() -> None:

@@ -1,4 +1,4 @@
-"""Two commits compared: the planted ratio is found, in as many pairs of processes as requested."""
+"""Two commits compared: the planted ratio is measured, in as many pairs of processes as requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CELLS = [("highway", "dense", 10), ("plain", "dense", 10)]
 ABSENT = ("absent", "dense", 10)
 
 
-def test_the_planted_ratio_is_found_in_fresh_pairs_that_take_turns(planted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_planted_ratio_is_measured_in_fresh_pairs_that_take_turns(planted, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     class Counted(CommitProcess):
@@ -53,11 +53,11 @@ def test_the_planted_ratio_is_found_in_fresh_pairs_that_take_turns(planted, monk
 
 
 def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
+    compared = [
         Compared(("plain", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5]),
         Compared(("highway", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.8, 1.2, 1.5, 1.4, 1.6]),
     ]
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: found)
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
     output = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD"])
     assert output.exit_code == 0
     assert "1.50 [1.49, 1.52]" in output.output

@@ -1,4 +1,4 @@
-"""asv's files are read with care: one line for each that is not as asv writes it."""
+"""asv's files are checked when read: one line names the fault of each that asv would not write so."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_a_file_lacks_is_named(write_point, tmp_path: Path) -> None:
 
 
 def test_a_benchmark_that_failed_as_a_whole_failed_everywhere(write_point, tmp_path: Path) -> None:
-    """asv writes one null for it, as where a set-up crashes."""
+    """asv writes one null for such a benchmark, for example if its set-up crashes."""
     result = read_result(write_point(tmp_path / "box", COMMIT, {"b.time": (None, 1), "b.loss": ([None, 2.0], 1)}))
     assert result.failures == ["b.time('plain')", "b.time('highway')", "b.loss('plain')"]
     assert result.series - set(result.failures) == result.points.keys() == {"b.loss('highway')"}

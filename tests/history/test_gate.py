@@ -1,4 +1,4 @@
-"""The gate: what was planted is found at its commit, what is harmless is not, and nothing measured never passes."""
+"""The gate: planted changes are flagged at their commit, harmless ones are not, and measuring nothing never passes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def commits_of(verdict, kind: str, block: str) -> set[str]:
         ("track_steps_to_threshold", "highway", WORSE),
     ],
 )
-def test_what_was_planted_is_found_at_its_commit(planted, verdict, kind, block, number) -> None:
+def test_a_planted_change_is_flagged_at_its_commit(planted, verdict, kind, block, number) -> None:
     assert commits_of(verdict, kind, block) == {planted.commits[number]}
 
 
@@ -69,26 +69,26 @@ def test_controls_are_not_flagged(verdict, kind, block) -> None:
 
 def test_before_and_after(verdict) -> None:
     series = "blocks.Families.track_peak_bytes('plain', 'dense')"
-    (found,) = [one for one in verdict.regressions if one.series == series]
-    assert (found.before, found.after, found.tolerated) == (1000, 1008, 0)
+    (regression,) = [one for one in verdict.regressions if one.series == series]
+    assert (regression.before, regression.after, regression.tolerated) == (1000, 1008, 0)
 
 
 def test_a_rerun_confirms_what_is_still_there(planted) -> None:
-    found = gate(planted.paths, planted.machine)
-    slower = [one for one in found.regressions if ".Depths.time_step('highway', 10)" in one.series]
+    report = gate(planted.paths, planted.machine)
+    slower = [one for one in report.regressions if ".Depths.time_step('highway', 10)" in one.series]
     assert [one.commit for one in slower] == [planted.commits[SLOWER]]
     assert slower[0].remeasured > 1.3 * slower[0].before
     assert slower[0].ratio_to_good.value > 1.3
     (entry,) = [table_row(one)[-1] for one in slower]
     assert re.search(r"in turn: (\d\.\d+|undecided) \[\d\.\d+, \d+\.\d+\]", entry)
-    assert not found.dismissed
+    assert not report.dismissed
 
 
 def test_a_window_leaves_old_regressions_out(planted) -> None:
     assert {one.commit for one in gate(planted.paths, window=2).regressions} == {planted.commits[WORSE]}
 
 
-def test_the_newest_commit_is_looked_at(throwaway) -> None:
+def test_the_newest_commit_is_judged(throwaway) -> None:
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure(series=[TIMED])
@@ -113,13 +113,13 @@ def command(paths, *words: str) -> Invoked:
 
 
 def test_statuses_of_the_command(planted, throwaway) -> None:
-    """1 a regression, 2 bad input, 3 nothing measured, 0 clean: each is another thing to do."""
-    found = command(planted.paths, "--json")
-    assert found.exit_code == 1
-    assert {one["commit"] for one in json.loads(found.stdout)["regressions"]} == {
+    """0 no regression, 1 a regression, 2 bad input, 3 nothing measured."""
+    result = command(planted.paths, "--json")
+    assert result.exit_code == 1
+    assert {one["commit"] for one in json.loads(result.stdout)["regressions"]} == {
         planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)
     }
-    assert "series regressed" in found.stderr
+    assert "series regressed" in result.stderr
     assert command(planted.paths, "--window", "0").exit_code == 2
     throwaway.commit("start")
     assert command(throwaway.paths).exit_code == 3
@@ -154,12 +154,13 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
 
 
 @pytest.mark.parametrize(
-    ("again", "ratio", "found"), [(None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)]
+    ("again", "ratio", "regressions"),
+    [(None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)],
 )
 def test_a_rerun_decides_and_a_time_must_exceed_the_last_good_commits(
-    planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, found: int
+    planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, regressions: int
 ) -> None:
-    """A machine that is slower in this hour is slower with the good commit too. What gives no value decides nothing."""
+    """A machine that is slower for an hour is slower with the good commit too. A missing value decides nothing."""
     one = Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
 
     def measure(paths, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
@@ -182,7 +183,7 @@ def test_a_rerun_decides_and_a_time_must_exceed_the_last_good_commits(
     monkeypatch.setattr(gating, "asv_steps", lambda *_: [])
     monkeypatch.setattr(gating, "newest_steps", lambda *_: [one])
     verdict = gate(planted.paths, planted.machine)
-    assert (len(verdict.regressions), len(verdict.dismissed)) == (found, 1 - found)
+    assert (len(verdict.regressions), len(verdict.dismissed)) == (regressions, 1 - regressions)
 
 
 def test_uncommitted_changes_are_not_judged(throwaway) -> None:
@@ -197,10 +198,10 @@ def test_uncommitted_changes_are_not_judged(throwaway) -> None:
 
 
 def points(*values: float) -> list[tuple[str, Point]]:
-    return [(f"c{place}", Point(value, math.nan, 1)) for place, value in enumerate(values)]
+    return [(f"c{index}", Point(value, math.nan, 1)) for index, value in enumerate(values)]
 
 
-ALL = {f"c{place}" for place in range(20)}
+ALL = {f"c{index}" for index in range(20)}
 
 
 def test_a_step_is_blamed_on_its_first_commit() -> None:
@@ -218,8 +219,8 @@ def test_bytes_that_rose_lately_are_seen_commits_later() -> None:
 
 
 def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
-    made = []
-    for place, value in enumerate(values):
+    results = []
+    for index, value in enumerate(values):
         row = {"track_peak_bytes": [[value], [["'plain'"]], "1"]}
         data = {
             "result_columns": ["result", "params", "version"],
@@ -227,12 +228,12 @@ def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
             "requirements": {"torch": torch},
             "results": {f"b.{name}": cells for name, cells in row.items()},
         }
-        made.append(Result(Path(), f"c{place}", data))
-    return made
+        results.append(Result(Path(), f"c{index}", data))
+    return results
 
 
 def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
-    results, order = results_of([5, 5, 9, 9, 9]), {f"c{place}": place for place in range(5)}
+    results, order = results_of([5, 5, 9, 9, 9]), {f"c{index}": index for index in range(5)}
     flagged = [one.commit for one in newest_steps("m", lines_of(results, {}, order), ALL, {})]
     assert flagged == ["c2"]
     for accepted in ({r".*_bytes\('plain": "c2"}, {r".*_bytes": None}):
@@ -242,7 +243,7 @@ def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
 
 
 def test_a_new_torch_starts_a_new_line() -> None:
-    order = {f"c{place}": place for place in range(4)}
+    order = {f"c{index}": index for index in range(4)}
     results = results_of([5, 5])[:2] + results_of([0, 0, 9, 9], torch="2.14")[2:]
     lines = lines_of(results, {}, order)
     assert [point.value for _, point in lines["b.track_peak_bytes('plain')"]] == [9, 9]
@@ -264,16 +265,16 @@ def test_thresholds_come_from_noise() -> None:
 
 
 @pytest.mark.parametrize("failed", [3, 4, 5])
-def test_seeds_that_fall_apart_do_not_hide_each_other(failed: int) -> None:
+def test_seeds_that_stop_training_are_flagged_in_spite_of_their_spread(failed: int) -> None:
     """Most of five seeds stop training: the median rises, and the seeds' spread with it."""
     losses = sorted([5.04, 5.05, 5.06, 5.07, 5.08][: 5 - failed] + [6.36] * failed)
     fallen = Point(losses[2], (losses[3] - losses[1]) / 1.349, 5)
-    line = [*((f"c{place}", Point(5.06, 0.015, 5)) for place in range(6)), ("c6", fallen)]
+    line = [*((f"c{index}", Point(5.06, 0.015, 5)) for index in range(6)), ("c6", fallen)]
     assert step_up("b.track_log_loss('x')", line, ALL, 0.0)[0] == 6
 
 
 def test_a_series_names_its_cell() -> None:
-    """As the benchmarks' own constants say: a re-run measures these cells alone."""
+    """The cells agree with the benchmarks' constants, since a re-run measures these cells only."""
     constants = dict(re.findall(r"^(FAMILY_DEPTH|OTHER_DEPTH) = (\d+)$", BENCHES.read_text(), re.MULTILINE))
     assert cell_of("blocks.Families.time_step('plain', 'conv')") == ("plain", "conv", int(constants["FAMILY_DEPTH"]))
     assert cell_of("blocks.Depths.time_step('plain', 50)") == ("plain", "dense", 50)

@@ -1,4 +1,4 @@
-"""Working and recorded results of one point: the newer counts, nothing is lost, and what was taken back stays away."""
+"""Working and recorded results of one point: the newer counts, nothing is lost, and withdrawn points stay away."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_newer_failure_is_shown_and_takes_no_recorded_value(write_point, paths
     assert values(stored) == {"b.step('plain')": 5.0, "b.step('highway')": 2.0}
 
 
-def test_a_point_taken_back_does_not_return(write_point, paths: Paths, head: str, tmp_path: Path) -> None:
+def test_a_withdrawn_point_does_not_return(write_point, paths: Paths, head: str, tmp_path: Path) -> None:
     there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
     assert record(paths, BOX).added == [head[:8]]
     stored = paths.recorded / BOX / there.name
@@ -113,7 +113,7 @@ def test_what_is_imported_counts_over_what_was_measured_here(
 
 
 @pytest.mark.parametrize("twin", [True, False])
-def test_working_files_cut_short_are_mended(write_point, paths: Paths, head: str, twin: bool) -> None:
+def test_working_files_cut_short_are_repaired(write_point, paths: Paths, head: str, twin: bool) -> None:
     there = write_point(paths.results / BOX, head, {"b.step": ([1.0, 1.0], 20)})
     lost = write_point(paths.results / BOX, "b" * 40, {})
     entry = there.parent / MACHINE
@@ -163,7 +163,7 @@ def test_a_point_that_says_other_hardware_would_split_its_line(
 @pytest.mark.parametrize(
     ("commit", "given", "message"),
     [
-        (None, "HEAD~1", "is of commit .* leave --commit away"),
+        (None, "HEAD~1", "is of commit .* omit --commit"),
         ("main", None, "'main', which is no hash"),
         ("HEAD~1", "HEAD~1", "'HEAD~1', which is no hash"),
         ("f" * 40, None, "no commit 'ffff"),

@@ -27,12 +27,12 @@ def test_noise_is_measured_and_pooled_with_what_was_recorded(throwaway) -> None:
     same, deep = "blocks.Depths.track_log_loss('plain', 10)", "blocks.Depths.track_log_loss('plain', 100)"
     path = throwaway.paths.noise / f"{throwaway.machine.name}.json"
     write_json(path, {"schema": noises.SCHEMA, "spreads": {same: (0.2, 3), deep: (0.5, 2)}})
-    found = measure_noise(throwaway.paths, throwaway.machine, 2)
-    assert 0 < found["blocks.Depths.track_slowdown('plain', 10)"].sd < 0.05  # one in a hundred, as planted
-    assert found[same] == (0, 1)  # the same seeds
-    assert not any("_bytes" in series for series in found)
+    spreads = measure_noise(throwaway.paths, throwaway.machine, 2)
+    assert 0 < spreads["blocks.Depths.track_slowdown('plain', 10)"].sd < 0.05  # one in a hundred, as planted
+    assert spreads[same] == (0, 1)  # the same seeds
+    assert not any("_bytes" in series for series in spreads)
     recorded = recorded_noise(throwaway.paths, throwaway.machine.name)
-    assert recorded == found | {same: (pytest.approx(math.sqrt(3 / 4) * 0.2), 4), deep: (0.5, 2)}
+    assert recorded == spreads | {same: (pytest.approx(math.sqrt(3 / 4) * 0.2), 4), deep: (0.5, 2)}
     assert not throwaway.paths.results.exists()  # no point of the history
     write_json(path, {"schema": 99})
     with pytest.raises(BadInput, match="schema 99"):

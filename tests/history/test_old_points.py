@@ -1,4 +1,4 @@
-"""Old points stay: after a new block, a comment or another order, each is still shown under its own block."""
+"""Old points stay: after a new block, a comment or another order, each point is still shown under its own block."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
         f"{old[:8]}: n/a, the commit predates the benchmarks",
         f"{broken[:8]}: n/a, the commit does not build or import",
     ]
-    # The commit's own package was measured, not the checkout's, and both ways say the same of themselves.
+    # The commit's own package was measured, not the checkout's, and both ways have the same identity.
     assert measured.results[good].points["blocks.Families.track_peak_bytes('plain', 'dense')"].value == 1000
     built, checkout = measured.results[good].data, here.results[head].data
     assert (built["params"], built["requirements"], built["python"], built["env_name"]) == (
@@ -92,7 +92,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
         checkout["env_name"],
     )
     assert str(throwaway.root) not in json.dumps([built, checkout])
-    assert not throwaway.git("status", "--porcelain")  # nothing that was written makes the tree dirty
+    assert not throwaway.git("status", "--porcelain")  # the written files do not make the tree dirty
 
     done = record(throwaway.paths, throwaway.machine.name)
     assert sorted(done.added) == sorted([good[:8], head[:8]])
@@ -104,7 +104,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
 
 
 def test_a_quick_run_preserves_the_values_of_a_full_one(throwaway) -> None:
-    """asv puts n/a in the place of a value that it asked for and did not get: a quick run must not ask."""
+    """asv writes n/a over a selected value that is not measured, so a quick run must not select it."""
     throwaway.commit("start")
     everything = [r"track_", r"Others|Families\.time_step\('plain'"]
     (full,) = throwaway.measure(series=everything, quick=False).results.values()
@@ -121,14 +121,14 @@ def test_a_quick_run_preserves_the_values_of_a_full_one(throwaway) -> None:
     assert "blocks.Depths.time_step('plain', 50)" in quick.points  # and measures its own
 
 
-def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_range_measures_commits_that_have_only_a_quick_point(throwaway, monkeypatch: pytest.MonkeyPatch) -> None:
     throwaway.commit("start")
     throwaway.measure(series=["Families.track"])
-    asked: list[bool] = []
-    monkeypatch.setattr(measuring, "_asv_run", lambda paths, machine, words, quick, *_: asked.append(quick))
+    quick_runs: list[bool] = []
+    monkeypatch.setattr(measuring, "_asv_run", lambda paths, machine, words, quick, *_: quick_runs.append(quick))
     for quick in (True, False):
         measure_range(throwaway.paths, throwaway.machine, "HEAD", quick=quick)
-    assert asked == [False]
+    assert quick_runs == [False]
     monkeypatch.undo()
     throwaway.measure(series=["Families.time_step"], quick=False)
     assert measure_range(throwaway.paths, throwaway.machine, "HEAD", quick=False).lines == [
@@ -136,7 +136,7 @@ def test_a_full_point_is_asked_for_where_only_a_quick_one_is(throwaway, monkeypa
     ]
 
 
-def test_what_asv_is_given_by_name() -> None:
+def test_benchmarks_name_the_registered_blocks_and_families_without_torch() -> None:
     """The benchmarks' names are the registries', and importing them loads no torch."""
     code = (
         "import sys, json; sys.path.insert(0, sys.argv[1]); from history import cells as b; "
@@ -157,7 +157,7 @@ def test_what_asv_is_given_by_name() -> None:
     assert not package
 
 
-def test_only_benchmarks_lie_in_asvs_folder() -> None:
+def test_only_benchmarks_are_in_asvs_folder() -> None:
     assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py", "cells.py"]
 
 
@@ -171,7 +171,7 @@ def test_package_of_the_plugin_is_free_of_torch(name: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_is_measured_while_the_tree_changes_takes_no_points_place(throwaway, monkeypatch) -> None:
+def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(throwaway, monkeypatch) -> None:
     throwaway.commit("start")
     (path,) = (result.path for result in throwaway.measure(series=["Depths.track_peak"]).results.values())
     before, data = path.read_bytes(), json.loads(path.read_bytes())
@@ -185,11 +185,11 @@ def test_what_is_measured_while_the_tree_changes_takes_no_points_place(throwaway
         throwaway.write("highway_bench/asv_api.py", "changed = True")
 
     monkeypatch.setattr(measuring, "_asv_run", overwrite)
-    found = throwaway.measure()
-    assert found.dirty
-    assert any("was changed while" in line for line in found.lines)
-    assert {point.value for result in found.results.values() for point in result.points.values()} == {7}
-    assert found.folder == throwaway.paths.uncommitted
+    measured = throwaway.measure()
+    assert measured.dirty
+    assert any("was changed while" in line for line in measured.lines)
+    assert {point.value for result in measured.results.values() for point in result.points.values()} == {7}
+    assert measured.folder == throwaway.paths.uncommitted
     assert path.read_bytes() == before
 
 

@@ -76,21 +76,21 @@ main().catch(error => { document.getElementById("seen").textContent = JSON.strin
 
 @pytest.fixture(scope="module")
 def reports(planted, tmp_path_factory: pytest.TempPathFactory):
-    """The folder of reports of a copy of ``planted`` with a second machine, and what publishing said."""
+    """The folder of reports of a copy of ``planted`` with a second machine, and the result of publishing."""
     root = tmp_path_factory.mktemp("pages") / "repository"
     shutil.copytree(planted.root, root)
     paths = type(planted.paths).of(root)
     here, there = paths.results / planted.machine.name, paths.results / GPU
     shutil.copytree(here, there)
-    made = {"machine": GPU, "gpu": "NVIDIA H100"}
+    machine = {"machine": GPU, "gpu": "NVIDIA H100"}
     for path in [*result_paths(there), there / MACHINE]:
         data = json.loads(path.read_text())
         if path.name == MACHINE:
-            data |= made
+            data |= machine
         else:
-            data["params"] |= made
+            data["params"] |= machine
             row = data["results"]["blocks.Depths.time_step"]
-            row[0] = [value and 3 * value for value in row[0]]  # another machine's graph must not look the same
+            row[0] = [value and 3 * value for value in row[0]]  # another machine's graph must differ
         path.write_text(json.dumps(data))
     (root / "reports/page").mkdir()
     page = root / "reports/page/index.html"
@@ -116,14 +116,14 @@ def serving(reports):
 
 
 def offline(done) -> None:
-    """Skip where npm could not be reached."""
+    """Skip the test if npm could not be reached."""
     reasons = [line for line in done.lines if "public networks" in line]
     if reasons:
         pytest.skip(reasons[0])
 
 
 def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
-    """A page's document after its scripts have run, and what the browser's console said."""
+    """A page's document after its scripts have run, and the browser's console output."""
     done = subprocess.run(
         [
             BROWSER,
@@ -158,9 +158,9 @@ def test_pages_in_a_browser_without_network(reports, serving, planted, tmp_path:
     probe = PROBE.replace("MACHINES", json.dumps(machines)).replace("BLOCKS", json.dumps(names))
     (folder / "page/probe.html").write_text(probe)
     document, said = browse(f"{address(serving)}page/probe.html", tmp_path, "--dump-dom")
-    found = re.search(r"<pre id=\"seen\">(.*?)</pre>", document, re.DOTALL)
-    assert found, document[-500:]
-    seen = json.loads(html.unescape(found[1]))
+    match = re.search(r"<pre id=\"seen\">(.*?)</pre>", document, re.DOTALL)
+    assert match, document[-500:]
+    seen = json.loads(html.unescape(match[1]))
     assert "error" not in seen, seen
     assert seen["tiles"] >= 9
     assert all(seen["blocks"][name] > 50 for name in names), seen
@@ -231,8 +231,8 @@ def test_a_page_that_is_not_there_yet_has_its_links(reports) -> None:
 
 def test_folders_lead_to_their_pages(reports, serving) -> None:
     for path in ("", "page", "page/", "asv/html", "asv/html/"):
-        with urllib.request.urlopen(address(serving) + path) as answer:
-            assert answer.status == 200
+        with urllib.request.urlopen(address(serving) + path) as response:
+            assert response.status == 200
 
 
 def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> None:
@@ -267,18 +267,20 @@ def test_a_report_needs_no_history(tmp_path: Path, index: str) -> None:
 def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "page").mkdir()
     (tmp_path / "page/index.html").write_text("x")
-    found, made = [], []
+    pages, servers = [], []
 
     def browse(where: str) -> None:
         try:
-            found.append(urllib.request.urlopen(where, timeout=60).read())
+            pages.append(urllib.request.urlopen(where, timeout=60).read())
         finally:
-            threading.Thread(target=made[0].shutdown).start()  # as Ctrl-C does; it would wait for itself here
+            threading.Thread(target=servers[0].shutdown).start()  # as Ctrl-C does; it would wait for itself here
 
-    monkeypatch.setattr("highway_bench.history.serve.server", lambda *given: made.append(server(*given)) or made[0])
+    monkeypatch.setattr(
+        "highway_bench.history.serve.server", lambda *given: servers.append(server(*given)) or servers[0]
+    )
     monkeypatch.setattr("webbrowser.open", browse)
     serve(tmp_path, 0, browser=True)
-    assert found == [b"x"]
+    assert pages == [b"x"]
 
 
 def test_nothing_to_serve(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The commit of the source that runs, and git's errors in one line."""
+"""The commit of the running source, and git's errors in one line."""
 
 from __future__ import annotations
 

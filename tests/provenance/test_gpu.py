@@ -1,4 +1,4 @@
-"""A GPU is read in a process of its own: in this one that would initialise CUDA."""
+"""A GPU is read in a process of its own, since reading it in this process would initialise CUDA."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ cuda = types.SimpleNamespace(
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A machine with a GPU: the file has a word for each process that read it, and this process may not."""
+    """A machine with a GPU: the file has a word for each process that read it, and this process must not."""
 
     def refuse(*_: object) -> object:
         raise AssertionError("CUDA is initialised in the process that starts the workers")
@@ -46,7 +46,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         cached.cache_clear()
 
 
-def test_a_gpu_is_read_once_for_all_that_a_run_asks(log: Path) -> None:
+def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
     assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False)
     assert identity("cuda") == Identity("nvidia-h200", "NVIDIA H200", torch.__version__)
     with pytest.raises(BadInput, match=r"^this GPU lacks bfloat16$"):

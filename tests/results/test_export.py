@@ -1,4 +1,4 @@
-"""Stores leave for other programs, and come together from other machines, with nothing lost."""
+"""Stores are exported to other programs and merged from several machines, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_export_elsewhere(tmp_path: Path) -> None:
 
 
 def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> None:
-    into = fill(tmp_path / "into", one("both", 1.0, EARLY), one("kept", 2.0, LATE, "mine"), run="mine")
-    first = fill(tmp_path / "first", one("both", 3.0, LATE, "theirs"), one("kept", 4.0, EARLY), run="theirs")
+    into = fill(tmp_path / "into", one("both", 1.0, EARLY), one("mine", 2.0, LATE, "mine"), run="mine")
+    first = fill(tmp_path / "first", one("both", 3.0, LATE, "theirs"), one("mine", 4.0, EARLY), run="theirs")
     second = fill(tmp_path / "second", one("new", 5.0), run="third")
     assert merge(into, first, second) == 2
     with Store(into, read_only=True) as store:
-        assert {r["digest"]: r["value"] for r in store.rows()} == {"both": 3.0, "kept": 2.0, "new": 5.0}
+        assert {r["digest"]: r["value"] for r in store.rows()} == {"both": 3.0, "mine": 2.0, "new": 5.0}
         assert set(store.runs()) == {"mine", "theirs", "third"}
     with Store(first, read_only=True) as store:
         assert len(store.rows()) == 2

@@ -1,4 +1,4 @@
-"""The row's columns are a promise to every store that exists: a change here needs a new ``SCHEMA``."""
+"""The row's columns are those of every existing store: a change needs a new ``SCHEMA``."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_every_status_is_an_outcome_a_failure_or_a_skip() -> None:
 
 
 def test_row() -> None:
-    made = row(metric="time", value=1.0)
-    assert list(made) == list(COLUMNS)
-    assert (made["schema"], made["axis"], made["index"], made["seed"]) == (SCHEMA, "", 0.0, None)
+    one = row(metric="time", value=1.0)
+    assert list(one) == list(COLUMNS)
+    assert (one["schema"], one["axis"], one["index"], one["seed"]) == (SCHEMA, "", 0.0, None)
     with pytest.raises(KeyError, match="colour"):
         row(colour="red")

@@ -1,4 +1,4 @@
-"""The store: whole cells or nothing, one writer, and one clear line where a file is not what it should be."""
+"""The store: whole cells or nothing, one writer, and one clear line for a file that is no store or damaged."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def attempt(status: str, time: str = "2026-01-01T00:00:00", **columns: object) -
     return rows if value is None else [*rows, row(**shared, metric="loss", axis="step", index=1.0, value=value)]
 
 
-def told(rows: list[Row]) -> list[tuple[str, str, str | None]]:
-    """The attempts that ``rows`` speak of: run, status and axis, each once."""
+def attempts_of(rows: list[Row]) -> list[tuple[str, str, str | None]]:
+    """The attempts behind ``rows``: run, status and axis, each once."""
     return sorted(
         {(row["run_id"], row["status"], row["axis"]) for row in rows}
         - {(row["run_id"], row["status"], "step") for row in rows}
@@ -95,7 +95,7 @@ def test_a_failure_is_put_next_to_a_result(tmp_path: Path, result: str, later: s
         assert store.rows() == again
 
 
-def test_a_result_replaces_what_is_none(tmp_path: Path) -> None:
+def test_a_result_replaces_a_failure(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store:
         for status in ("crashed", "skipped", "oom", "diverged", "ok"):
             store.put("a", attempt(status))
@@ -199,7 +199,7 @@ def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: st
                 store.put("a", attempt(status, time))
         before = other.rows()
         assert into.take(other) == taken
-        assert told(into.rows()) == expected
+        assert attempts_of(into.rows()) == expected
         assert into.take(other) == 0
         assert other.rows() == before
 
@@ -334,8 +334,8 @@ def other_columns(path: Path) -> None:
     db.close()
 
 
-def test_a_file_without_tables_is_a_store_to_be(tmp_path: Path) -> None:
-    """What a reader finds in the moment before the process that made the file has made its tables."""
+def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path: Path) -> None:
+    """A reader sees this before the process that created the file has created its tables."""
     path = tmp_path / "s.sqlite"
     path.touch()
     with pytest.raises(BadInput, match="nothing is stored there yet"):
@@ -352,7 +352,7 @@ def test_a_file_without_tables_is_a_store_to_be(tmp_path: Path) -> None:
         (foreign, "is a database, but no highway_bench store"),
         (truncated, "malformed"),
         (newer, r"has schema 2, this version reads up to 1: update highway_bench"),
-        (older_than_any, "has schema 0, which there never was; it is damaged"),
+        (older_than_any, "has schema 0, which never existed; it is damaged"),
         (of_no_number, "does not say which schema it has"),
         (other_columns, "columns of its rows are not those of schema 1"),
     ],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def compare(
     first: Annotated[str, typer.Argument(help="The commit to compare with.")],
     second: Annotated[str, typer.Argument(help="The commit that may be slower, or faster.")] = "HEAD",
-    block: Annotated[list[str] | None, typer.Option(help="A block; repeatable. By default the core ones.")] = None,
+    block: Annotated[list[str] | None, typer.Option(help="A block; repeatable. By default, the core blocks.")] = None,
     family: Annotated[list[str] | None, typer.Option(help="A family; repeatable.")] = None,
     depth: Annotated[list[int] | None, typer.Option(help="A depth; repeatable.")] = None,
     pairs: Annotated[int, typer.Option(help="Pairs of fresh processes, one a commit; 6 or more.")] = 8,
@@ -30,14 +30,14 @@ def compare(
     json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
-    """Time two commits' steps in turn, and give the ratio of the second to the first with an interval."""
+    """Time two commits' steps in turn, and print the ratio of the second to the first with an interval."""
     from highway_bench.history import Paths
     from highway_bench.history.compare import compare as compare_commits
     from highway_bench.history.machine import this_machine
     from highway_bench.registry import literal_calls
 
     paths = Paths.of(root)
-    if device != "cpu":  # raises for a device that is not here, before anything is unpacked
+    if device != "cpu":  # raises for a device that this machine lacks, before anything is unpacked
         this_machine(device)
     calls = literal_calls(paths.root / "highway_bench/blocks", "register_block")
     variants = literal_calls(paths.root / "highway_bench/blocks", "register_variant")

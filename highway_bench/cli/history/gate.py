@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Regressed(HighwayBenchError):
-    """The gate found a regression."""
+    """A series regressed, or lost its value at HEAD."""
 
 
 def gate(
@@ -46,11 +46,11 @@ def gate(
     paths = Paths.of(root)
     check(paths, window)
     here = this_machine(device, machine) if measure or confirm else None
-    disturbed = busy() if here else None
+    warning = busy() if here else None
     if measure and here:
-        measure_here(paths, here)  # the gate judges what failed
+        measure_here(paths, here)  # failures are left to the gate
     report = judge(paths, here if confirm else None, window=window)
-    report.lines += [disturbed] if disturbed else []
+    report.lines += [warning] if warning else []
     if json:
         print_json(asdict(report))
     else:
@@ -78,7 +78,7 @@ def print_report(report: GateReport) -> None:
         )
     if report.limits:
         print_table(
-            "What would be flagged of a next point",
+            "Rises that would be flagged at the next point",
             ["benchmark", "machine", "series", "least", "median", "most"],
             [
                 [
@@ -89,7 +89,7 @@ def print_report(report: GateReport) -> None:
                 ]
                 for one in report.limits
             ],
-            note="least, median and most are of the series: each has its own noise",
+            note="least, median and most are over the benchmark's series, each of which has its own noise",
         )
     if not report.regressions and not report.lost:
         typer.echo(f"no regression in {report.series:,} series of {', '.join(report.machines)}")
@@ -102,22 +102,22 @@ def rise_text(benchmark: str, share: float) -> str:
     return "any rise" if not share else f"{share:.2f} decades" if is_loss(benchmark) else f"{100 * share:.0f} %"
 
 
-def table_row(found: Regression) -> list[str]:
+def table_row(regression: Regression) -> list[str]:
     """A regression as a row of ``print_report``'s table."""
     from highway_bench.report.ratio import quoted
 
-    remarks = [found.remark]
-    if (ratio := found.ratio_to_good) is not None:
-        remarks.append(f"÷ {found.good[:8]}, in turn: {quoted(ratio.value, ratio.low, ratio.high)}")
+    remarks = [regression.remark]
+    if (ratio := regression.ratio_to_good) is not None:
+        remarks.append(f"÷ {regression.good[:8]}, in turn: {quoted(ratio.value, ratio.low, ratio.high)}")
     return [
-        found.series,
-        found.machine,
-        found.unit,
-        f"{found.before:.4g}",
-        f"{found.after:.4g}",
-        found.change,
-        f"{found.tolerated:.3g}",
-        found.commit[:8],
-        found.good[:8],
+        regression.series,
+        regression.machine,
+        regression.unit,
+        f"{regression.before:.4g}",
+        f"{regression.after:.4g}",
+        regression.change,
+        f"{regression.tolerated:.3g}",
+        regression.commit[:8],
+        regression.good[:8],
         "; ".join(filter(None, remarks)),
     ]

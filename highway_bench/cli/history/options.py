@@ -1,4 +1,4 @@
-"""Options that several commands of the history have."""
+"""Options that several history commands share."""
 
 from __future__ import annotations
 
