@@ -100,7 +100,7 @@ Censored = Literal["left", "right"] | None
 class LMax:
     """The largest depth that trains while every smaller one trains too; ``None`` (``left``) if the smallest fails.
 
-    ``right``: every depth of the ladder trains. ``provisional``: some depth that was used had fewer than ten seeds.
+    ``right``: every depth of the ladder trains. ``provisional``: some used depth had fewer than ``FULL_SEEDS``.
     """
 
     value: int | None

@@ -191,7 +191,7 @@ def short_curve(*, steps: int, **grid: Any) -> Grid:
 
 def trained_gates(*, steps: int, **grid: Any) -> Grid:
     """Gates and lesions of briefly trained networks, at one rate for all."""
-    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": 0.1}
+    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": THRESHOLD}
     return Grid(
         **{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES, **grid}
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from highway_bench.report.ratio import PERCENT
-from highway_bench.success import EXPLAINED
+from highway_bench.success import EXPLAINED, TAIL
 
 DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -31,7 +31,7 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "final loss [low, high]",
-        "The mean of the last 5 % of a run's training losses, as the geometric mean over seeds with the 95 % t "
+        f"The mean of the last {TAIL:.0%} of a run's training losses, as the geometric mean over seeds with the 95 % t "
         "interval of the logarithm. If a run diverged: the median with that run as infinite, without interval.",
     ),
     (

@@ -72,8 +72,8 @@ class Results(Derived):
 
         Columns: those of the contest; ``l_max`` with ``l_max_censored`` (``left``: below the shallowest depth,
         ``right``: beyond the deepest depth tried); ``l50`` with its interval and ``l50_censored``; ``area`` under
-        success against log depth, a share; ``provisional``: fewer than ten seeds; ``limited``: another number of steps
-        gives another frontier. NaN if seeds are too few or no run finished.
+        success against log depth, a share; ``provisional``: more seeds may change L_max; ``limited``: another number
+        of steps gives another frontier. NaN if seeds are too few or no run finished.
         """
         return self.with_units(frontier.frontier_table(self.contests(), self.about), "trainability")
 

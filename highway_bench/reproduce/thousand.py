@@ -34,6 +34,7 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
+from highway_bench.success import TAIL
 
 LAYERS = 1_101  # one plain layer, and 1,100 layers with the block
 DEEP = 1_000  # the claim is about networks with at least this number of block layers
@@ -213,7 +214,7 @@ def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
         column.whole("seed", "seed"),
         column.number("rate", "rate", hint="the best of the same rates for both blocks"),
         column.words("result", "outcome"),
-        column.number("final_loss", "final loss", "nat", "mean of the last 5 % of the steps"),
+        column.number("final_loss", "final loss", "nat", f"mean of the last {TAIL:.0%} of the steps"),
         column.whole("steps_to_threshold", "steps to threshold"),
         column.percent("train_accuracy", "train accuracy"),
         column.percent("test_accuracy", "test accuracy"),

@@ -16,17 +16,21 @@ NO_SPREAD: Final[Mapping[str, str]] = {}
 
 
 def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str, str] = NO_SPREAD) -> pd.DataFrame:
-    """One row per cell of ``frame``, with one column per metric, NaN if it was not measured.
+    """One row per cell of ``frame``, with one column per metric, NaN if it was not measured: ``metrics``, present in
+    ``frame`` or not, then its other scalars.
 
     ``block`` and ``family_label`` are names with their options. ``status`` is the worst status of the cell's rows, by
     the store's rule; ``message`` joins the remarks of these rows, each once. ``spread`` maps metrics to the stem of the
     columns ``…_low`` and ``…_high`` for their percentiles; the first of these metrics also gives ``samples`` and ``n``.
     """
+    scalars = frame[frame["axis"].fillna("") == ""]
     copied = (*CELL, "label", "family_label", "machine_label", *COPIED)
-    columns = [*copied, "params", "status", "message", *metrics]
+    columns = [*copied, "params", "status", "message"]
+    further = [name for name in scalars["metric"].dropna().unique() if name not in ("", *columns)]
+    metrics = list(dict.fromkeys([*metrics, *further]))
+    columns += metrics
     columns += [f"{name}_{end}" for name in spread.values() for end in ("low", "high")]
     columns += ["samples", "n"] if spread else []
-    scalars = frame[frame["axis"].fillna("") == ""]
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     # Plain dictionaries: pandas takes milliseconds per group, and a store has thousands of cells.
     for record in rows_of(scalars):
