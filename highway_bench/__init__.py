@@ -14,22 +14,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal to the table below
+    from highway_bench.block_check import check_block as check_block
     from highway_bench.blocks import Block as Block
     from highway_bench.blocks import BlockSpec as BlockSpec
     from highway_bench.blocks import register_block as register_block
-    from highway_bench.check import check_block as check_block
     from highway_bench.families import Family as Family
     from highway_bench.families import Gate as Gate
     from highway_bench.families import Site as Site
     from highway_bench.families import family as family
     from highway_bench.network import build as build
     from highway_bench.plan.plan import Plan as Plan
+    from highway_bench.plan.run import run as run
     from highway_bench.plan.selection import Selection as Selection
     from highway_bench.report import Results as Results
     from highway_bench.report import open_results as open_results
     from highway_bench.report import write_report as write_report
     from highway_bench.results import Store as Store
-    from highway_bench.running import run as run
 
 __version__ = "0.2.0"
 
@@ -44,11 +44,11 @@ _HOMES = {
     "Site": "highway_bench.families",
     "Store": "highway_bench.results",
     "build": "highway_bench.network",
-    "check_block": "highway_bench.check",
+    "check_block": "highway_bench.block_check",
     "family": "highway_bench.families",
     "open_results": "highway_bench.report",
     "register_block": "highway_bench.blocks",
-    "run": "highway_bench.running",
+    "run": "highway_bench.plan.run",
     "write_report": "highway_bench.report",
 }
 

@@ -13,7 +13,7 @@ from highway_bench.cli._output import print_json, print_table
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
-    from highway_bench.check import CheckResult
+    from highway_bench.block_check import CheckResult
 
 
 class CheckFailed(HighwayBenchError):
@@ -32,8 +32,8 @@ def check(
     """
     from rich.progress import track
 
+    from highway_bench.block_check import check_block
     from highway_bench.blocks import blocks
-    from highway_bench.check import check_block
     from highway_bench.execution.progress_bar import stderr_console
     from highway_bench.families import families
     from highway_bench.plugins import load_plugins

@@ -11,7 +11,7 @@ from highway_bench.cli._options import AsJson, BlockOptions, FamilyOptions, Plug
 from highway_bench.cli._output import print_json, print_table
 
 if TYPE_CHECKING:
-    from highway_bench.summary import NetworkSummary
+    from highway_bench.network_summary import NetworkSummary
 
 
 def show(
@@ -31,8 +31,8 @@ def show(
 
     Shows those of plain at an equal budget too.
     """
+    from highway_bench.network_summary import describe
     from highway_bench.plugins import load_plugins
-    from highway_bench.summary import describe
 
     load_plugins(plugin or [])
     summary = describe(

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.block_check import check_block
 from highway_bench.blocks import Block
-from highway_bench.check import check_block
 from highway_bench.families import Site
 from highway_bench.network import build
 

@@ -10,9 +10,9 @@ import math
 
 import pytest
 
+from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.check import CHECKS, Subject
 from highway_bench.families import families, make_family
 from highway_bench.matching import yardstick
 from highway_bench.tasks import tasks

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import Block, blocks
-from highway_bench.check import CHECKS, Subject
 from highway_bench.families import Site, make_family
 from highway_bench.network import build
 

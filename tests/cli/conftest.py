@@ -24,7 +24,7 @@ from highway_bench.history.publish import Published
 from highway_bench.history.record import RecordSummary
 from highway_bench.history.regressions import Limits, Regression
 from highway_bench.measure.statistics import IntervalEstimate
-from highway_bench.running import run
+from highway_bench.plan.run import run
 
 Invoke = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]

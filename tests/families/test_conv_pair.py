@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, relu
 
+from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
-from highway_bench.check import CHECKS, Subject
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.measure.flops import count_flops

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
-from highway_bench.check import CHECKS, Subject
 from highway_bench.errors import BadInput
 from highway_bench.families import Site, family, make_family
 from highway_bench.matching import matched_width

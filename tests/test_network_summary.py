@@ -6,7 +6,7 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.families import families
-from highway_bench.summary import describe
+from highway_bench.network_summary import describe
 
 
 @pytest.mark.parametrize("family", families.names())

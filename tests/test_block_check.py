@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.block_check import CHECKS, Subject, check_block, check_results, compiles
 from highway_bench.blocks import Block, blocks, register_block
-from highway_bench.check import CHECKS, Subject, check_block, check_results, compiles
 from highway_bench.errors import UnknownName
 from highway_bench.families import Gate, Site, families, make_family
 from highway_bench.measure.memory import tracker_peak
