@@ -21,6 +21,7 @@ MOST_WORKERS = 8  # with more, the run lasts as long as its longest file
 
 # Before anything imports torch, and for worker processes too: two cores shared by many tests are quickest so.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables are as wide as it says
 
 # Same examples in every run; a slow machine is no failure.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)

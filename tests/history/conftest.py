@@ -1,4 +1,7 @@
-"""A throw-away repository: a tiny package with the same entrance and the real benchmarks, whose values are planted."""
+"""A throw-away repository: a tiny package with the same entrance and the real benchmarks, whose values are planted.
+
+Its clock is planted too: a step takes the seconds that its commit says, however busy the machine is.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,11 @@ import json, random, time
 from pathlib import Path
 VALUES = json.loads(Path(__file__).with_name("values.json").read_text())
 
+class Clock:
+    seconds = 0.0
+
+time.perf_counter = lambda: Clock.seconds
+
 class UnknownName(KeyError):
     pass
 
@@ -41,7 +49,7 @@ class Work:
     def __init__(self, block):
         self.seconds = of(block)["step"] * 2e-2
     def step(self):
-        time.sleep(self.seconds)  # other processes' work does not lengthen it
+        Clock.seconds += self.seconds * random.uniform(0.99, 1.01)
     def restore(self):
         pass
 
@@ -56,6 +64,12 @@ def measured(task, block, family, depth, nominal_width, seed=0, **fields):
         return {"peak": here["peak"], "saved_activations": here["saved"]}
     loss = here["loss"] * (1 + 1e-3 * source.random())
     return {"final_loss": loss, "steps_to_threshold": 100 + source.randint(0, 3) if loss < 0.5 else None}
+"""
+TIMER = """
+
+import time
+
+_Series.timer = staticmethod(lambda: time.perf_counter())  # the planted clock, once the package is imported
 """
 START = {
     "salt": 0,
@@ -76,6 +90,8 @@ class Throwaway:
         shutil.copytree(
             PROJECT / "benches/history", root / "benches/history", ignore=shutil.ignore_patterns("__pycache__")
         )
+        with (root / "benches/history/blocks.py").open("a", encoding="utf-8") as benches:
+            benches.write(TIMER)
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
         conf = json5.loads((PROJECT / "asv.conf.json").read_text())
         conf["regressions_first_commits"] = {}  # they name this project's commits, which the new repository lacks
