@@ -105,7 +105,7 @@ def test_all_skipped_and_strict(invoke: Any) -> None:
     strict = invoke(*skipping, "--strict")
     assert strict.exit_code == 1
     assert (
-        "unexpected: memory plain dense depth 2 width 32 train-step cudagraph: skipped (a replayed graph"
+        "unexpected: memory plain dense depth 2 width 32 train-step cudagraph: skipped (a replayed CUDA graph"
         in strict.stderr
     )
     assert strict.stderr.splitlines()[-1] == (
