@@ -16,6 +16,7 @@ import typer
 from typer.main import get_command
 
 import highway_bench as hb
+from highway_bench.blocks import blocks
 from highway_bench.cli import app
 from highway_bench.cli.run import run
 from highway_bench.plan.selection import SelectionOptions
@@ -60,6 +61,8 @@ def test_examples_run(example: str, invoke: Any, here: Path, store: None, histor
     if words[0] == "serve":
         assert invoke("report").exit_code == 0
     done = invoke(*words, *TINY.get(words[0], []))
+    blocks.unregister("my-gate")  # the example's plug-in registers it in this process
+    sys.modules.pop("my_gate", None)
     regressed = words[:2] == ["history", "gate"]  # as the stand-in says
     assert done.exit_code == regressed, done.output
 

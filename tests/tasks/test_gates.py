@@ -139,7 +139,7 @@ def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(digits: Mak
     for _ in range(25):
         begun.step()
         begun.times.append(0.0)
-    checkpoints.checkpoint([one]).keep([begun])
+    checkpoints.checkpoint([one]).save([begun])
     (outcome,) = TASK.measure([one], checkpoints)
     again = {(result.metric, result.axis, result.index): result.value for result in outcome.measurements}
     whole = {(result.metric, result.axis, result.index): result.value for result in run(one)}
