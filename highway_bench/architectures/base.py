@@ -8,15 +8,37 @@ architecture in its recipe.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
 
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.families import Family
+from highway_bench.families import Change, Family
+from highway_bench.network import Stage, build_body
 from highway_bench.registry import Registry
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec:
+    """What a cell leaves to choose in an architecture: the block with its options, the family, sizes and shapes.
+
+    ``width`` is the width of the first stage, ``depth`` the number of layers with the block in all stages.
+    """
+
+    block: BlockSpec
+    family: Family
+    width: int
+    depth: int
+    options: Mapping[str, Any]
+    inputs: tuple[int, ...]
+    outputs: int
+
+    def body(self, stages: Sequence[Stage], change: Change = "plain", in_width: int | None = None) -> nn.Module:
+        """The layers with the block, in ``stages``; ``change`` says how the carried path changes its shape."""
+        return build_body(self.block, self.family, stages, change, self.options, in_width=in_width)
 
 
 class Architecture(ABC):
@@ -30,21 +52,10 @@ class Architecture(ABC):
     outputs: ClassVar[int]
 
     @abstractmethod
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        """The whole network: (batch, *``inputs``) → (batch, ``outputs``).
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        """The whole network: (batch, *``spec.inputs``) → (batch, ``spec.outputs``).
 
-        ``width`` is the width of the first stage, ``depth`` the number of layers with the block in all stages. Raises
-        ``BadInput`` for a depth or a family that the architecture does not support.
+        Raises ``BadInput`` for a depth or a family that the architecture does not support.
         """
 
     def build(
@@ -71,13 +82,15 @@ class Architecture(ABC):
             if seed is not None:
                 torch.manual_seed(seed)
             return self.network(
-                spec,
-                family,
-                width=width,
-                depth=depth,
-                options=chosen,
-                inputs=inputs or self.inputs,
-                outputs=self.outputs if outputs is None else outputs,
+                NetworkSpec(
+                    block=spec,
+                    family=family,
+                    width=width,
+                    depth=depth,
+                    options=chosen,
+                    inputs=inputs or self.inputs,
+                    outputs=self.outputs if outputs is None else outputs,
+                )
             )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import nn
 
 from highway_bench.architectures._parts import check_images, normed_stem
-from highway_bench.architectures.base import Architecture, register_architecture
-from highway_bench.blocks import BlockSpec
+from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
 from highway_bench.errors import BadInput
-from highway_bench.families import Change, Family
-from highway_bench.network import Stage, build_body
+from highway_bench.families import Change
+from highway_bench.network import Stage
 from highway_bench.stem_head import MeanOver, linear
 
 STAGES = 3
@@ -37,27 +35,18 @@ class CifarResNet(Architecture):
     change: ClassVar[Change] = "pad"
     stem_width: ClassVar[int | None] = None  # the first stage's
 
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        check_images(self.name, family, inputs, 2 ** (STAGES - 1))
-        if depth < STAGES or depth % STAGES:
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        check_images(self.name, spec.family, spec.inputs, 2 ** (STAGES - 1))
+        if spec.depth < STAGES or spec.depth % STAGES:
             raise BadInput(
-                f"the {self.name} architecture has {STAGES} stages of equal depth, which {depth} layers cannot fill"
+                f"the {self.name} architecture has {STAGES} stages of equal depth, "
+                f"which {spec.depth} layers cannot fill"
             )
-        first = self.stem_width or width
-        stages = [Stage(depth // STAGES, width * 2**index, 2 if index else 1) for index in range(STAGES)]
-        body = build_body(spec, family, stages, self.change, options, in_width=first)
+        first = self.stem_width or spec.width
+        stages = [Stage(spec.depth // STAGES, spec.width * 2**index, 2 if index else 1) for index in range(STAGES)]
+        body = spec.body(stages, self.change, in_width=first)
         return nn.Sequential(
-            normed_stem(inputs[0], first, kernel=3), body, MeanOver(-2, -1), linear(stages[-1].width, outputs)
+            normed_stem(spec.inputs[0], first, kernel=3), body, MeanOver(-2, -1), linear(stages[-1].width, spec.outputs)
         )
 
 

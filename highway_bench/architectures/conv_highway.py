@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import nn
 
 from highway_bench.architectures._parts import check_images, pooled, rectified_stem
-from highway_bench.architectures.base import Architecture, register_architecture
-from highway_bench.blocks import BlockSpec
+from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
 from highway_bench.errors import BadInput
-from highway_bench.families import Family
-from highway_bench.network import Stage, build_body
+from highway_bench.network import Stage
 from highway_bench.stem_head import linear
 
 STAGES = 3
@@ -40,30 +35,20 @@ class ConvHighway(Architecture):
     inputs = (1, 28, 28)
     outputs = 10
 
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        check_images(self.name, family, inputs, KERNEL + 2**STAGES - 1)
-        if depth < STAGES:
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        check_images(self.name, spec.family, spec.inputs, KERNEL + 2**STAGES - 1)
+        if spec.depth < STAGES:
             raise BadInput(
-                f"the {self.name} architecture has {STAGES} stages of joined layers, which {depth} cannot fill"
+                f"the {self.name} architecture has {STAGES} stages of joined layers, which {spec.depth} cannot fill"
             )
-        stem = rectified_stem(inputs[0], width, kernel=KERNEL, padding=0)
-        stages = [Stage((depth + index) // STAGES, width) for index in range(STAGES)]
-        body = build_body(spec, family, stages, "plain", options)
+        stem = rectified_stem(spec.inputs[0], spec.width, kernel=KERNEL, padding=0)
+        stages = [Stage((spec.depth + index) // STAGES, spec.width) for index in range(STAGES)]
+        body = spec.body(stages)
         pools = [nn.MaxPool2d(3, stride=2, ceil_mode=True), nn.MaxPool2d(3, stride=2, ceil_mode=True), nn.MaxPool2d(2)]
         pixels = 1
-        for side in inputs[1:]:
+        for side in spec.inputs[1:]:
             pixels *= side_after(side)
-        return nn.Sequential(stem, *pooled(body, pools), nn.Flatten(), linear(pixels * width, outputs))
+        return nn.Sequential(stem, *pooled(body, pools), nn.Flatten(), linear(pixels * spec.width, spec.outputs))
 
 
 def side_after(side: int) -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import nn
 
 from highway_bench.architectures._parts import check_images, check_stages, normed_stem
-from highway_bench.architectures.base import Architecture, register_architecture
-from highway_bench.blocks import BlockSpec
-from highway_bench.families import Change, Family
-from highway_bench.network import Stage, build_body
+from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
+from highway_bench.families import Change
+from highway_bench.network import Stage
 from highway_bench.stem_head import MeanOver, linear
 
 STAGES: Mapping[int, tuple[int, ...]] = {8: (2, 2, 2, 2), 16: (3, 4, 6, 3)}  # pairs of convolutions in each stage
@@ -36,23 +35,15 @@ class ImageNetResNet(Architecture):
     outputs = 1000
     change: ClassVar[Change] = "pad"
 
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        check_images(self.name, family, inputs, 17)
-        check_stages(self.name, depth, list(STAGES))
-        stages = [Stage(layers, width * 2**index, 2 if index else 1) for index, layers in enumerate(STAGES[depth])]
-        body = build_body(spec, family, stages, self.change, options)
-        stem = [*normed_stem(inputs[0], width, kernel=7, stride=2), nn.MaxPool2d(3, stride=2, padding=1)]
-        return nn.Sequential(*stem, body, MeanOver(-2, -1), linear(stages[-1].width, outputs))
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        check_images(self.name, spec.family, spec.inputs, 17)
+        check_stages(self.name, spec.depth, list(STAGES))
+        stages = [
+            Stage(layers, spec.width * 2**index, 2 if index else 1) for index, layers in enumerate(STAGES[spec.depth])
+        ]
+        body = spec.body(stages, self.change)
+        stem = [*normed_stem(spec.inputs[0], spec.width, kernel=7, stride=2), nn.MaxPool2d(3, stride=2, padding=1)]
+        return nn.Sequential(*stem, body, MeanOver(-2, -1), linear(stages[-1].width, spec.outputs))
 
 
 @register_architecture(

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import Tensor, nn
 
-from highway_bench.architectures.base import Architecture, register_architecture
-from highway_bench.blocks import BlockSpec
+from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
 from highway_bench.errors import BadInput
-from highway_bench.families import Family
-from highway_bench.network import Stage, build_body, check_depth
+from highway_bench.network import Stage, check_depth
 from highway_bench.stem_head import ScalarAnswer, linear, with_order
 
 
@@ -39,25 +34,15 @@ class AnswerAtLastStep(Architecture):
     inputs = (400, 2)
     outputs = 1
 
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        check_depth(depth)
-        if family.kind != "sequence" or len(inputs) != 2:
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        check_depth(spec.depth)
+        if spec.family.kind != "sequence" or len(spec.inputs) != 2:
             raise BadInput(
-                f"the last-step architecture takes families of sequences on series, not {family.name!r} on inputs "
-                f"of shape {inputs}"
+                f"the last-step architecture takes families of sequences on series, not {spec.family.name!r} on inputs "
+                f"of shape {spec.inputs}"
             )
-        steps, features = inputs
-        stem = with_order(linear(features, width), family, steps, width)
-        body = build_body(spec, family, [Stage(depth, width)], "plain", options)
-        squeeze = [ScalarAnswer()] if outputs == 1 else []
-        return nn.Sequential(stem, body, LastStep(), linear(width, outputs), *squeeze)
+        steps, features = spec.inputs
+        stem = with_order(linear(features, spec.width), spec.family, steps, spec.width)
+        body = spec.body([Stage(spec.depth, spec.width)])
+        squeeze = [ScalarAnswer()] if spec.outputs == 1 else []
+        return nn.Sequential(stem, body, LastStep(), linear(spec.width, spec.outputs), *squeeze)

@@ -4,16 +4,12 @@ them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
-from highway_bench.architectures.base import Architecture, register_architecture
-from highway_bench.blocks import BlockSpec
+from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
 from highway_bench.errors import BadInput
-from highway_bench.families import Family
-from highway_bench.network import Stage, build_body, check_depth
+from highway_bench.network import Stage, check_depth
 from highway_bench.stem_head import linear
 
 
@@ -31,25 +27,15 @@ class Stemless(Architecture):
     inputs = (1, 28, 28)
     outputs = 10
 
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        check_depth(depth)
-        pixels = math.prod(inputs)
-        if family.kind != "vector":
-            raise BadInput(f"the stemless architecture takes families of vectors, not {family.name!r}")
-        if width != pixels:
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        check_depth(spec.depth)
+        pixels = math.prod(spec.inputs)
+        if spec.family.kind != "vector":
+            raise BadInput(f"the stemless architecture takes families of vectors, not {spec.family.name!r}")
+        if spec.width != pixels:
             raise BadInput(
-                f"the stemless architecture has no layer that changes {pixels} inputs into {width}: "
+                f"the stemless architecture has no layer that changes {pixels} inputs into {spec.width}: "
                 f"its width is {pixels}, so match=width"
             )
-        body = build_body(spec, family, [Stage(depth, width)], "plain", options)
-        return nn.Sequential(nn.Flatten(), body, linear(width, outputs))
+        body = spec.body([Stage(spec.depth, spec.width)])
+        return nn.Sequential(nn.Flatten(), body, linear(spec.width, spec.outputs))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
 from highway_bench.architectures._parts import check_images, check_stages, pooled, rectified_stem
-from highway_bench.architectures.base import Architecture, register_architecture
-from highway_bench.blocks import BlockSpec
-from highway_bench.families import Family
-from highway_bench.network import Stage, build_body
+from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
+from highway_bench.network import Stage
 from highway_bench.stem_head import linear, rectified
 
 # Joined layers → joined layers of each stage. A stage's first convolution changes the width and so has no block,
@@ -37,24 +34,14 @@ class Vgg(Architecture):
     inputs = (3, 224, 224)
     outputs = 1000
 
-    def network(
-        self,
-        spec: BlockSpec,
-        family: Family,
-        *,
-        width: int,
-        depth: int,
-        options: Mapping[str, Any],
-        inputs: tuple[int, ...],
-        outputs: int,
-    ) -> nn.Module:
-        check_images(self.name, family, inputs, 2 ** len(WIDER))
-        check_stages(self.name, depth, list(STAGES))
-        stem = rectified_stem(inputs[0], width, kernel=3, padding=1)
-        stages = [Stage(layers, width * wider) for layers, wider in zip(STAGES[depth], WIDER, strict=True)]
-        body = build_body(spec, family, stages, "plain", options)
-        _, height, across = (side // 2 ** len(WIDER) for side in inputs)
-        features, hidden = stages[-1].width * height * across, HIDDEN * width
+    def network(self, spec: NetworkSpec) -> nn.Module:
+        check_images(self.name, spec.family, spec.inputs, 2 ** len(WIDER))
+        check_stages(self.name, spec.depth, list(STAGES))
+        stem = rectified_stem(spec.inputs[0], spec.width, kernel=3, padding=1)
+        stages = [Stage(layers, spec.width * wider) for layers, wider in zip(STAGES[spec.depth], WIDER, strict=True)]
+        body = spec.body(stages)
+        _, height, across = (side // 2 ** len(WIDER) for side in spec.inputs)
+        features, hidden = stages[-1].width * height * across, HIDDEN * spec.width
         head = [
             nn.Flatten(),
             rectified(nn.Linear(features, hidden)),
@@ -63,6 +50,6 @@ class Vgg(Architecture):
             rectified(nn.Linear(hidden, hidden)),
             nn.ReLU(),
             nn.Dropout(),
-            linear(hidden, outputs),
+            linear(hidden, spec.outputs),
         ]
         return nn.Sequential(stem, *pooled(body, [nn.MaxPool2d(2) for _ in stages]), *head)
