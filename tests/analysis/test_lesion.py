@@ -53,8 +53,8 @@ def test_a_layer_that_carries_nothing_has_no_lesion() -> None:
 
 def test_watching_tells_of_every_forward_and_ends() -> None:
     joins = nn.ModuleList([Adds(), Adds()])
-    told: list[tuple[int, float, float]] = []
-    with forward_hooks({1: joins[0], 2: joins[1]}, lambda key, x, y: told.append((key, float(x), float(y)))):
+    calls: list[tuple[int, float, float]] = []
+    with forward_hooks({1: joins[0], 2: joins[1]}, lambda key, x, y: calls.append((key, float(x), float(y)))):
         run(joins, torch.tensor(0.0))
     run(joins, torch.tensor(7.0))
-    assert told == [(1, 0.0, 1.0), (2, 1.0, 2.0)]
+    assert calls == [(1, 0.0, 1.0), (2, 1.0, 2.0)]

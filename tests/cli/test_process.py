@@ -99,11 +99,11 @@ def test_ctrl_c(here: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
     said = "highway-bench: interrupted; finished measurements are in store.sqlite, and the same command resumes"
-    assert told.splitlines()[-1] == said
-    assert "Traceback" not in told
+    assert stderr.splitlines()[-1] == said
+    assert "Traceback" not in stderr
     assert measured("store.sqlite")
 
 

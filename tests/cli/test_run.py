@@ -63,8 +63,8 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     with Store("results/store.sqlite", read_only=True) as store:
         assert next(iter(store.runs().values()))["command"][0] == "highway-bench"
 
-    told = json.loads(invoke(*RUN, "--fresh", "--json").stdout)
-    assert (told["measured"], told["stored"], told["counts"], told["failures"]) == (2, 0, {"ok": 2}, [])
+    printed = json.loads(invoke(*RUN, "--fresh", "--json").stdout)
+    assert (printed["measured"], printed["stored"], printed["counts"], printed["failures"]) == (2, 0, {"ok": 2}, [])
 
     page = invoke("report", "--store", "results/store.sqlite", "--out", "page")
     assert page.stdout == "page/index.html\n"
@@ -73,8 +73,10 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     shown = invoke("results", "show", "--store", "results/store.sqlite", "--block", "highway")
     assert shown.exit_code == 0
     assert "highway-bench" in shown.stdout
-    told = json.loads(invoke("results", "show", "--store", "results/store.sqlite", "--metric", "peak", "--json").stdout)
-    assert {row["block"] for row in told["rows"]} == {"plain", "highway"}
+    shown = json.loads(
+        invoke("results", "show", "--store", "results/store.sqlite", "--metric", "peak", "--json").stdout
+    )
+    assert {row["block"] for row in shown["rows"]} == {"plain", "highway"}
     assert invoke("results", "show", "--store", "results/store.sqlite", "--task", "nothing").exit_code == 3
 
     exported = invoke("results", "export", "rows.csv", "--store", "results/store.sqlite")
