@@ -14,8 +14,9 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from highway_bench.plan.grid import timing
 from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import Profile, timing
+from highway_bench.plan.profiles import Profile
 from highway_bench.tasks import StepTask, tasks
 
 STEPS = Profile(

@@ -17,7 +17,7 @@ from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width, mismatch, yardstick
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
-from highway_bench.plan.profiles import TRAINED
+from highway_bench.plan.grid import TRAINED
 
 
 @dataclass(frozen=True)

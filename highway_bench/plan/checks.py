@@ -12,7 +12,7 @@ from highway_bench.cell import Cell, canonical
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput, near_names
 from highway_bench.families import Family, Site, families, make_family
-from highway_bench.plan.grids import (
+from highway_bench.plan.expand import (
     block_options,
     grid_blocks,
     grid_families,
@@ -21,7 +21,7 @@ from highway_bench.plan.grids import (
     recipe_words,
     refusal,
 )
-from highway_bench.plan.profiles import Grid
+from highway_bench.plan.grid import Grid
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance.gpu import gpu
 from highway_bench.tasks import tasks

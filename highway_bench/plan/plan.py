@@ -22,7 +22,7 @@ from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.estimate import Estimate, estimate
-from highway_bench.plan.grids import expand
+from highway_bench.plan.expand import expand
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plugins import load_plugins, modules_outside

@@ -13,8 +13,9 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
+from highway_bench.plan.grid import TRAINED, Grid
 from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import TRAINED, Grid, Profile
+from highway_bench.plan.profiles import Profile
 from highway_bench.plan.selection import Selection
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture

@@ -14,8 +14,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
+from highway_bench.plan.grid import Grid, Sizes, skipping_ladder
 from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import PROFILES, Grid, Profile, Sizes, skipping_ladder
+from highway_bench.plan.profiles import PROFILES, Profile
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.search_trials import SEARCH_SEED

@@ -13,7 +13,7 @@ from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan.profiles import Grid, with_ladder
+from highway_bench.plan.grid import Grid, with_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, positions_of

@@ -1,0 +1,209 @@
+"""Grids: cells of one task as the product of the values of their coordinates, and functions that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from highway_bench.cell import Match, Mode, Phase
+from highway_bench.families import FamilySpec, Kind, families
+from highway_bench.results.schema import OUTCOMES, Status
+from highway_bench.success import THRESHOLD
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Plain's width and the batch size, by the kind of a family. Other blocks' widths are multiples of ``snap``."""
+
+    widths: Mapping[Kind, int]
+    batches: Mapping[Kind, int]
+    snap: int = 1
+
+
+# Kernels of odd sizes are slower than those of round sizes nearby, so timed widths snap. A GPU is busy only at larger
+# widths.
+TIMED = Sizes({"vector": 128, "image": 32, "sequence": 64}, {"vector": 128, "image": 8, "sequence": 16}, snap=8)
+TIMED_GPU = Sizes(
+    {"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64}, snap=64
+)
+SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image": 2, "sequence": 2}, snap=8)
+TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "image": 100, "sequence": 100})
+PROBED = Sizes({"vector": 71, "image": 8, "sequence": 32}, {"vector": 64, "image": 4, "sequence": 4})
+CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
+
+GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # factors on the initial weights
+
+SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks train best at the higher rates, deep plain ones at the lower
+# Gated stacks of hundreds of layers need higher rates than those of tens; plain ones with many steps need lower ones.
+FRONTIER_RATES = (3.0, *SGD_RATES, 0.003, 0.001)
+
+
+FamilyRule = Callable[[FamilySpec], bool]
+"""Takes a family in as soon as it is registered, where a list of names would leave it out without a word."""
+
+
+def of_kind(*kinds: Kind) -> FamilyRule:
+    """The families of these kinds."""
+    return lambda family: family.kind in kinds
+
+
+def deep(family: FamilySpec) -> bool:
+    """The families that are measured at many depths, and trained on ladders of them."""
+    return family.deep
+
+
+def other_than(*names: str) -> FamilyRule:
+    """All families but these."""
+    return lambda family: family.name not in names
+
+
+def deep_but_dense(family: FamilySpec) -> bool:
+    """The deep families but ``dense``, whose layers take longer: their ladders are shorter."""
+    return family.deep and family.name != "dense"
+
+
+SHORT_RUNS = other_than("dense", "dense-pair")
+"""The families that get short runs: all but the two that every profile's ladders were made for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Cells of one task: the product of the listed values over every block of ``blocks``.
+
+    ``families`` are names with wildcards, or a rule that decides for each registered family. ``on_cpu`` and ``on_gpu``
+    are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``statuses`` are the expected
+    statuses of these cells, apart from ``ok``.
+    """
+
+    task: str
+    families: Sequence[str] | FamilyRule = ("*",)
+    family_options: Mapping[str, Any] = field(default_factory=dict)
+    blocks: Sequence[str] = ("*",)
+    depths: Sequence[int] = (4,)
+    on_cpu: Sizes = TIMED
+    on_gpu: Sizes | None = None
+    seq_lens: Sequence[int | None] = (None,)
+    phases: Sequence[Phase | None] = (None,)
+    dtypes: Sequence[str] = ("float32",)
+    modes: Sequence[Mode] = ("eager",)
+    seeds: Sequence[int] = (0,)
+    match: Match = "params"
+    dataset: str | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    statuses: frozenset[str] = frozenset()
+
+    def family_names(self) -> list[str]:
+        """The registered families that are meant."""
+        if callable(self.families):
+            return [name for name in families if self.families(families.get(name))]
+        return families.select(*self.families)
+
+    def sizes(self, device: str) -> Sizes:
+        """The sizes on ``device``."""
+        return self.on_gpu if device == "cuda" and self.on_gpu is not None else self.on_cpu
+
+
+def timing(seconds: float, samples: int, **grid: Any) -> Grid:
+    """A throughput grid with at least ``seconds`` of sampling per cell and at least ``samples`` samples."""
+    recipe = {"seconds": seconds, "samples": samples}
+    return Grid(**{"task": "throughput", "recipe": recipe, "on_gpu": TIMED_GPU, **grid})
+
+
+def memory(**grid: Any) -> Grid:
+    """A memory grid of whole training steps."""
+    return Grid(**{"task": "memory", "phases": ("train-step",), "on_gpu": TIMED_GPU, **grid})
+
+
+def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Grid:
+    """Trainability over depths with a rate search. Deep plain networks may stall or diverge."""
+    recipe = {
+        "optimiser": "sgd",
+        "momentum": 0.9,
+        "decay": 0.1,
+        "steps": steps,
+        "rate": "tuned",
+        "rates": list(rates),
+        "threshold": THRESHOLD,
+    }
+    return Grid(
+        task="trainability",
+        dataset="mnist-5k",
+        on_cpu=TRAINED,
+        recipe=recipe,
+        seeds=range(seeds),
+        statuses=OUTCOMES,
+        **grid,
+    )
+
+
+def skipping_ladder(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
+    """A ladder that skips a depth if the next shallower depth trained at no seed, so it can go deep. The seeds of a
+    depth train together where that is faster."""
+    rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, depths=depths, **grid)
+    together = replace(rungs, recipe={**rungs.recipe, "together": seeds}, statuses=OUTCOMES | {Status.SKIPPED})
+    return with_ladder(together)
+
+
+def with_ladder(grid: Grid) -> Grid:
+    """``grid`` with a ladder in its recipe, made of the grid's own depths, seeds and tuned rates."""
+    seeds, rate = list(grid.seeds), grid.recipe.get("rate")
+    rungs = {"depths": list(grid.depths), "seeds": len(seeds) if seeds == list(range(len(seeds))) else seeds}
+    rates = {"rates": grid.recipe["rates"]} if rate == "tuned" and "rates" in grid.recipe else {}
+    return replace(grid, recipe={**grid.recipe, "ladder": {**rungs, **rates}})
+
+
+def short_curve(*, steps: int, **grid: Any) -> Grid:
+    """One short loss curve per combination: shows that the network learns, and is too short for a verdict."""
+    recipe = {
+        "optimiser": "adam",
+        "decay": 1.0,
+        "steps": steps,
+        "rate": 0.003,
+        "threshold": THRESHOLD,
+        "verdict": False,
+    }
+    return Grid(
+        **{
+            "task": "trainability",
+            "dataset": "digits",
+            "on_cpu": CURVED,
+            "recipe": recipe,
+            "statuses": OUTCOMES,
+            **grid,
+        }
+    )
+
+
+def trained_gates(*, steps: int, **grid: Any) -> Grid:
+    """Gates and lesions of briefly trained networks, at one rate for all."""
+    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": THRESHOLD}
+    return Grid(
+        **{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES, **grid}
+    )
+
+
+def counting(**grid: Any) -> Grid:
+    """Parameters and multiply-adds of the networks that are timed."""
+    return Grid(**{"task": "cost", "on_gpu": TIMED_GPU, **grid})
+
+
+def start(*, gain: float = 1.0, **grid: Any) -> Grid:
+    """Signal and gradient before training, with initial weights times ``gain``; sizes of Figure 1's networks."""
+    return Grid(**{"task": "propagation", "dtypes": ("float64",), "on_cpu": PROBED, "recipe": {"gain": gain}, **grid})
+
+
+def sweep(**grid: Any) -> tuple[Grid, ...]:
+    """Gains below and above one for each non-linearity. These decide whether a stack preserves its signal, unless the
+    connection does."""
+    return tuple(
+        start(gain=gain, families=("dense",), family_options={"activation": activation}, **grid)
+        for activation in ("relu", "tanh", "sigmoid")
+        for gain in GAINS
+    )
+
+
+def first_steps(*, steps: int, **grid: Any) -> Grid:
+    """What the first steps of plain SGD on real data change in each layer, at one small rate for all."""
+    recipe = {"gain": 1.0, "optimiser": "sgd", "rate": 0.01, "momentum": 0.0, "decay": 1.0, "steps": steps}
+    return start(**{"dataset": "digits", "statuses": OUTCOMES, **grid, "recipe": recipe})
