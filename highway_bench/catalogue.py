@@ -13,7 +13,7 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES
 from highway_bench.registry import described
 from highway_bench.tasks import tasks
-from highway_bench.training.recipe import Word
+from highway_bench.words import Word
 
 Entry = dict[str, Any]
 

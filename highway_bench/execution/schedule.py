@@ -8,9 +8,10 @@ from pathlib import Path
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
-from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
+from highway_bench.execution.digest import cell_digest, modules_of
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.source_tree import SourceTree
 from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from highway_bench.errors import BadInput, HighwayBenchError
-from highway_bench.execution.digest import Fingerprint, Source, find_source
+from highway_bench.execution.source_tree import Fingerprint, Source, find_source
 
 Signature = tuple[int, ...]
 

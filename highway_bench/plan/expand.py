@@ -17,7 +17,7 @@ from highway_bench.plan.grid import Grid, with_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, positions_of
-from highway_bench.training.recipe import Word
+from highway_bench.words import Word
 
 
 def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:

@@ -9,7 +9,7 @@ from typing import Any
 from highway_bench.cell import Match, Mode, Phase
 from highway_bench.families import FamilySpec, Kind, families
 from highway_bench.results.schema import OUTCOMES, Status
-from highway_bench.success import THRESHOLD
+from highway_bench.success.judging import THRESHOLD
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from highway_bench.report.ratio import PERCENT
-from highway_bench.success import EXPLAINED, TAIL
+from highway_bench.success.explained import EXPLAINED
+from highway_bench.success.judging import TAIL
 
 DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (

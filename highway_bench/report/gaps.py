@@ -8,7 +8,7 @@ from highway_bench.report.results import Results
 from highway_bench.report.sections import every_section
 from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.results.schema import FAILURES, Status
-from highway_bench.success import FULL_SEEDS
+from highway_bench.success.ladder import FULL_SEEDS
 
 
 def not_measured(results: Results) -> list[str]:

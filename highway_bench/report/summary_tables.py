@@ -14,7 +14,7 @@ from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.sections import every_section
 from highway_bench.report.sections.base import MOST
-from highway_bench.success import FULL_SEEDS, TRAINS
+from highway_bench.success.ladder import FULL_SEEDS, TRAINS
 
 TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
 

@@ -35,7 +35,7 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
-from highway_bench.success import TAIL
+from highway_bench.success.judging import TAIL
 
 LAYERS = 1_101  # one plain layer, and 1,100 layers with the block
 DEEP = 1_000  # the claim is about networks with at least this number of block layers

@@ -11,9 +11,8 @@ from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks.base import Skip
-from highway_bench.tasks.recipe_words import value_of
-from highway_bench.training.recipe import POSITIVE, listed, mapping, whole
+from highway_bench.tasks.base import Skip, value_of
+from highway_bench.words import POSITIVE, listed, mapping, whole
 
 DEPTHS, SEEDS, RATES = listed(whole(1)), listed(whole(0)), listed(POSITIVE)
 

@@ -14,7 +14,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.tasks.from_cell import cell_family, dataset_options, on_device, started_stack
 from highway_bench.tasks.recipe_words import DATASET
-from highway_bench.training.recipe import Word, either
+from highway_bench.words import Word, either
 
 LAYOUT: Mapping[str, Word] = {
     "layout": either(

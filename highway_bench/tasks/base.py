@@ -1,8 +1,8 @@
 """Task: what is measured. A task declares everything about itself, and turns a group of cells into their measurements.
 
 The declarations are data that other packages read: metrics with units and labels, the words of its cells' recipes, the
-cost of a cell, the cells that it refuses, and the section of the report that shows it. Nothing else in the package
-knows a task by name.
+cost of a cell, the cells that it refuses, and the section of the report that shows it. The runner, the store and the
+catalogue know no task by name; the grids of profiles and the report's own tables do.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from highway_bench.cell import MODES, PHASES, Cell
 from highway_bench.errors import USER_ERRORS, BadInput, near_names
 from highway_bench.registry import Registry
 from highway_bench.tasks.measurement import Metric, Outcome
+from highway_bench.words import Word
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
-    from highway_bench.training.recipe import Word
 
 
 class Skip(Exception):
@@ -172,3 +172,14 @@ def register_task(cls: type[Task]) -> type[Task]:
     """Class decorator: register one instance of a task under its ``name``."""
     tasks.register(cls.name, cls(), module=cls.__module__)
     return cls
+
+
+def value_of(cell: Cell, word: str, default: Any) -> Any:
+    """The value of ``word`` in the cell's recipe, or ``default`` where the recipe lacks it.
+
+    Raises ``BadInput`` where the task has no such word, or the word cannot have this value.
+    """
+    if word not in cell.recipe:
+        return default
+    tasks.get(cell.task).word(word).check(word, cell.recipe[word])
+    return cell.recipe[word]

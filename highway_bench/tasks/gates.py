@@ -26,7 +26,7 @@ from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 from highway_bench.families.parts import Concatenation, FusedMaps, Maps
 from highway_bench.network import Stack, unpadded_steps
-from highway_bench.success import Judgement
+from highway_bench.success.judging import Judgement
 from highway_bench.tasks.architecture_network import started_network
 from highway_bench.tasks.base import CellCost, register_task
 from highway_bench.tasks.from_cell import cell_dtype

@@ -16,8 +16,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from highway_bench.cell import Cell
+from highway_bench.tasks.base import value_of
 from highway_bench.tasks.from_cell import cell_family, cell_spec
-from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.checkpoint import CheckpointFolder
 
 MEMBERS_ON_CPU = 16  # of one population on a CPU core: with more, a layer's activations leave the cache

@@ -40,13 +40,14 @@ from highway_bench.tasks._probe import (
     training_of,
 )
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network
-from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, register_task
+from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family, count_parameters
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.recipe_words import recipe_from, value_of
+from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.training.loop import Training
-from highway_bench.training.recipe import POSITIVE, TRAINING, Word
+from highway_bench.training.recipe import TRAINING
+from highway_bench.words import POSITIVE, Word
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder

@@ -1,29 +1,18 @@
-"""Recipe words that several tasks share, and readers of a cell's recipe that check it against its task's words."""
+"""Recipe words that several tasks share, and how a cell's network is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks.base import tasks
-from highway_bench.training.recipe import TRAINING, Recipe, Word, mapping
+from highway_bench.tasks.base import value_of
+from highway_bench.training.recipe import TRAINING, Recipe
+from highway_bench.words import Word, mapping
 
 DATASET: Mapping[str, Word] = {  # of tasks whose networks read a data set
     "dataset": mapping("the data set's options by name").meaning("Options of the data set, by name."),
 }
-
-
-def value_of(cell: Cell, word: str, default: Any) -> Any:
-    """The value of ``word`` in the cell's recipe, or ``default`` where the recipe lacks it.
-
-    Raises ``BadInput`` where the task has no such word, or the word cannot have this value.
-    """
-    if word not in cell.recipe:
-        return default
-    tasks.get(cell.task).word(word).check(word, cell.recipe[word])
-    return cell.recipe[word]
 
 
 def recipe_from(cell: Cell) -> Recipe:

@@ -18,8 +18,8 @@ from highway_bench.cell import Cell
 from highway_bench.data.base import check_count
 from highway_bench.errors import BadInput
 from highway_bench.families import families, make_family
+from highway_bench.tasks.base import value_of
 from highway_bench.tasks.from_cell import cell_spec
-from highway_bench.tasks.recipe_words import value_of
 from highway_bench.training.recipe import Recipe
 from highway_bench.tuning import draw_trials, get_space, grid_trials, new_study
 

@@ -20,20 +20,19 @@ import torch
 from torch._dynamo.utils import counters
 from torch._inductor import config as inductor_config
 
-from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.matching import yardstick
 from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task
+from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, cell_dtype
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
 from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.recipe_words import value_of
-from highway_bench.training.recipe import NOT_NEGATIVE, Word, whole
+from highway_bench.words import NOT_NEGATIVE, Word, whole
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
@@ -176,8 +175,7 @@ def throw_away_cell(cell: Cell) -> Cell:
     one = cell.but(depth=1, seed=0, recipe={})
     if not EXECUTION_MODES[cell.mode].compiles:
         return one
-    yardstick = next(spec.name for spec in map(blocks.get, blocks.names()) if spec.yardstick)
-    return one.but(block=yardstick, block_options={}, width=cell.nominal_width)
+    return one.but(block=yardstick().name, block_options={}, width=cell.nominal_width)
 
 
 _set_up: set[str] = set()  # throw-away cells that this process has run

@@ -22,11 +22,11 @@ from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.results.schema import Status
-from highway_bench.success import THRESHOLD, Judgement, judge
+from highway_bench.success.judging import THRESHOLD, Judgement, judge
 from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network
-from highway_bench.tasks.base import CellCost, Task, register_task
+from highway_bench.tasks.base import CellCost, Task, register_task, value_of
 from highway_bench.tasks.from_cell import (
     BUDGET_MISMATCH,
     budget_mismatch,
@@ -38,25 +38,16 @@ from highway_bench.tasks.from_cell import (
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.populations import networks_in_memory, population_limit, populations_of, shared_shape
-from highway_bench.tasks.recipe_words import recipe_from, value_of
+from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
 from highway_bench.training.evaluation import evaluate, mistakes
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
-from highway_bench.training.recipe import (
-    POSITIVE,
-    TRAINING,
-    Recipe,
-    Word,
-    either,
-    mapping,
-    one_of,
-    truth,
-    whole,
-)
+from highway_bench.training.recipe import TRAINING, Recipe
 from highway_bench.training.stacked import NotStackable
 from highway_bench.tuning import winner
+from highway_bench.words import POSITIVE, Word, either, mapping, one_of, truth, whole
 
 EVALUATE_AT_MOST = 2_000  # training items that the final accuracy is computed on
 

@@ -1,125 +1,20 @@
-"""Recipe: how a network is trained, and the values that each recipe word allows."""
+"""Recipe: how a network is trained."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
 
-from highway_bench.errors import BadInput
+from highway_bench.words import NOT_NEGATIVE, POSITIVE, Word, either, number, one_of, whole
 
 BETAS = (0.9, 0.999)  # Adam's, torch's defaults
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The ends of the numbers that a word may stand for: ``above`` and ``below`` are no such numbers themselves,
-    ``least`` and ``most`` are."""
-
-    above: float | None = None
-    least: float | None = None
-    below: float | None = None
-    most: float | None = None
-
-    def holds(self, value: float) -> bool:
-        """Whether ``value`` lies between them."""
-        return (
-            (self.above is None or value > self.above)
-            and (self.least is None or value >= self.least)
-            and (self.below is None or value < self.below)
-            and (self.most is None or value <= self.most)
-        )
-
-    def __str__(self) -> str:
-        ends = {"above": self.above, "of at least": self.least, "below": self.below, "at most": self.most}
-        return " and ".join(f"{way} {end}" for way, end in ends.items() if end is not None)
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word of a recipe: what it may stand for, in words (``says``) and as a test, and what it means (``help``).
-
-    ``type`` names the kind of value (``number``, ``whole number``, ``name``, …) and ``bounds`` the ends of a number;
-    ``choices`` are all the names where there are few.
-    """
-
-    says: str
-    holds: Callable[[Any], bool]
-    help: str = ""
-    type: str = "value"
-    bounds: Bounds | None = None
-    choices: tuple[str, ...] = ()
-
-    def check(self, name: str, value: Any) -> None:
-        """Raise ``BadInput`` if the word ``name`` does not allow ``value``."""
-        if not self.holds(value):
-            raise BadInput(f"a recipe's {name} must be {self.says}, not {value!r}")
-
-    def meaning(self, text: str) -> Word:
-        """This word with ``text`` as its help: one sentence."""
-        return replace(self, help=text)
-
-
-def number(**ends: float) -> Word:
-    """A finite number within ``Bounds(**ends)``. A bool, which is an ``int`` in Python, is not a number."""
-    bounds = Bounds(**ends)
-
-    def holds(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and abs(value) <= sys.float_info.max and bounds.holds(value)
-
-    return Word(f"a number {bounds}", holds, type="number", bounds=bounds)
-
-
-def whole(least: int) -> Word:
-    """A whole number of at least ``least``."""
-    return Word(
-        f"a whole number, {least} or more",
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
-        type="whole number",
-        bounds=Bounds(least=least),
-    )
-
-
-def one_of(*known: str) -> Word:
-    """One of a few names."""
-    return Word(" or ".join(known), lambda value: value in known, type="name", choices=known)
-
-
-def either(word: Word, other: str | None) -> Word:
-    """A value that ``word`` allows, or ``other`` itself."""
-    return replace(
-        word, says=f"{word.says}, or {other or 'none'}", holds=lambda value: value == other or word.holds(value)
-    )
-
-
-def truth() -> Word:
-    """True or false."""
-    return Word("true or false", lambda value: isinstance(value, bool), type="truth value")
-
-
-def mapping(says: str, holds: Callable[[Any], bool] = lambda value: True) -> Word:
-    """Values by name, of which ``holds`` is true."""
-    return Word(says, lambda value: isinstance(value, Mapping) and holds(value), type="values by name")
-
-
-def listed(word: Word) -> Word:
-    """Several of what ``word`` is, at least one."""
-    return Word(
-        f"a list, not empty, each {word.says}",
-        lambda value: isinstance(value, list | tuple) and len(value) > 0 and all(map(word.holds, value)),
-        type=f"list, each a {word.type}",
-        bounds=word.bounds,
-    )
-
-
-POSITIVE = number(above=0)
-NOT_NEGATIVE = number(least=0)
 TRAINING: Mapping[str, Word] = {
     "optimiser": one_of("sgd", "adam").meaning("The optimiser: SGD with momentum, or Adam."),
     "rate": POSITIVE.meaning("The learning rate of the first step."),

@@ -15,8 +15,9 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution import schedule
-from highway_bench.execution.digest import SourceTree, cell_digest, modules_of
+from highway_bench.execution.digest import cell_digest, modules_of
 from highway_bench.execution.runner import run_cells
+from highway_bench.execution.source_tree import NOT_MEASURED, SourceTree, find_source
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 
@@ -77,6 +78,11 @@ def test_same_meaning_same_digest(write: WriteFile) -> None:
     assert SourceTree().digest(["layers"]) != before
 
 
+def without_measurement(closure: set[str]) -> set[str]:
+    """The modules of ``closure`` that no digest may cover."""
+    return {name for name in closure for one in NOT_MEASURED if name == one or name.startswith(f"{one}.")}
+
+
 def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
     write("gates/__init__.py", "from gates import other")
     write(
@@ -92,6 +98,8 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
         from highway_bench.families import Family
         from highway_bench.families import dense
         from highway_bench.results import Store
+        from highway_bench.plan.selection import Selection
+        from highway_bench.block_check import check_block
         if TYPE_CHECKING:
             from gates import types_only
         def late():
@@ -106,8 +114,12 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
     # ``nothing_of_a_module`` is a name of the package itself, so its __init__ counts too, with its imports.
     assert own == {"gates.first", "gates.shared", "gates.deep", "gates.later", "gates", "gates.other", "beside"}
     assert {"highway_bench.families", "highway_bench.families.base", "highway_bench.families.dense"} <= closure
-    assert not any(name.startswith("highway_bench.results") for name in closure)
+    assert not without_measurement(closure)
     assert "gates.later" not in sys.modules  # in the closure, not imported
+
+
+def test_every_module_that_measures_nothing_exists() -> None:
+    assert [name for name in NOT_MEASURED if find_source(name) is None] == []
 
 
 def test_own_package() -> None:
@@ -132,7 +144,7 @@ def test_own_package() -> None:
         "highway_bench.cell",
         "highway_bench.registry",
     }
-    assert not any(name.split(".")[1] in {"run", "report", "results", "cli"} for name in closure)
+    assert not without_measurement(closure)
 
 
 @pytest.mark.parametrize("task", ["throughput", "memory"])
@@ -156,13 +168,28 @@ def test_what_is_only_printed_does_not_count(write: WriteFile) -> None:
         write("layers.py", text)
         return SourceTree().digest(["layers"])
 
-    before = digest('one = Metric("loss", "nat", label="loss")\nword = POSITIVE.meaning("A rate.")\nplot(label=1)\n')
-    assert (
-        digest('one = Metric("loss", "nat", hint="mean")\nword = POSITIVE.meaning("Another.")\nplot(label=1)\n')
-        == before
+    lines = (
+        'one = Metric("loss", "nat", label="loss")',
+        'word = POSITIVE.meaning("A rate.")',
+        '@register_block("joined", gates=1, summary="A")\nclass Joined: ...',
+        "plot(label=1)",
     )
-    assert digest('one = Metric("loss", "B")\nword = POSITIVE.meaning("A rate.")\nplot(label=1)\n') != before
-    assert digest('one = Metric("loss", "nat")\nword = POSITIVE.meaning("A rate.")\nplot(label=2)\n') != before
+    reworded = (
+        'one = Metric("loss", "nat", hint="mean")',
+        'word = POSITIVE.meaning("Another.")',
+        '@register_block("joined", gates=1, summary="B", source="C")\nclass Joined: ...',
+        "plot(label=1)",
+    )
+    changed = (
+        'one = Metric("loss", "B")',
+        'word = NOT_NEGATIVE.meaning("A rate.")',
+        '@register_block("joined", gates=2)\nclass Joined: ...',
+        "plot(label=2)",
+    )
+    before = digest("\n".join(lines))
+    assert digest("\n".join(reworded)) == before
+    for index, line in enumerate(changed):
+        assert digest("\n".join([*lines[:index], line, *lines[index + 1 :]])) != before, line
 
 
 def test_factory_starts_at_its_module() -> None:

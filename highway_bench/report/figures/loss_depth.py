@@ -24,7 +24,7 @@ from highway_bench.report.format import seeds_text, three
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.success import LEAST_SEEDS
+from highway_bench.success.ladder import LEAST_SEEDS
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)

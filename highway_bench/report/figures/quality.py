@@ -27,7 +27,7 @@ from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.summary_tables import bytes_notes
 from highway_bench.report.tables.trainability import gives_verdicts
-from highway_bench.success import FEW, TRAINS
+from highway_bench.success.ladder import FEW, TRAINS
 
 
 @register_figure("quality-against-cost", title="quality against time and memory", order=40)

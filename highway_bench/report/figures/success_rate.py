@@ -22,7 +22,7 @@ from highway_bench.report.format import listed
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.success import STALLS, TRAINABLE, TRAINS
+from highway_bench.success.ladder import STALLS, TRAINABLE, TRAINS
 
 MOST_LEVEL = 5  # more labels of depths than this are rotated
 

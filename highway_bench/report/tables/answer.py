@@ -19,7 +19,7 @@ from highway_bench.report.tables.matched_costs import measured_alike
 from highway_bench.report.tables.ranking import ranking
 from highway_bench.report.tables.summary import without_contest
 from highway_bench.report.tables.trainability import Contests, able_blocks, gives_verdicts
-from highway_bench.success import FEW, OPEN, STALLS, TRAINS
+from highway_bench.success.ladder import FEW, OPEN, STALLS, TRAINS
 
 ONLY_COST = "nothing was trained, so only cost is known"
 

@@ -13,7 +13,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import listed
 from highway_bench.report.rows import groups
 from highway_bench.report.tables.trainability import Contests
-from highway_bench.success import STALLS, TRAINS
+from highway_bench.success.ladder import STALLS, TRAINS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from highway_bench.cell import canonical
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, recipe_of, rows_of
 from highway_bench.report.tables.trainability import Contests
-from highway_bench.success import FEW, NO_VERDICT, Success, area_under_success, l50, l_max
+from highway_bench.success.ladder import FEW, NO_VERDICT, Success, area_under_success, l50, l_max
 
 FRONTIER: Final = (
     "l_max",

@@ -15,7 +15,7 @@ from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.tables.frontier import FRONTIER
 from highway_bench.report.tables.matched_costs import ALIKE, at_one_size, measured_alike
 from highway_bench.report.tables.trainability import Contests, able_blocks
-from highway_bench.success import LEAST_SEEDS, NOT_RUN, TRAINS
+from highway_bench.success.ladder import LEAST_SEEDS, NOT_RUN, TRAINS
 
 AT_DEPTH = (
     "at_depth",

@@ -14,7 +14,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.success import FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
+from highway_bench.success.ladder import FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
 
 METRICS = (
     "final_loss",

@@ -1,15 +1,13 @@
-"""Success: the one rule for when a run succeeds, when a depth trains, and how deep a block trains.
+"""How deep a block trains, from the share of successful runs at each depth of a ladder.
 
-``judge`` reads the losses of a run, ``verdict`` the runs of one depth. Three functions read a ladder of depths:
-``l_max`` (the rule: the largest depth that trains while every smaller one trains too), ``l50`` (an estimate with an
-interval) and ``area_under_success``. The first two are censored at the ends of the ladder. ``EXPLAINED`` describes all
-of this in words. Imports numpy and scipy, never torch.
+``verdict`` judges one depth. ``l_max`` is the rule (the largest depth that trains while every smaller one trains too),
+``l50`` an estimate with an interval; both are censored at the ends of the ladder. ``area_under_success`` is a share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -19,10 +17,7 @@ from scipy import optimize
 
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, check_counts, checked_confidence
-from highway_bench.results.schema import Status
 
-THRESHOLD = 0.1  # default target, as a share of the best constant predictor's loss
-TAIL = 0.05  # the final loss is the mean over this last share of the run
 TRAINABLE = 0.9  # share of seeds that must succeed
 FULL_SEEDS = 10  # with fewer seeds a verdict is provisional
 LEAST_SEEDS = 5  # with fewer seeds there is no verdict
@@ -30,55 +25,6 @@ ROUNDING = 1e-9  # 0.9 · n is not exact in binary
 
 TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
 NOT_RUN: Final = "not measured"
-
-EXPLAINED: Final = {
-    "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
-    f"most {THRESHOLD:.0%} of the loss of the best constant prediction. A depth trains if at least {TRAINABLE:.0%} of "
-    f"its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer than {LEAST_SEEDS} "
-    "there is none.",
-    "stalled, diverged": "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
-    "A diverged run ranks last and is never dropped.",
-    "L_max": "The largest depth of the ladder that trains while every smaller depth trains too. A rule, not an "
-    "estimate. “≥” means that the ladder's last depth trained, “<” that its first depth did not.",
-    "L50": "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a 95 % "
-    "bootstrap interval over seeds. “>” and “<” mean that it lies outside the ladder.",
-    "area": "Area under the curve of the share of successful seeds against the logarithm of depth, as a share of the "
-    "largest possible area: 100 % means that every seed trains at every depth. Depths beyond one at which no seed "
-    "trained count as failed.",
-}
-"""Explanation of each term of the rule, by term."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The result of one run: its final loss (``None`` if it diverged), its status with a message, and the first step
-    at which it had reached the target."""
-
-    final: float | None
-    status: Status
-    message: str | None
-    reached: int | None
-
-
-def judge(losses: Sequence[float], target: float, steps: int) -> Judgement:
-    """Judge a run of ``steps`` steps by its losses, one per step, up to the first that is not finite.
-
-    The run succeeds if its final loss, the mean over the last ``TAIL`` of the steps, is at most ``target``."""
-    tail = max(1, round(TAIL * steps))
-    reached = first_below(losses, target, tail)
-    if not math.isfinite(losses[-1]):
-        return Judgement(None, Status.DIVERGED, f"the loss was not finite at step {len(losses)}", reached)
-    final = sum(losses[-tail:]) / len(losses[-tail:])
-    return Judgement(final, Status.OK if final <= target else Status.STALLED, None, reached)
-
-
-def first_below(losses: Sequence[float], target: float, window: int) -> int | None:
-    """The first step, from 1, at which the mean of the last ``window`` losses is at most ``target``."""
-    if len(losses) < window:
-        return None
-    means = np.lib.stride_tricks.sliding_window_view(np.asarray(losses, dtype=np.float64), window).mean(-1)
-    reached = np.flatnonzero(means <= target)
-    return int(reached[0]) + window if len(reached) else None
 
 
 def verdict(successes: int, runs: int, unfinished: int = 0) -> str:

@@ -1,0 +1,280 @@
+"""Source tree: the source code that modules run through, read without importing anything.
+
+Comments, docstrings, layout and printed texts (labels of metrics, summaries of blocks, help of words) do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import json
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from highway_bench.errors import BadInput
+
+PACKAGE = "highway_bench"
+
+# Modules of the package that decide which cells run and where results go, but not what is measured. The package's own
+# entry "highway_bench" is the façade module alone, which only forwards names.
+NOT_MEASURED = frozenset(
+    f"{PACKAGE}.{name}"
+    for name in (
+        "asv_api",
+        "block_check",
+        "catalogue",
+        "cell",
+        "cli",
+        "errors",
+        "execution",
+        "history",
+        "network_summary",
+        "options",
+        "plan",
+        "plugins",
+        "provenance",
+        "registry",
+        "report",
+        "reproduce",
+        "results",
+        "scaffold",
+        "tasks.network_bytes",
+        "terminal",
+    )
+)
+
+PRINTED_OF_METRICS = ("label", "hint", "percent")
+PRINTED_OF_ENTRIES = ("summary", "source", "equation")  # of what is registered
+
+LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+class Fingerprint(NamedTuple):
+    """Hashes of a module's file: of its bytes (fast), and of its meaning (``Source.meaning``)."""
+
+    content: str
+    meaning: str
+
+
+class SourceTree:
+    """The source code that modules run through. Every file is read once; create a new instance for each run."""
+
+    def __init__(self) -> None:
+        importlib.invalidate_caches()  # finds files that were just written
+        self._sources: dict[str, Source | None] = {}
+        self._edges: dict[str, list[str]] = {}
+        self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
+        self._digests: dict[frozenset[str], str] = {}
+
+    def digest(self, modules: Iterable[str]) -> str:
+        """One hash over the meaning of ``modules`` and of all that they import, directly or indirectly.
+
+        Raises ``BadInput`` for one of ``modules`` without a source file.
+        """
+        starts = frozenset(modules)
+        if starts not in self._digests:
+            meanings = [(name, fingerprint.meaning) for name, fingerprint in self.fingerprints(starts).items()]
+            self._digests[starts] = hash_of(json.dumps(meanings))
+        return self._digests[starts]
+
+    def fingerprints(self, modules: Iterable[str]) -> dict[str, Fingerprint]:
+        """The fingerprint of each module that ``digest`` covers, by name. Equal ``modules`` give the same object."""
+        starts = frozenset(modules)
+        if starts not in self._fingerprints:
+            named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
+            self._fingerprints[starts] = {
+                name: Fingerprint(source.content, source.meaning) for name, source in named if source
+            }
+        return self._fingerprints[starts]
+
+    def closure(self, modules: Iterable[str]) -> set[str]:
+        """Names of ``modules`` and of every module of this package or of a plug-in that they import.
+
+        Imports of a plug-in's modules are followed within its own top-level package, and to modules next to it in a
+        folder of the user's; libraries are not followed.
+        """
+        closure: set[str] = set()
+        waiting = list(modules)
+        for name in waiting:
+            if self._source(name) is None:
+                raise BadInput(
+                    f"module {name!r} has no source file, so its results could not be distinguished from old ones"
+                )
+        while waiting:
+            name = waiting.pop()
+            if name not in closure and self._source(name) is not None:
+                closure.add(name)
+                waiting += self._followed_from(name)
+        return closure
+
+    def _followed_from(self, name: str) -> list[str]:
+        """The modules that ``name`` imports and that are followed; computed once."""
+        if name not in self._edges:
+            source = self._source(name)
+            imported = [] if source is None else dict.fromkeys(self._imports(source))
+            self._edges[name] = [one for one in imported if source is not None and self._followed(one, source)]
+        return self._edges[name]
+
+    def _imports(self, source: Source) -> Iterator[str]:
+        """Modules that ``source`` imports: ``from a import b`` is ``a.b`` where that is a module, else ``a``."""
+        for module, names in source.imports:
+            inner = [f"{module}.{name}" for name in names]
+            submodules = [name for name in inner if self._source(name) is not None]
+            yield from submodules
+            if len(submodules) < len(inner) or not inner:
+                yield module
+
+    def _followed(self, name: str, source: Source) -> bool:
+        top, _, rest = name.partition(".")
+        if top == PACKAGE:
+            return bool(rest) and not any(name == one or name.startswith(one + ".") for one in NOT_MEASURED)
+        if top == source.name.partition(".")[0]:
+            return True
+        if source.home is None or any(source.home.is_relative_to(library) for library in LIBRARIES):
+            return False
+        other = self._source(top)
+        return other is not None and other.home == source.home
+
+    def _source(self, name: str) -> Source | None:
+        if name not in self._sources:
+            self._sources[name] = find_source(name)
+        return self._sources[name]
+
+
+class Source:
+    """One module's file, read once."""
+
+    def __init__(self, name: str, path: Path, is_package: bool) -> None:
+        self.name = name
+        self.path = path
+        self.is_package = is_package
+
+    @cached_property
+    def home(self) -> Path | None:
+        """The folder that contains this module's top-level package or module."""
+        levels = self.name.count(".") + (1 if self.is_package else 0)
+        parents = self.path.resolve().parents
+        return parents[levels] if levels < len(parents) else None
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of the bytes."""
+        return hashlib.sha256(self._bytes).hexdigest()[:32]
+
+    @cached_property
+    def meaning(self) -> str:
+        """A hash of the code without comments, docstrings and layout; of the bytes where it is not Python."""
+        return hash_of(json.dumps(_plain(self._tree))) if self.path.suffix == ".py" else self.content
+
+    @cached_property
+    def imports(self) -> list[tuple[str, list[str]]]:
+        """(module, names) of every import statement that can run, relative ones made absolute."""
+        return list(self._imports_in(self._tree)) if self.path.suffix == ".py" else []
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        return self.path.read_bytes()
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        try:
+            return ast.parse(self._bytes, filename=str(self.path))
+        except SyntaxError as error:
+            raise BadInput(f"module {self.name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
+
+    def _imports_in(self, node: ast.AST) -> Iterator[tuple[str, list[str]]]:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield self._absolute(node), [alias.name for alias in node.names]
+        elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
+            for alternative in node.orelse:  # the body never runs
+                yield from self._imports_in(alternative)
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from self._imports_in(child)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = self.name.split(".")
+        drop = node.level - (1 if self.is_package else 0)
+        return ".".join([*package[: len(package) - drop], *([node.module] if node.module else [])])
+
+
+def find_source(name: str) -> Source | None:
+    """The file of module ``name``, found without importing it; ``None`` where there is none."""
+    spec = _spec(name)
+    origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
+    is_package = bool(spec and spec.submodule_search_locations is not None)
+    return Source(name, origin, is_package) if origin and origin.is_file() else None
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """The spec of module ``name``. Its packages are not imported, as ``importlib.util.find_spec`` would do."""
+    top, *rest = name.split(".")
+    if top == "__main__":
+        return _spec_of_main()
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):  # a module created at run time, without a spec
+        return None
+    for depth in range(len(rest)):
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(".".join([top, *rest[: depth + 1]]), list(spec.submodule_search_locations))
+    return spec
+
+
+def _spec_of_main() -> ModuleSpec | None:
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    if path is None:
+        return None
+    spec = ModuleSpec("__main__", None, origin=str(Path(path).resolve()))
+    spec.has_location = True
+    return spec
+
+
+def _plain(node: object) -> object:
+    """A syntax tree as nested lists, without docstrings, positions and empty fields.
+
+    Without empty fields the hash is the same in Python versions that add fields to the tree.
+    """
+    if isinstance(node, ast.Call):
+        node = _without_texts(node)
+    if isinstance(node, ast.AST):
+        fields = [(name, _without_docstring(node, name, value)) for name, value in ast.iter_fields(node)]
+        return [type(node).__name__, *([name, _plain(value)] for name, value in fields if value not in (None, []))]
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    return f"{type(node).__name__} {node!r}"
+
+
+def _without_texts(node: ast.Call) -> ast.Call:
+    """A call without what is only printed: labels of a ``Metric``, texts of a ``register_…`` call, a word's meaning."""
+    name = getattr(node.func, "id", "")
+    if getattr(node.func, "attr", "") == "meaning":
+        return ast.Call(node.func, [], [])
+    printed = PRINTED_OF_METRICS if name == "Metric" else PRINTED_OF_ENTRIES if name.startswith("register_") else ()
+    return ast.Call(node.func, node.args, [option for option in node.keywords if option.arg not in printed])
+
+
+def _without_docstring(node: ast.AST, name: str, value: object) -> object:
+    documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    if documented and name == "body" and isinstance(value, list) and value:
+        first = value[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            return value[1:]
+    return value
+
+
+def hash_of(text: str) -> str:
+    """32 hexadecimal digits that stand for ``text``."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
