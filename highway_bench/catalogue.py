@@ -15,15 +15,15 @@ from highway_bench.registry import described
 from highway_bench.tasks import tasks
 from highway_bench.words import Word
 
-Entry = dict[str, Any]
+CatalogueEntry = dict[str, Any]
 
 
-def catalogue(section: str) -> list[Entry]:
+def catalogue(section: str) -> list[CatalogueEntry]:
     """The entries of ``section``, a key of ``SECTIONS``, each with its name and description."""
     return SECTIONS[section]()
 
 
-def block_entries() -> list[Entry]:
+def block_entries() -> list[CatalogueEntry]:
     """Blocks: equation, source, and the gates and norms of one connection."""
     specs = [blocks.get(name) for name in blocks]
     return [
@@ -41,7 +41,7 @@ def block_entries() -> list[Entry]:
     ]
 
 
-def family_entries() -> list[Entry]:
+def family_entries() -> list[CatalogueEntry]:
     """Families: the transform H, the kind of its inputs, and its options with their defaults."""
     specs = [families.get(name) for name in families]
     return [
@@ -58,7 +58,7 @@ def family_entries() -> list[Entry]:
     ]
 
 
-def task_entries() -> list[Entry]:
+def task_entries() -> list[CatalogueEntry]:
     """Tasks: what they measure, in which unit, and which direction is better."""
     registered = [tasks.get(name) for name in tasks]
     return [
@@ -77,7 +77,7 @@ def task_entries() -> list[Entry]:
     ]
 
 
-def word_entries() -> list[Entry]:
+def word_entries() -> list[CatalogueEntry]:
     """Words of recipes: what each may be and what it means, with the tasks whose cells have it."""
     found: dict[tuple[str, Word], list[str]] = {}
     for task in map(tasks.get, tasks):
@@ -89,12 +89,12 @@ def word_entries() -> list[Entry]:
     ]
 
 
-def dataset_entries() -> list[Entry]:
+def dataset_entries() -> list[CatalogueEntry]:
     """Data sets: their source, and what must be downloaded or installed before they load (``missing``)."""
     return [dataset_entry(datasets.get(name)) for name in datasets]
 
 
-def dataset_entry(spec: DataSetSpec) -> Entry:
+def dataset_entry(spec: DataSetSpec) -> CatalogueEntry:
     """One data set. A required option without a default counts as missing."""
     needed = [name for name, default in spec.options.items() if default is MISSING]
     missing = f"needs the option {', '.join(needed)}" if needed else make_dataset(spec.name).missing()
@@ -109,7 +109,7 @@ def dataset_entry(spec: DataSetSpec) -> Entry:
     }
 
 
-def profile_entries() -> list[Entry]:
+def profile_entries() -> list[CatalogueEntry]:
     """Profiles: purpose, tasks, and number of cells on this machine, including the trials of searches."""
     return [
         {
@@ -122,7 +122,7 @@ def profile_entries() -> list[Entry]:
     ]
 
 
-SECTIONS: Mapping[str, Callable[[], list[Entry]]] = {
+SECTIONS: Mapping[str, Callable[[], list[CatalogueEntry]]] = {
     "blocks": block_entries,
     "families": family_entries,
     "tasks": task_entries,

@@ -21,7 +21,7 @@ from highway_bench.plan.grid import TRAINED
 
 
 @dataclass(frozen=True)
-class Layer:
+class ModuleSummary:
     """A module of a network. ``level`` is its nesting depth, ``output`` the shape of its output for one item (empty
     where that is no tensor), ``repeats`` the number of equal modules; ``params`` and ``flops`` are those of one."""
 
@@ -57,11 +57,11 @@ class NetworkSummary:
     flops: int
     layer_params: int
     layer_flops: int
-    layers: list[Layer]
+    layers: list[ModuleSummary]
     equal: NetworkSummary | None = field(default=None)
 
 
-def describe(
+def summarise(
     block: str,
     family: str | Family = "dense",
     *,
@@ -150,7 +150,7 @@ def example_of(data: DataSet) -> Tensor:
     return torch.rand(1, *data.input_shape, generator=source)
 
 
-class Call(NamedTuple):
+class ModuleCall(NamedTuple):
     """A module's call: its arguments, and the shape of its output."""
 
     args: tuple[Any, ...]
@@ -158,13 +158,13 @@ class Call(NamedTuple):
     output: tuple[int, ...]
 
 
-def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
+def layers_of(network: nn.Module, x: Tensor) -> list[ModuleSummary]:
     """The network's modules from the outside in, run on ``x``. Module lists and identities are left out. A repeating
     pattern in a module list appears once."""
-    calls: dict[nn.Module, Call] = {}
+    calls: dict[nn.Module, ModuleCall] = {}
 
     def note(module: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
-        calls[module] = Call(args, keywords, tuple(output.shape[1:]) if isinstance(output, Tensor) else ())
+        calls[module] = ModuleCall(args, keywords, tuple(output.shape[1:]) if isinstance(output, Tensor) else ())
 
     handles = [module.register_forward_hook(note, with_kwargs=True) for module in network.modules()]
     try:
@@ -175,7 +175,9 @@ def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
     return list(_inside(network, calls, "", 0, 1))
 
 
-def _inside(parent: nn.Module, calls: Mapping[nn.Module, Call], path: str, level: int, repeats: int) -> Iterator[Layer]:
+def _inside(
+    parent: nn.Module, calls: Mapping[nn.Module, ModuleCall], path: str, level: int, repeats: int
+) -> Iterator[ModuleSummary]:
     """Entries of all modules inside ``parent``, which itself occurs ``repeats`` times."""
     children = list(parent.named_children())
     times = 1
@@ -192,13 +194,13 @@ def _inside(parent: nn.Module, calls: Mapping[nn.Module, Call], path: str, level
             yield from _inside(child, calls, inner, level + 1, repeats * times)
 
 
-def _layer(module: nn.Module, call: Call, name: str, level: int, repeats: int) -> Layer:
+def _layer(module: nn.Module, call: ModuleCall, name: str, level: int, repeats: int) -> ModuleSummary:
     params = sum(parameter.numel() for parameter in module.parameters())
     flops = count_flops(lambda: module(*call.args, **call.keywords))
-    return Layer(name, type(module).__name__, level, call.output, params, flops, repeats)
+    return ModuleSummary(name, type(module).__name__, level, call.output, params, flops, repeats)
 
 
-def _signature(module: nn.Module, calls: Mapping[nn.Module, Call]) -> list[Any]:
+def _signature(module: nn.Module, calls: Mapping[nn.Module, ModuleCall]) -> list[Any]:
     """Equal for modules of equal structure and output shapes."""
     return [
         (

@@ -7,13 +7,15 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.families import families
-from highway_bench.registry import load_plugin
+from highway_bench.registry import Registry, load_plugin
 from highway_bench.tasks import tasks
 
 PACKAGE = __name__.partition(".")[0]
@@ -54,19 +56,14 @@ def make_importable(folder: Path) -> None:
 
 
 def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Modules outside this package that register the blocks, families, … of ``cells``; workers import them.
+    """Modules outside this package that register the entries of ``cells``; workers import them.
 
     Raises ``BadInput`` for an entry defined in ``__main__``, that is in a notebook or in the started script.
     """
     modules: dict[str, None] = {}
     for cell in cells:
-        for registry, name in (
-            (tasks, cell.task),
-            (blocks, cell.block),
-            (families, cell.family),
-            (datasets, cell.dataset),
-        ):
-            if name is None or ":" in name:  # module:factory is imported by its own name
+        for registry, name in entries_of(cell):
+            if ":" in name:  # module:factory is imported by its own name
                 continue
             module = registry.module_of(name)
             if module == "__main__":
@@ -77,3 +74,15 @@ def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
             if module.partition(".")[0] != PACKAGE:
                 modules[module] = None
     return tuple(modules)
+
+
+def entries_of(cell: Cell) -> list[tuple[Registry[Any], str]]:
+    """What ``cell`` names, each with its registry: task, block, family, and the data set and architecture it has."""
+    entries: list[tuple[Registry[Any], str | None]] = [
+        (tasks, cell.task),
+        (blocks, cell.block),
+        (families, cell.family),
+        (datasets, cell.dataset),
+        (architectures, cell.recipe.get("layout")),
+    ]
+    return [(registry, name) for registry, name in entries if name is not None]

@@ -12,8 +12,7 @@ from highway_bench.errors import BadInput
 
 @dataclass(frozen=True)
 class Bounds:
-    """The ends of the numbers that a word may stand for: ``above`` and ``below`` are no such numbers themselves,
-    ``least`` and ``most`` are."""
+    """The range of a word's numbers: ``above`` and ``below`` are exclusive, ``least`` and ``most`` inclusive."""
 
     above: float | None = None
     least: float | None = None

@@ -28,8 +28,12 @@ def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(path.name)
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names = [target.id for target in targets if isinstance(target, ast.Name)]  # of type aliases
+            names += [node.name] if isinstance(node, ast.ClassDef) else []
+            for name in names:
+                if name[:1].isupper() and not name.isupper() and len(name) > 1:
+                    homes.setdefault(name, []).append(path.name)
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.families import families
-from highway_bench.network_summary import describe
+from highway_bench.network_summary import summarise
 
 
 @pytest.mark.parametrize("family", families.names())
 @pytest.mark.parametrize("block", blocks.names())
 def test_parts_add_up(block: str, family: str) -> None:
     """Outermost modules hold all parameters and FLOP, and these are the closed forms."""
-    shown = describe(block, family, depth=2, width=16)
+    shown = summarise(block, family, depth=2, width=16)
     outer = [layer for layer in shown.layers if layer.level == 0]
     assert sum(layer.params * layer.repeats for layer in outer) == shown.params
     assert sum(layer.flops * layer.repeats for layer in outer) == shown.flops == 2 * shown.layer_flops
@@ -22,7 +22,7 @@ def test_parts_add_up(block: str, family: str) -> None:
 
 
 def test_sublayers_repeat_together() -> None:
-    shown = describe("residual", "transformer", depth=5, width=16)
+    shown = summarise("residual", "transformer", depth=5, width=16)
     assert [(layer.name, layer.repeats) for layer in shown.layers if layer.level == 0] == [
         ("joins.0", 5),
         ("joins.1", 5),
@@ -30,7 +30,7 @@ def test_sublayers_repeat_together() -> None:
 
 
 def test_whole_network() -> None:
-    shown = describe("highway", "bilstm", depth=3, dataset="adding", seq_len=20)
+    shown = summarise("highway", "bilstm", depth=3, dataset="adding", seq_len=20)
     assert shown.input[0] == 20
     assert [layer.name for layer in shown.layers if layer.level == 0] == ["stem", "body", "head"]
     assert next(layer.repeats for layer in shown.layers if layer.name == "body.joins.0") == 3

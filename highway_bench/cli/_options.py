@@ -35,7 +35,7 @@ FamilyOptions = Annotated[
 ]
 
 
-Workers = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
+WorkerCount = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
 EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local, or an engine of a plug-in.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Measure stored cells again.")]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from highway_bench.cli._options import AsJson, assignments
+from highway_bench.cli._options import AsJson, Plugins, assignments
 from highway_bench.cli._output import print_json, print_table
 
 Options = Annotated[
@@ -15,14 +15,16 @@ Options = Annotated[
 ]
 
 
-def list_sets(json: AsJson = False) -> None:
+def list_sets(plugin: Plugins = None, json: AsJson = False) -> None:
     """List the data sets.
 
     Shows what is missing of each, and the folders that are searched.
     """
     from highway_bench.catalogue import catalogue
     from highway_bench.data import cache_folder, data_folder
+    from highway_bench.plugins import load_plugins
 
+    load_plugins(plugin or [])
     entries, given = catalogue("datasets"), data_folder()
     if json:
         print_json({"data_folder": given, "cache_folder": cache_folder(), "datasets": entries})
@@ -40,6 +42,7 @@ def list_sets(json: AsJson = False) -> None:
 def fetch(
     name: Annotated[str, typer.Argument(help="The data set, as in 'highway-bench data list'.")],
     option: Options = None,
+    plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
     """Download the files of a data set.
@@ -47,7 +50,9 @@ def fetch(
     They come from where they are published, and go into the cache folder.
     """
     from highway_bench.data import make_dataset
+    from highway_bench.plugins import load_plugins
 
+    load_plugins(plugin or [])
     dataset = make_dataset(name, **assignments("--option", option))
     folder = None if dataset.missing() is None else dataset.fetch()
     if json:
@@ -61,6 +66,7 @@ def fetch(
 def check(
     names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that are complete.")] = None,
     option: Options = None,
+    plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
     """Load data sets and print their sizes.
@@ -69,7 +75,9 @@ def check(
     """
     from highway_bench.catalogue import catalogue
     from highway_bench.data import datasets, make_dataset
+    from highway_bench.plugins import load_plugins
 
+    load_plugins(plugin or [])
     chosen = (
         datasets.select(*names)
         if names

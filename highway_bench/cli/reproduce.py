@@ -12,7 +12,7 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, Fresh, Workers
+from highway_bench.cli._options import AsJson, EngineName, Fresh, WorkerCount
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
 from highway_bench.reproduce.request import Request
@@ -31,7 +31,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="The reproduction; without a name, all are listed.")] = None,
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",
-    workers: Workers = None,
+    workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
     out: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("reports/reproduce"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,

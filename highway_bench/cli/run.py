@@ -13,7 +13,7 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import STORE, AsJson, EngineName, Fresh, Plugins, StorePath, Workers
+from highway_bench.cli._options import STORE, AsJson, EngineName, Fresh, Plugins, StorePath, WorkerCount
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
@@ -37,7 +37,7 @@ def run(
     ] = "standard",
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",
-    workers: Workers = None,
+    workers: WorkerCount = None,
     store: StorePath = STORE,
     plugin: Plugins = None,
     dry_run: Annotated[
@@ -63,10 +63,8 @@ def run(
     """
     from highway_bench.execution.progress_bar import showing_progress
     from highway_bench.plan.plan import Plan
-    from highway_bench.plugins import load_plugins
 
-    plugins = load_plugins(plugin or [])  # before the selection, which may name what these register
-    plan = Plan.of(profile, Selection.of(**options), plugins)
+    plan = Plan.of(profile, Selection.of(**options), plugin or ())
     if dry_run:
         print_plan(plan.estimate(store, workers=workers, resume=not fresh), store, as_json=json)
         return
@@ -82,10 +80,11 @@ def run(
             )
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store, fresh=fresh) from None
-    print_results(result, store, as_json=json)
-    if strict and result.unexpected:
-        name_cells("unexpected", result.unexpected)
-        raise Unexpected(f"{len(result.unexpected)} cells ended with a status that profile {profile!r} does not expect")
+    unexpected = result.unexpected if strict else []
+    print_results(result, store, Unexpected.exit_status if unexpected else result.summary.exit_status, as_json=json)
+    if unexpected:
+        name_cells("unexpected", unexpected)
+        raise Unexpected(f"{len(unexpected)} cells ended with a status that profile {profile!r} does not expect")
     raise typer.Exit(result.summary.exit_status)
 
 
@@ -115,7 +114,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
         )
 
 
-def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
+def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool) -> None:
     """Print the tables of the rows, the number of cells by status, and the next command."""
     from highway_bench.execution.progress_bar import duration
 
@@ -131,7 +130,7 @@ def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
                 "measured": summary.measured,
                 "stored": summary.stored,
                 "seconds": summary.seconds,
-                "exit_status": summary.exit_status,
+                "exit_status": exit_status,
                 "failures": plain(result.failures),
                 "unexpected": plain(result.unexpected),
             }
@@ -139,7 +138,7 @@ def print_results(result: RunResult, store: Path, *, as_json: bool) -> None:
         return
     from highway_bench.report import print_summary
 
-    print_summary(result.rows, console())
+    print_summary(result.rows, console(), result.runs)
     name_cells("failed", result.failures)
     cells = len(summary.digests)
     ended = ", ".join(f"{count} {status}" for status, count in Counter(counts).most_common())

@@ -31,11 +31,11 @@ def show(
 
     Shows those of plain at an equal budget too.
     """
-    from highway_bench.network_summary import describe
+    from highway_bench.network_summary import summarise
     from highway_bench.plugins import load_plugins
 
     load_plugins(plugin or [])
-    summary = describe(
+    summary = summarise(
         block,
         family,
         depth=depth,

@@ -1,1 +1,1 @@
-"""Execution: runs cells through an engine into the store. One module an engine; it starts at ``runner.run_cells``."""
+"""Execution: runs cells through an engine into the store. The entry point is ``runner.run_cells``; each engine has one module."""

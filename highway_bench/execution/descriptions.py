@@ -6,8 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.registry import Registry, described
+from highway_bench.data import datasets
+from highway_bench.families import families
+from highway_bench.registry import Registry
+from highway_bench.registry import described as summary_of
+from highway_bench.results.schema import DESCRIBED
 from highway_bench.tasks.base import tasks
 
 TEXTS = ("equation", "transform", "source", "summary")
@@ -24,17 +29,14 @@ def descriptions(cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
     that shows them and, for each metric, the attributes ``METRIC``. A family or data set that is no registry entry
     (``module:factory``) has an empty description.
     """
-    from highway_bench.blocks import blocks
-    from highway_bench.data import datasets
-    from highway_bench.families import families
-
     cells = list(cells)
-    return {
-        "blocks": _entries(blocks, {cell.block for cell in cells}),
-        "families": _entries(families, {cell.family for cell in cells}),
-        "datasets": _entries(datasets, {cell.dataset for cell in cells if cell.dataset is not None}),
-        "tasks": {name: _task(name) for name in sorted({cell.task for cell in cells})},
-    }
+    described = (
+        _entries(blocks, {cell.block for cell in cells}),
+        _entries(families, {cell.family for cell in cells}),
+        _entries(datasets, {cell.dataset for cell in cells if cell.dataset is not None}),
+        {name: _task(name) for name in sorted({cell.task for cell in cells})},
+    )
+    return dict(zip(DESCRIBED, described, strict=True))
 
 
 def _entries(registry: Registry[Any], names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
@@ -55,6 +57,6 @@ def _attributes(entry: object, names: Iterable[str]) -> dict[str, Any]:
 def _task(name: str) -> dict[str, Any]:
     task = tasks.get(name)
     metrics = {metric.name: {"better": metric.better} | _attributes(metric, METRIC) for metric in task.metrics}
-    return {"summary": described(type(task)), "version": task.version, "metrics": metrics} | _attributes(
+    return {"summary": summary_of(type(task)), "version": task.version, "metrics": metrics} | _attributes(
         task, ("section",)
     )

@@ -43,16 +43,10 @@ def modules_of(cell: Cell) -> tuple[list[str], str]:
 
     A family or a data set given as ``module:factory`` is defined in that module. Raises ``UnknownName``.
     """
-    from highway_bench.architectures import architectures
     from highway_bench.blocks import blocks
-    from highway_bench.data import datasets
-    from highway_bench.families import families
-    from highway_bench.tasks.base import tasks
+    from highway_bench.plugins import entries_of  # which imports torch
 
-    modules = [tasks.module_of(cell.task), blocks.module_of(cell.block)]
-    modules.append(cell.family.partition(":")[0] if ":" in cell.family else families.module_of(cell.family))
-    if cell.dataset is not None:
-        modules.append(cell.dataset.partition(":")[0] if ":" in cell.dataset else datasets.module_of(cell.dataset))
-    if cell.recipe.get("layout") is not None:
-        modules.append(architectures.module_of(cell.recipe["layout"]))
+    modules = [
+        name.partition(":")[0] if ":" in name else registry.module_of(name) for registry, name in entries_of(cell)
+    ]
     return modules, canonical(blocks.get(cell.block).options)

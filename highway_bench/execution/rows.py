@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult
 from highway_bench.provenance import identity
-from highway_bench.results.schema import OUTCOMES, Row, row
+from highway_bench.results.schema import OUTCOMES, UNPAIRED, Row, row
 from highway_bench.tasks.base import Task
 from highway_bench.tasks.measurement import Measurement
 
@@ -50,7 +50,7 @@ def rows_of(
             for metric in task.metrics
         ]
         return [row(**shared, **measured_columns(one, task) | {"n": None}) for one in failed]
-    remark = None if unpaired is None else f"unpaired: {unpaired}"
+    remark = None if unpaired is None else f"{UNPAIRED}{unpaired}"
     return [
         row(**shared, **measured_columns(one.remarked(remark) if remark and one.status in OUTCOMES else one, task))
         for one in result.measurements

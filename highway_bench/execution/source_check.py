@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from highway_bench.errors import BadInput, HighwayBenchError
-from highway_bench.execution.source_tree import Fingerprint, Source, find_source
+from highway_bench.execution.source_tree import Fingerprint, ModuleSource, find_source
 
 Signature = tuple[int, ...]
 
@@ -27,7 +27,7 @@ class SourceCheck:
     """
 
     def __init__(self, modules: Iterable[str] = ()) -> None:
-        self._read: dict[str, tuple[Signature, Source]] = {}
+        self._read: dict[str, tuple[Signature, ModuleSource]] = {}
         self._before = {name: self._now(name) for name in modules}
 
     def changed(self, planned: Mapping[str, Fingerprint]) -> SourceChanged | None:
@@ -39,7 +39,7 @@ class SourceCheck:
                 return SourceChanged(f"source changed during the run: {name}")
         return None
 
-    def _now(self, name: str) -> Source | None:
+    def _now(self, name: str) -> ModuleSource | None:
         """The module's present source; ``None`` where its file is gone."""
         signature, source = self._read.get(name, (None, None))
         try:
@@ -49,7 +49,7 @@ class SourceCheck:
             stat = source.path.stat()
             now = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
             if now != signature:
-                source = Source(name, source.path, source.is_package)
+                source = ModuleSource(name, source.path, source.is_package)
                 source.content  # noqa: B018 - read now, after the signature was taken
                 self._read[name] = now, source
         except OSError:
@@ -57,7 +57,7 @@ class SourceCheck:
         return source
 
 
-def _agrees(source: Source | None, planned: Fingerprint) -> bool:
+def _agrees(source: ModuleSource | None, planned: Fingerprint) -> bool:
     if source is None:
         return False
     try:

@@ -57,7 +57,7 @@ LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib"
 
 
 class Fingerprint(NamedTuple):
-    """Hashes of a module's file: of its bytes (fast), and of its meaning (``Source.meaning``)."""
+    """Hashes of a module's file: of its bytes (fast), and of its meaning (``ModuleSource.meaning``)."""
 
     content: str
     meaning: str
@@ -68,7 +68,7 @@ class SourceTree:
 
     def __init__(self) -> None:
         importlib.invalidate_caches()  # finds files that were just written
-        self._sources: dict[str, Source | None] = {}
+        self._sources: dict[str, ModuleSource | None] = {}
         self._edges: dict[str, list[str]] = {}
         self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
         self._digests: dict[frozenset[str], str] = {}
@@ -122,7 +122,7 @@ class SourceTree:
             self._edges[name] = [one for one in imported if source is not None and self._followed(one, source)]
         return self._edges[name]
 
-    def _imports(self, source: Source) -> Iterator[str]:
+    def _imports(self, source: ModuleSource) -> Iterator[str]:
         """Modules that ``source`` imports: ``from a import b`` is ``a.b`` where that is a module, else ``a``."""
         for module, names in source.imports:
             inner = [f"{module}.{name}" for name in names]
@@ -131,7 +131,7 @@ class SourceTree:
             if len(submodules) < len(inner) or not inner:
                 yield module
 
-    def _followed(self, name: str, source: Source) -> bool:
+    def _followed(self, name: str, source: ModuleSource) -> bool:
         top, _, rest = name.partition(".")
         if top == PACKAGE:
             return bool(rest) and not any(name == one or name.startswith(one + ".") for one in NOT_MEASURED)
@@ -142,13 +142,13 @@ class SourceTree:
         other = self._source(top)
         return other is not None and other.home == source.home
 
-    def _source(self, name: str) -> Source | None:
+    def _source(self, name: str) -> ModuleSource | None:
         if name not in self._sources:
             self._sources[name] = find_source(name)
         return self._sources[name]
 
 
-class Source:
+class ModuleSource:
     """One module's file, read once."""
 
     def __init__(self, name: str, path: Path, is_package: bool) -> None:
@@ -209,12 +209,12 @@ class Source:
         return ".".join([*package[: len(package) - drop], *([node.module] if node.module else [])])
 
 
-def find_source(name: str) -> Source | None:
+def find_source(name: str) -> ModuleSource | None:
     """The file of module ``name``, found without importing it; ``None`` where there is none."""
     spec = _spec(name)
     origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
     is_package = bool(spec and spec.submodule_search_locations is not None)
-    return Source(name, origin, is_package) if origin and origin.is_file() else None
+    return ModuleSource(name, origin, is_package) if origin and origin.is_file() else None
 
 
 def _spec(name: str) -> ModuleSpec | None:

@@ -26,7 +26,7 @@ from highway_bench.provenance.machine import identity_with
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Task, tasks
-from highway_bench.tasks.measurement import Outcome, worst
+from highway_bench.tasks.measurement import Outcome, deciding
 from highway_bench.training.checkpoint import CheckpointFolder
 
 _start_error: BaseException | None = None  # why ``start`` failed in this process
@@ -130,8 +130,8 @@ def _result(task: Task, index: int, outcome: Outcome, seconds: float) -> CellRes
         return _failed(index, *failure(error), seconds)
     return CellResult(
         index=index,
-        status=worst(measurements).status,
-        message=worst(measurements).message,
+        status=deciding(measurements).status,
+        message=deciding(measurements).message,
         seconds=seconds,
         params=outcome.params,
         flops_per_item=outcome.flops_per_item,

@@ -1,4 +1,4 @@
-"""Grids: turns a profile's grids and a selection into cells."""
+"""Expansion: turns a profile's grids and a selection into cells."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ FRONTIER_RATES = (3.0, *SGD_RATES, 0.003, 0.001)
 
 
 FamilyRule = Callable[[FamilySpec], bool]
-"""Takes a family in as soon as it is registered, where a list of names would leave it out without a word."""
+"""Selects families by their properties, so that a new family is included automatically."""
 
 
 def of_kind(*kinds: Kind) -> FamilyRule:

@@ -27,7 +27,7 @@ from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.provenance.machine import cores
-from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, RANK, Status
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
 from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
 
@@ -48,10 +48,11 @@ class Ending:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run's rows (of all its cells, including those measured before), its summary, its failures, and the endings that
-    the profile does not expect."""
+    """A run's rows (of all its cells, including those measured before), the records of the runs that measured them,
+    its summary, its failures, and the endings that the profile does not expect."""
 
     rows: pd.DataFrame
+    runs: dict[str, dict[str, Any]]
     summary: Summary
     failures: list[Ending]
     unexpected: list[Ending]
@@ -96,12 +97,9 @@ class Plan:
         if selection.seq_len and all(cell.seq_len is None for cell in expected):
             raise BadInput("no cell of this selection has sequences whose length can be chosen")
         cells = tuple(expected)
-        # The profiles' own data sets are part of installed packages, and larger than their batches.
-        loads = selection.dataset is not None or selection.batch_size is not None
-        plan = cls(cells, tuple(dict.fromkeys([*modules, *modules_outside(cells)])), expected, loads)
-        if selection.recipe:
-            check_cells(plan.needs)
-        return plan
+        # The data sets of the package's own profiles are part of installed packages, and larger than their batches.
+        loads = not isinstance(profile, str) or selection.dataset is not None or selection.batch_size is not None
+        return cls(cells, tuple(dict.fromkeys([*modules, *modules_outside(cells)])), expected, loads)
 
     @cached_property
     def needs(self) -> dict[Cell, tuple[Cell, ...]]:
@@ -110,7 +108,11 @@ class Plan:
         return with_needs(self.cells)
 
     def estimate(self, store: AnyStore | None = None, *, workers: int | None = None, resume: bool = True) -> Estimate:
-        """The cells that ``run`` would measure, and roughly their time and memory. Writes nothing."""
+        """The cells that ``run`` would measure, and roughly their time and memory. Writes nothing.
+
+        Raises ``BadInput`` for a cell that its task refuses.
+        """
+        check_cells(self.needs)
         existing = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
         with opened(existing, read_only=existing is not None) as given:
             return estimate(self.needs, given, workers=workers or cores(), resume=resume)
@@ -130,8 +132,9 @@ class Plan:
         ``store`` is a store or the path of one; without it no rows are stored. ``engine`` is an engine or the name of
         one, which runs ``workers`` processes in parallel (by default, one per core). Without ``resume``, stored cells
         are measured again. ``on_event`` receives the run's events; ``command`` is stored with the run, by default
-        ``sys.argv``.
+        ``sys.argv``. Raises ``BadInput``, before anything is measured, for a cell that its task refuses.
         """
+        check_cells(self.needs)
         if self.loads:
             check_data(self.cells)
         with opened(store) as given:
@@ -146,10 +149,12 @@ class Plan:
                 command=command,
             )
             rows = given.frame(digest=sorted(set(summary.digests.values())))
+            runs = given.runs()
         endings = endings_of(rows, summary)
         expected = {cell: {Status.OK, *statuses} for cell, statuses in self.expected.items()}
         return RunResult(
             rows,
+            runs,
             summary,
             [ending for ending in endings if ending.status in FAILURES],
             [ending for ending in endings if ending.status not in expected.get(ending.cell, {ending.status})],
@@ -181,7 +186,7 @@ def endings_of(rows: pd.DataFrame, summary: Summary) -> list[Ending]:
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
     ended: dict[str, tuple[Status, str | None]] = {}
     for digest, group in rows.groupby("digest", sort=False):
-        status = min((Status(text) for text in group["status"].unique()), key=RANK.index)
+        status = worst(group["status"].unique())
         message: Any = group.loc[group["status"] == status, "message"].iloc[0]
         ended[str(digest)] = status, None if pd.isna(message) else str(message)
     return [Ending(cell, *ended[digest]) for cell, digest in summary.digests.items()]

@@ -72,7 +72,7 @@ class Selection:
     phase: tuple[str, ...] = several("What a timed step is", choices=PHASES)
     seed: tuple[int, ...] = several("Seeds of trained cells.", minimum=0)
     dataset: str | None = single("Data set of trained cells.")
-    batch_size: int | None = single("Items a step.", minimum=1)
+    batch_size: int | None = single("Items per step.", minimum=1)
     seq_len: tuple[int, ...] = several("Steps of a sequence.", minimum=1)
     block_options: Mapping[str, Any] = by_name("An option of the block, such as gate_bias=-2. May be repeated.")
     family_options: Mapping[str, Any] = by_name("An option of the family, such as heads=8. May be repeated.")

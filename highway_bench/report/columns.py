@@ -113,7 +113,7 @@ def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str 
     return Head(heading, hint), make
 
 
-def reached(heading: str, column: str, unit: str, hint: str = "") -> Column:
+def reached(column: str, heading: str, unit: str, hint: str = "") -> Column:
     """A column of medians over seeds, where a seed that never reached the target counts as infinite.
 
     An infinite median prints as "not reached".

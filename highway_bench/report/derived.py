@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -37,7 +38,8 @@ def once(compute: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P],
         if key not in self._values:
             self._values[key] = compute(self, *args, **kwargs)
         value: Any = self._values[key]
-        return value.copy()  # type: ignore[no-any-return]
+        copied: Any = value.copy() if isinstance(value, pd.DataFrame) else deepcopy(value)
+        return copied  # type: ignore[no-any-return]
 
     update_wrapper(method, compute)
     return method

@@ -6,6 +6,7 @@ from highway_bench.report.format import counted, listed
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
 from highway_bench.report.sections import every_section
+from highway_bench.report.tables.failures import HAS_RESULT
 from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.success.ladder import FULL_SEEDS
@@ -29,12 +30,11 @@ def not_measured(results: Results) -> list[str]:
                 f"block and family: {', '.join(lacking[:6])}{more}."
             )
     lines += _training(results)
-    cells = frame.drop_duplicates(
-        ["task", "digest", "label", "family_label", "depth", "seed", "trial", "phase", "mode"]
-    )
+    failures = results.failures()
+    failures = failures[~failures["message"].str.contains(HAS_RESULT, regex=False)]
+    without_result = failures.groupby("status")["cells"].sum()
     for status in [*sorted(FAILURES), Status.SKIPPED]:
-        count = int((cells["status"] == status).sum())
-        if count:
+        if count := int(without_result.get(status, 0)):
             lines.append(f"{counted(count, 'cell')} with status “{status}”: see “Failed and skipped cells”.")
     if not (frame["device"] == "cuda").any():
         lines.append("GPUs: all measurements are on a CPU.")

@@ -11,10 +11,11 @@ import pandas as pd
 
 from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
+from highway_bench.results.schema import DESCRIBED
 
 ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
-ELSEWHERE: Final = ("blocks", "families", "digests")
+NOT_LISTED: Final = (*DESCRIBED, "digests")
 """Parts of a run's record that are not listed: the page shows them elsewhere, or they are thousands of digests."""
 
 EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
@@ -49,7 +50,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
     ordered = rows.sort_values("time_utc", kind="stable", na_position="first")
     for run_id in ordered["run_id"].drop_duplicates().dropna():
         part = rows[rows["run_id"] == run_id]
-        record = {name: value for name, value in runs.get(run_id, {}).items() if name not in ELSEWHERE}
+        record = {name: value for name, value in runs.get(run_id, {}).items() if name not in NOT_LISTED}
         command = record.pop("command", None)
         facts: dict[str, str] = {}
         if command:

@@ -134,5 +134,5 @@ TRAINED = (
     column.percent("area", "area", "under the success rate over log depth, as a share of the maximum"),
     column.words("verdict", "verdict"),
     column.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
-    column.reached("to threshold", "seconds_to_threshold", "s", "median training time until the loss threshold"),
+    column.reached("seconds_to_threshold", "to threshold", "s", "median training time until the loss threshold"),
 )

@@ -77,7 +77,7 @@ def save_studies(cells: Iterable[Cell], store: Store, digests: Mapping[Cell, str
 
 
 def stored_study(cell: Cell, store: Store, digests: Mapping[Cell, str]) -> Study:
-    """The study of ``cell``'s trials by what ``store`` has of them now."""
+    """The study of ``cell``'s trials from the rows that ``store`` has."""
     trials = [trial_cell(cell, trial) for trial in trials_of(cell)]
     measured = {digests[trial]: trial for trial in trials if trial in digests}
     losses: dict[Cell, dict[int, float]] = {trial: {} for trial in trials}
@@ -88,7 +88,7 @@ def stored_study(cell: Cell, store: Store, digests: Mapping[Cell, str]) -> Study
 
 
 def content(study: Study) -> list[tuple[Any, ...]]:
-    """What is saved of each trial: its values, their distributions, and what came of it."""
+    """What is saved of each trial: its values, their distributions, and their results."""
     return [
         (trial.params, trial.distributions, trial.state, trial.value, trial.intermediate_values)
         for trial in study.get_trials(deepcopy=False)

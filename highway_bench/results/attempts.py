@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, RANK, Row, Status
+from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, Row, worst
 
 UNMEASURED = ("value", "low", "high", "n", "samples", "params", "flops_per_item")
 
@@ -44,4 +44,5 @@ def _one_row(rows: Attempt) -> Row:
 
 def _status_row(rows: Attempt) -> Row:
     """The row whose status is the attempt's."""
-    return min(rows, key=lambda row: RANK.index(Status(row["status"])))
+    status = worst(row["status"] for row in rows)
+    return next(row for row in rows if row["status"] == status)

@@ -6,7 +6,7 @@ readable. No value is rounded here, and no ratio is stored: the report computes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -29,8 +29,16 @@ class Status(StrEnum):
 OUTCOMES = frozenset({Status.OK, Status.DIVERGED, Status.STALLED})
 FAILURES = frozenset({Status.OOM, Status.TIMEOUT, Status.CRASHED, Status.FAILED})
 
-# A cell's status is the first of these that any of its rows has: failures, then outcomes, then a skip.
 RANK = (*sorted(FAILURES), Status.DIVERGED, Status.STALLED, Status.OK, Status.SKIPPED)
+
+
+def worst(statuses: Iterable[str]) -> Status:
+    """The status of a cell: the first in ``RANK`` of its rows' ``statuses``: failures, then outcomes, then a skip."""
+    return min(map(Status, statuses), key=RANK.index)
+
+
+DESCRIBED = ("blocks", "families", "datasets", "tasks")  # what a run's record describes by name, for its report
+UNPAIRED = "unpaired: "  # begins a message: the cell was not sampled in turn with its group; the reason follows
 
 # Column → (SQLite type, meaning). Options, recipe and samples are JSON text.
 COLUMNS: Mapping[str, tuple[str, str]] = {

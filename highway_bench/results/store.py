@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.provenance.lock import file_lock, holder
 from highway_bench.results.attempts import attempts_in, stored
-from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, RANK, SCHEMA, UNIQUE, Row, Status
+from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, SCHEMA, UNIQUE, Row, Status, worst
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,8 +101,7 @@ class Store:
                 'SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ? OR "status" IS NOT ?',
                 (LATER_ATTEMPT, Status.SKIPPED),
             ):
-                status = Status(text)
-                statuses[digest] = min(status, statuses.get(digest, status), key=RANK.index)
+                statuses[digest] = worst([text, statuses.get(digest, text)])
         return statuses
 
     def rows(self, **filters: Any) -> list[Row]:

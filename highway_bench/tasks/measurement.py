@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from highway_bench.cell import Cell
-from highway_bench.results.schema import RANK, Status
+from highway_bench.results.schema import Status, worst
 
 Better = Literal["lower", "higher", ""]
 
@@ -91,9 +91,10 @@ class Outcome:
     error: BaseException | None = None
 
 
-def worst(measurements: Sequence[Measurement]) -> Measurement:
-    """The measurement of the worst status, which is the status of the cell."""
-    return min(measurements, key=lambda one: RANK.index(one.status))
+def deciding(measurements: Sequence[Measurement]) -> Measurement:
+    """The measurement whose status is that of the cell."""
+    status = worst(one.status for one in measurements)
+    return next(one for one in measurements if one.status == status)
 
 
 def _finite(number: float | None) -> float | None:

@@ -16,7 +16,7 @@ from highway_bench.cell import Cell
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.from_cell import cell_device
 
-Call = Callable[[Tensor], Tensor]
+NetworkCall = Callable[[Tensor], Tensor]
 
 
 class ExecutionMode:
@@ -28,7 +28,7 @@ class ExecutionMode:
     def check(self, cell: Cell) -> None:
         """Raise ``Skip`` where ``cell`` cannot run in this mode."""
 
-    def call(self, network: nn.Module) -> Call:
+    def call(self, network: nn.Module) -> NetworkCall:
         """The function by which a step calls ``network``."""
         return network
 
@@ -46,8 +46,8 @@ class CompileMode(ExecutionMode):
         if not blocks.get(cell.block).compile:
             raise Skip(f"block {cell.block!r} says that it does not compile")
 
-    def call(self, network: nn.Module) -> Call:
-        compiled: Call = torch.compile(as_new_function(network), dynamic=False)
+    def call(self, network: nn.Module) -> NetworkCall:
+        compiled: NetworkCall = torch.compile(as_new_function(network), dynamic=False)
         return compiled
 
 
@@ -82,7 +82,7 @@ EXECUTION_MODES: Mapping[str, ExecutionMode] = {
 }
 
 
-def as_new_function(network: nn.Module) -> Call:
+def as_new_function(network: nn.Module) -> NetworkCall:
     """``network`` as a function with its own code object, for ``torch.compile``.
 
     ``torch.compile`` caches graphs by code object, at most eight for each. All stacks share one ``forward``. Without a

@@ -26,6 +26,7 @@ from highway_bench.matching import yardstick
 from highway_bench.measure.clock import Budget, first_step, sample_interleaved
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
+from highway_bench.results.schema import UNPAIRED
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, cell_dtype
@@ -37,7 +38,7 @@ from highway_bench.words import NOT_NEGATIVE, Word, whole
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
 
-UNPAIRED = "unpaired: it could not be prepared together with the others of its group"
+PREPARED_ALONE = f"{UNPAIRED}it could not be prepared together with the others of its group"
 LARGEST_SHARE = 1.05  # of the roofline: noise of the roofline explains a share up to this
 RATES = ("matmul_rate", "conv_rate", "copy_rate")  # of the device, see Roofline
 
@@ -71,8 +72,8 @@ class Throughput(StepTask):
     alone = True
     meter = True
     recipe_words: Mapping[str, Word] = {
-        "seconds": NOT_NEGATIVE.meaning("Seconds of sampling a cell, at least."),
-        "samples": whole(1).meaning("Samples a cell, at least."),
+        "seconds": NOT_NEGATIVE.meaning("Minimum sampling time per cell, in seconds."),
+        "samples": whole(1).meaning("Minimum number of samples per cell."),
     }
 
     def group(self, cell: Cell) -> Hashable:
@@ -119,7 +120,7 @@ class Throughput(StepTask):
             del work
         for cell in dropped:
             for outcome in self.measure([cell]):
-                yield replace(outcome, measurements=[one.remarked(UNPAIRED) for one in outcome.measurements])
+                yield replace(outcome, measurements=[one.remarked(PREPARED_ALONE) for one in outcome.measurements])
 
     def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
         """The cell's workload after its first step, with that step's seconds and graph breaks."""

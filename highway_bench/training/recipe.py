@@ -24,7 +24,7 @@ TRAINING: Mapping[str, Word] = {
     "epsilon": POSITIVE.meaning("Adam's epsilon."),
     "epsilon_place": one_of("inside", "outside").meaning("Whether Adam's epsilon is inside of its bias correction."),
     "clip": either(POSITIVE, None).meaning("The largest norm of the whole gradient; none does not clip."),
-    "last_batch": one_of("drop", "keep").meaning("What becomes of an epoch's last batch where it is incomplete."),
+    "last_batch": one_of("drop", "keep").meaning("Whether an incomplete last batch of an epoch is dropped or kept."),
     "steps": whole(1).meaning("Training steps of a run."),
 }
 

@@ -16,7 +16,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-Call = Callable[..., Tensor]  # of(network, x, …): a function of a network and its inputs, for example the loss
+StatelessCall = Callable[..., Tensor]  # of(network, x, …): a function of a network and its inputs, for example the loss
 
 
 class NotStackable(Exception):
@@ -30,7 +30,7 @@ class Stacked:
     any training. Raises ``NotStackable`` for networks that cannot be stacked; the networks do not change.
     """
 
-    def __init__(self, networks: Sequence[nn.Module], of: Call, example: Sequence[Tensor]) -> None:
+    def __init__(self, networks: Sequence[nn.Module], of: StatelessCall, example: Sequence[Tensor]) -> None:
         first = networks[0]
         if (reason := why_not_stacked(first)) is not None:
             raise NotStackable(reason)
@@ -91,7 +91,7 @@ def why_not_stacked(network: nn.Module) -> str | None:
     return None
 
 
-def what_changes(network: nn.Module, of: Call, inputs: Sequence[Tensor]) -> str | None:
+def what_changes(network: nn.Module, of: StatelessCall, inputs: Sequence[Tensor]) -> str | None:
     """What a forward pass in training mode changes in a network, tried on a copy; ``None`` if nothing changes."""
     trial = copy.deepcopy(network).train()
     buffers, counted = dict(trial.named_buffers()), numbers_in(trial)

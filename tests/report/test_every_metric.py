@@ -22,7 +22,7 @@ from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.tasks import tasks
 from highway_bench.tasks.base import Task
-from highway_bench.tasks.measurement import worst
+from highway_bench.tasks.measurement import deciding
 
 NOT_SHOWN: Mapping[str, str] = {
     "mistaken_for": "the class that a single test item was taken for: a picture's, which one reproduction draws",
@@ -83,7 +83,7 @@ def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
         measurements = tuple(one.finite() for one in outcome.measurements)
         result = CellResult(
             index=0,
-            status=worst(measurements).status,
+            status=deciding(measurements).status,
             params=outcome.params,
             measurements=measurements,
             flops_per_item=outcome.flops_per_item,

@@ -73,18 +73,18 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert by_block["plain"]["forward"] == "vanishes at 7 (7–10), 3 of 5"
     assert by_block["plain"]["backward"] == "vanishes at 3 (0–3), 3 of 5"
     assert by_block["residual"]["backward"] == "explodes at 2 (1–3)"
-    assert by_block["residual"]["gradient ÷"] == "357 [202, 1,020]"
-    assert by_block["highway"]["gradient ÷"] == "1.00"
+    assert by_block["residual"]["gradient ratio"] == "357 [202, 1,020]"
+    assert by_block["highway"]["gradient ratio"] == "1.00"
     assert by_block["highway"] == {
         "depth": "10",
         "block": "highway",
         "forward": "healthy",
         "backward": "healthy",
-        "gradient ÷": "1.00",
-        "mean T": "0.100",
-        "ξ": "4.00",
-        "log₁₀ s": "1.50",
-        "shattering": "0.900",
+        "gradient ratio": "1.00",
+        "gate mean": "0.100",
+        "depth scale": "4.00",
+        "jacobian spread": "1.50",
+        "gradient correlation": "0.900",
         "seeds": "5",
     }
     assert "below 1/100 of its initial value" in shown.note
@@ -102,7 +102,7 @@ def test_a_singular_jacobian_shows_its_rank(make: Make) -> None:
     rows = starts(make, {"plain": [1.0]})
     rows = [row | {"value": None} if row["metric"] == "jacobian_spread" else row for row in rows]
     (shown,) = start_tables(Results(make["frame"](rows)))
-    assert printed(shown)[0]["log₁₀ s"] == "rank 71"
+    assert printed(shown)[0]["jacobian spread"] == "rank 71"
 
 
 def test_gains_stand_side_by_side(make: Make) -> None:

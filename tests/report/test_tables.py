@@ -112,9 +112,9 @@ def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason(make
     assert not Results(frame).failures().size
     shown = {table.name: table for table in all_results(Results(frame))}["throughput"]
     plain, highway = (dict(zip((head.text for head in shown.heads), row, strict=True)) for row in shown.entries)
-    assert plain["of roofline [p10, p90]"].text == "31.0 % [27.0 %, 33.0 %]"
-    assert plain["time ÷ floor [p10, p90]"].text == "3.23 [3.03, 3.70]"
-    assert [highway[name].text for name in ("of roofline [p10, p90]", "time ÷ floor [p10, p90]", "status")] == [
+    assert plain["roofline share [p10, p90]"].text == "31.0 % [27.0 %, 33.0 %]"
+    assert plain["slowdown [p10, p90]"].text == "3.23 [3.03, 3.70]"
+    assert [highway[name].text for name in ("roofline share [p10, p90]", "slowdown [p10, p90]", "status")] == [
         "–", "–", "ok"]  # fmt: skip
     assert highway["remark"].text == "above the roofline"
 

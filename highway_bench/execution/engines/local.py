@@ -1,9 +1,9 @@
 """Local engine: runs jobs in worker processes of this machine, each with a time-out. No job can stop the run.
 
-A pool runs jobs of one ``Kind`` (task, mode, threads, …): the memory tracker must never share a process with compiled
-cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run through
-other modules get a new pool, whose workers read the source of these modules before any import (see ``source_check``). A
-job that must run alone has a pool of one worker, and no other job runs meanwhile.
+A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tracker must never share a process with
+compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
+through other modules get a new pool, whose workers read the source of these modules before any import (see
+``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Workers(SpawnContext):
         return {process for process in ids if not psutil.pid_exists(process)}
 
 
-class Kind(NamedTuple):
+class WorkerKind(NamedTuple):
     """The jobs that a worker process may run."""
 
     task: str
@@ -72,7 +72,7 @@ class Kind(NamedTuple):
     plugins: tuple[str, ...]
 
     @classmethod
-    def of(cls, job: Job) -> Kind:
+    def of(cls, job: Job) -> WorkerKind:
         return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
 
     def lanes(self, workers: int) -> int:
@@ -123,7 +123,7 @@ class LocalEngine:
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
         self._pool: ProcessPool | None = None
         self._workers = Workers()
-        self._kind: Kind | None = None
+        self._kind: WorkerKind | None = None
         self._modules: frozenset[str] = frozenset()
         self._running: dict[Future[Any], Running] = {}
         self._submitted = 0
@@ -142,9 +142,9 @@ class LocalEngine:
 
         Raises ``WorkersUnusable`` where no worker lives long enough to take a job.
         """
-        kinds: dict[Kind, deque[Job]] = {}
+        kinds: dict[WorkerKind, deque[Job]] = {}
         for job in jobs:
-            kinds.setdefault(Kind.of(job), deque()).append(job)
+            kinds.setdefault(WorkerKind.of(job), deque()).append(job)
         # Jobs for the pool of the last call run first.
         for kind in sorted(kinds, key=lambda kind: kind != self._kind):
             yield from self._run_kind(kind, kinds[kind])
@@ -156,7 +156,7 @@ class LocalEngine:
             yield from self._read(running)
         self._running.clear()
 
-    def _run_kind(self, kind: Kind, queue: deque[Job]) -> Iterator[Began | Ended]:
+    def _run_kind(self, kind: WorkerKind, queue: deque[Job]) -> Iterator[Began | Ended]:
         lanes = kind.lanes(self.workers)
         modules = frozenset(name for job in queue for name in job.sources)
         deaths = 0
@@ -192,7 +192,7 @@ class LocalEngine:
                     queue.extendleft(running.left("its worker died") if running.ended else [running.job])
                 self._running.clear()
 
-    def _submit(self, kind: Kind, lanes: int, job: Job, modules: frozenset[str]) -> None:
+    def _submit(self, kind: WorkerKind, lanes: int, job: Job, modules: frozenset[str]) -> None:
         if kind != self._kind or self._pool is None or not modules <= self._modules:
             self._stop()
             self._kind, self._modules, self._workers = kind, modules, Workers()

@@ -66,12 +66,15 @@ def section_of(results: Results, task: str) -> ReportSection | None:
     return sections.get(name) if name in sections else None
 
 
-def metric_column(results: Results, task: str, metric: str, unit: str = "1") -> Column:
-    """A column of a metric with the heading, hint and unit of the runs' descriptions; ``unit`` is the default."""
+def metric_column(results: Results, task: str, metric: str, unit: str = "1", hint: str = "") -> Column:
+    """A column of a metric with the heading, hint and unit of the runs' descriptions; ``unit`` is the default.
+
+    A ``hint`` is put before the described one."""
     label = results.about.metric(task, metric, unit)
+    hints = ", ".join(filter(None, [hint, label.hint]))
     if label.percent:
-        return percent(metric, label.heading, label.hint)
-    return number_column(metric, label.heading, label.unit, label.hint)
+        return percent(metric, label.heading, hints)
+    return number_column(metric, label.heading, label.unit, hints)
 
 
 def network_columns() -> list[Column]:
@@ -79,8 +82,8 @@ def network_columns() -> list[Column]:
     return [words("family_label", "family"), whole("depth", "depth"), words("block", "block")]
 
 
-def shape_columns() -> list[Column]:
-    """Columns for the size and setting of a cell."""
+def shape_columns(results: Results, task: str) -> list[Column]:
+    """Columns for the size and setting of a cell of ``task``."""
     return [
         whole("width", "width"),
         whole("batch_size", "batch"),
@@ -89,7 +92,7 @@ def shape_columns() -> list[Column]:
         words("dtype", "dtype"),
         words("device", "device"),
         whole("params", "parameters"),
-        percent("budget_mismatch", "parameters off"),
+        metric_column(results, task, "budget_mismatch"),
     ]
 
 

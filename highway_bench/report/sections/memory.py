@@ -8,12 +8,13 @@ from highway_bench.report.results import Results
 from highway_bench.report.sections.base import (
     MOST,
     ReportSection,
+    metric_column,
     network_columns,
     register_section,
     shape_columns,
     status_columns,
 )
-from highway_bench.report.tables.memory import METRICS
+from highway_bench.report.tables.memory import BYTES, METRICS
 
 
 @register_section
@@ -29,14 +30,9 @@ class MemorySection(ReportSection):
     def tables(self, results: Results) -> list[Shown]:
         columns = [
             *network_columns(),
-            column.number("parameters", "weights", "B"),
-            column.number("gradients", "gradients", "B"),
-            column.number("optimiser_state", "optimiser state", "B"),
-            column.number("saved_activations", "saved activations", "B"),
-            column.number("saved_per_layer", "saved per layer", "B"),
-            column.number("peak", "peak", "B"),
+            *(metric_column(results, self.name, metric, "B") for metric in BYTES),
             column.exact_ratio("layer_ratio", "per layer ÷ plain's", "bytes per layer over plain's"),
-            *shape_columns(),
+            *shape_columns(results, self.name),
             *status_columns(),
         ]
         return [column.shown("memory", self.title, results.memory(), columns, most=MOST)]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Entry, Record, Shown
+from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import NONE, between, counted, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
@@ -46,7 +47,7 @@ class PropagationSection(ReportSection):
     def tables(self, results: Results) -> list[Shown]:
         if results.of_task(self.name).empty:
             return []
-        columns = [*_setting(), *_brief(), *_more()]
+        columns = [*_setting(), *_brief(results.about), *_more(results.about)]
         title = "Signal and gradient at the start"
         return [column.shown("propagation", title, results.propagation(), columns, most=MOST)]
 
@@ -60,7 +61,7 @@ class PropagationSection(ReportSection):
         for setting, part in groups(own, ["family_label", "dataset", "machine_label"]):
             title = f"{contest_name(setting)}: signal and gradient at the start"
             note = _shared(part) + ("" if tables else f" {RULE}")
-            columns = [*_layers(), *_brief(), *_differing(part)]
+            columns = [*_layers(), *_brief(results.about), *_differing(part)]
             tables.append(column.shown(f"start-{len(tables) + 1}", title, part, columns, note=note))
         steps = results.first_steps()
         still = "First steps of training: layers that stand still"
@@ -72,31 +73,31 @@ def without_first_steps(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["steps"].isna()] if table["steps"].isna().any() else table
 
 
-def _brief() -> list[Column]:
+def _brief(about: Descriptions) -> list[Column]:
     return [
         _verdict_column("signal", "forward", "RMS of activations against the first layer's input"),
         _verdict_column("gradient", "backward", "RMS of gradients against the last layer's output"),
-        _ratio_column("gradient_ratio", "gradient ÷", "RMS of dL/dx₀ over that of dL/dx_L"),
-        _median_column("gate_mean", "mean T", "of the first gate, over layers"),
-        _median_column("depth_scale", "ξ", "layers over which two inputs' correlation converges exponentially"),
+        _ratio_column("gradient_ratio", about, "RMS of dL/dx₀ over that of dL/dx_L"),
+        _median_column("gate_mean", about, "of the first gate, over layers"),
+        _median_column("depth_scale", about, "layers over which two inputs' correlation converges exponentially"),
         column.computed(
-            "log₁₀ s",
+            _heading(about, "jacobian_spread"),
             _spread,
             "log₁₀ of the Jacobian's largest over its smallest singular value, or the rank if it is singular",
         ),
-        _median_column("gradient_correlation", "shattering", "cosine of dL/dx at neighbouring inputs on a line"),
+        _median_column("gradient_correlation", about, "cosine of dL/dx at neighbouring inputs on a line"),
     ]
 
 
-def _more() -> list[Column]:
+def _more(about: Descriptions) -> list[Column]:
     return [
-        _ratio_column("activation_ratio", "signal ×", "RMS of x_L over that of x₀"),
-        _ratio_column("weight_gradient_ratio", "weights' gradient ÷", "RMS of dL/dW₁ over that of dL/dW_L"),
-        _median_column("gate_sum", "T + C", "of all gates, over layers"),
-        column.percent("gate_saturation", "saturated gates", "within 0.05 of 0 or 1"),
-        _median_column("jacobian_largest", "largest s", "the Jacobian's largest singular value"),
-        _median_column("jacobian_smallest", "smallest s", "the Jacobian's smallest singular value"),
-        _median_column("jacobian_gain", "‖J‖²/d", "mean square of the Jacobian's singular values"),
+        _ratio_column("activation_ratio", about, "RMS of x_L over that of x₀"),
+        _ratio_column("weight_gradient_ratio", about, "RMS of dL/dW₁ over that of dL/dW_L"),
+        _median_column("gate_sum", about, "of all gates, over layers"),
+        column.percent("gate_saturation", _heading(about, "gate_saturation"), "within 0.05 of 0 or 1"),
+        _median_column("jacobian_largest", about, "the Jacobian's largest singular value"),
+        _median_column("jacobian_smallest", about, "the Jacobian's smallest singular value"),
+        _median_column("jacobian_gain", about, "mean square of the Jacobian's singular values"),
         column.whole("n", "seeds"),
         column.whole("steps", "training steps"),
         column.whole("width", "width"),
@@ -104,7 +105,7 @@ def _more() -> list[Column]:
         column.whole("seq_len", "length"),
         column.words("match", "equal"),
         column.whole("params", "parameters"),
-        column.percent("budget_mismatch", "parameters off"),
+        column.percent("budget_mismatch", _heading(about, "budget_mismatch")),
         column.words("dtype", "dtype"),
         column.words("device", "device"),
         column.words("status", "status"),
@@ -185,12 +186,16 @@ def _verdict_column(way: str, heading: str, hint: str) -> Column:
     return column.computed(heading, make, hint, is_number=False)
 
 
-def _median_column(name: str, heading: str, hint: str) -> Column:
+def _heading(about: Descriptions, metric: str) -> str:
+    return about.metric(PropagationSection.name, metric).heading
+
+
+def _median_column(name: str, about: Descriptions, hint: str) -> Column:
     """A column of medians over seeds."""
-    return column.number(name, heading, hint=f"{hint}, median over seeds")
+    return column.number(name, _heading(about, name), hint=f"{hint}, median over seeds")
 
 
-def _ratio_column(name: str, heading: str, hint: str) -> Column:
+def _ratio_column(name: str, about: Descriptions, hint: str) -> Column:
     """A column of medians over seeds with the least and the largest, which a single seed does not have."""
 
     def make(record: Record) -> Entry:
@@ -199,7 +204,7 @@ def _ratio_column(name: str, heading: str, hint: str) -> Column:
             return Entry(NONE, math.inf)
         return Entry(three(value) if low == high else f"{three(value)} {between(low, high)}", float(value))
 
-    return column.computed(heading, make, f"{hint}, median over seeds [least, most]")
+    return column.computed(_heading(about, name), make, f"{hint}, median over seeds [least, most]")
 
 
 def _spread(record: Record) -> Entry:

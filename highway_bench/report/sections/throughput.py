@@ -8,6 +8,7 @@ from highway_bench.report.results import Results
 from highway_bench.report.sections.base import (
     MOST,
     ReportSection,
+    metric_column,
     network_columns,
     register_section,
     shape_columns,
@@ -27,25 +28,38 @@ class StepTimeSection(ReportSection):
     metrics = (*METRICS, *RATES)
 
     def tables(self, results: Results) -> list[Shown]:
+        about = results.about
+
+        def heading(metric: str) -> str:
+            return about.metric(self.name, metric).heading
+
+        def number(metric: str, unit: str) -> column.Column:
+            return metric_column(results, self.name, metric, unit)
+
         columns = [
             *network_columns(),
             column.words("phase", "phase"),
             column.words("mode", "mode"),
-            column.spread("step_time", "step time [p10, p90]", "step_low", "step_high", "s"),
-            column.number("step_time_p99", "p99", "s"),
+            column.spread("step_time", f"{heading('step_time')} [p10, p90]", "step_low", "step_high", "s"),
+            number("step_time_p99", "s"),
             column.whole("n", "samples"),
             column.ratio("ratio", "÷ plain's [95 %]"),
             column.percent("noise", "noise floor", "relative difference between halves of the same samples"),
-            column.number("throughput", "throughput", "sample/s"),
-            column.number("flop_rate", "FLOP rate", "FLOP/s"),
-            column.percents("roofline_share", "of roofline [p10, p90]", "roofline_share_low", "roofline_share_high"),
-            column.spread("slowdown", "time ÷ floor [p10, p90]", "slowdown_low", "slowdown_high", "1"),
-            column.number("first_step", "first step", "s"),
-            column.number("compile_time", "compile", "s"),
-            column.whole("graph_breaks", "graph breaks"),
+            number("throughput", "sample/s"),
+            number("flop_rate", "FLOP/s"),
+            column.percents(
+                "roofline_share",
+                f"{heading('roofline_share')} [p10, p90]",
+                "roofline_share_low",
+                "roofline_share_high",
+            ),
+            column.spread("slowdown", f"{heading('slowdown')} [p10, p90]", "slowdown_low", "slowdown_high", "1"),
+            number("first_step", "s"),
+            number("compile_time", "s"),
+            column.whole("graph_breaks", heading("graph_breaks")),
             column.whole("threads", "threads"),
             column.words("machine", "machine"),
-            *shape_columns(),
+            *shape_columns(results, self.name),
             *status_columns(),
         ]
         return [column.shown("throughput", self.title, results.step_times(), columns, most=MOST)]
@@ -59,10 +73,9 @@ def rate_table(results: Results) -> Shown:
         column.words("dtype", "dtype"),
         column.whole("threads", "threads"),
     ]
-    columns += [
-        column.spread(name, f"{heading} [least, most]", f"{name}_low", f"{name}_high", unit)
-        for name, (heading, unit) in RATES.items()
-    ]
+    for name in RATES:
+        rate = results.about.metric(StepTimeSection.name, name, RATES[name])
+        columns.append(column.spread(name, f"{rate.heading} [least, most]", f"{name}_low", f"{name}_high", rate.unit))
     columns += [column.whole("n", "measurements", "one per process")]
     title, note = "Measured rates of the machines", "Medians. The floors of step times follow from these rates."
     return column.shown("rates", title, results.device_rates(), columns, note=note)

@@ -7,7 +7,14 @@ from highway_bench.report.columns import Entry, Record, Shown
 from highway_bench.report.format import NONE, between
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
-from highway_bench.report.sections.base import MOST, ReportSection, network_columns, register_section, status_columns
+from highway_bench.report.sections.base import (
+    MOST,
+    ReportSection,
+    metric_column,
+    network_columns,
+    register_section,
+    status_columns,
+)
 from highway_bench.report.tables.trainability import METRICS, gives_verdicts
 
 
@@ -22,6 +29,17 @@ class TrainabilitySection(ReportSection):
     metrics = METRICS
 
     def tables(self, results: Results) -> list[Shown]:
+        def heading(metric: str) -> str:
+            return results.about.metric(self.name, metric).heading
+
+        def number(metric: str, unit: str = "1") -> column.Column:
+            return metric_column(results, self.name, metric, unit)
+
+        accuracies = [
+            number("train_accuracy"),
+            column.number("test_loss", heading("test_loss")),  # a cross-entropy or a squared error: no unit
+            number("test_accuracy"),
+        ]
         by_depth = [
             *network_columns(),
             column.words("dataset", "data"),
@@ -30,12 +48,12 @@ class TrainabilitySection(ReportSection):
             column.whole("diverged", "diverged"),
             column.whole("stalled", "stalled"),
             column.whole("unfinished", "unfinished"),
-            column.spread("final_loss", "final loss [95 %]", "loss_low", "loss_high", "1"),
-            column.reached("steps to threshold", "steps_to_threshold", "1"),
-            column.reached("time to threshold", "seconds_to_threshold", "s"),
-            column.number("rate", "rate"),
-            column.number("step_seconds", "training step", "s"),
-            *_accuracies(),
+            column.spread("final_loss", f"{heading('final_loss')} [95 %]", "loss_low", "loss_high", "1"),
+            column.reached("steps_to_threshold", heading("steps_to_threshold"), "1"),
+            column.reached("seconds_to_threshold", heading("seconds_to_threshold"), "s"),
+            number("rate"),
+            number("step_seconds", "s"),
+            *accuracies,
             column.whole("width", "width"),
             column.whole("params", "parameters"),
             column.computed("contest", _contest, is_number=False),
@@ -45,15 +63,15 @@ class TrainabilitySection(ReportSection):
             *network_columns(),
             column.words("dataset", "data"),
             column.whole("seed", "seed"),
-            column.number("final_loss", "final loss"),
-            column.whole("success", "success"),
-            column.whole("steps_to_threshold", "steps to threshold"),
-            column.number("seconds_to_threshold", "time to threshold", "s"),
-            column.number("rate", "rate"),
-            column.number("step_seconds", "training step", "s"),
-            column.whole("together", "trained together", "networks trained as one; each has its share of the time"),
-            *_accuracies(),
-            column.percent("budget_mismatch", "parameters off"),
+            column.number("final_loss", heading("final_loss")),
+            column.whole("success", heading("success")),
+            column.whole("steps_to_threshold", heading("steps_to_threshold")),
+            number("seconds_to_threshold", "s"),
+            number("rate"),
+            number("step_seconds", "s"),
+            column.whole("together", heading("together"), "networks trained as one; each has its share of the time"),
+            *accuracies,
+            number("budget_mismatch"),
             *status_columns(),
         ]
         depths, runs = results.trainability(), results.training_runs()
@@ -61,14 +79,6 @@ class TrainabilitySection(ReportSection):
             column.shown("trainability", f"{self.title}, one row per depth", depths, by_depth, most=MOST),
             column.shown("runs", f"{self.title}, one row per run", runs, single, most=MOST),
         ]
-
-
-def _accuracies() -> list[column.Column]:
-    return [
-        column.percent("train_accuracy", "train accuracy"),
-        column.number("test_loss", "test loss"),
-        column.percent("test_accuracy", "test accuracy"),
-    ]
 
 
 def _contest(record: Record) -> Entry:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 
 from highway_bench.report.rows import CELL, groups, rows_of
-from highway_bench.results.schema import RANK, Status
+from highway_bench.results.schema import worst
 
 COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
 NO_SPREAD: Final[Mapping[str, str]] = {}
@@ -49,7 +49,7 @@ def _cell(
     sizes = [row["params"] for row in rows if row["params"] == row["params"]]
     cell |= {
         "params": max(sizes, default=math.nan),
-        "status": worst(row["status"] for row in rows),
+        "status": str(worst(row["status"] for row in rows)),
         "message": "; ".join(dict.fromkeys(part for row in rows for part in (row["message"] or "").split("; ") if part))
         or None,
     }
@@ -58,11 +58,6 @@ def _cell(
     for metric in list(spread)[:1]:
         cell |= {"samples": by_metric.get(metric, {}).get("samples"), "n": by_metric.get(metric, {}).get("n", math.nan)}
     return cell
-
-
-def worst(statuses: Iterable[str]) -> str:
-    """The status of a cell by the store's rule: the worst of its rows' ``statuses``."""
-    return str(min((Status(status) for status in statuses), key=RANK.index))
 
 
 def over_yardstick(table: pd.DataFrame, column: str, alike: Sequence[str], yardstick: str) -> pd.Series:

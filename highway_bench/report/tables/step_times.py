@@ -13,6 +13,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
 from highway_bench.report.rows import COMPARISON, groups, of_task, rows_of, samples_of
 from highway_bench.report.tables.cells import by_cell
+from highway_bench.results.schema import UNPAIRED
 
 METRICS = (
     "step_time",
@@ -27,15 +28,8 @@ METRICS = (
     "budget_mismatch",
 )
 SPREAD = {"step_time": "step", "roofline_share": "roofline_share", "slowdown": "slowdown"}
-RATES = {
-    "matmul_rate": ("matrix products", "FLOP/s"),
-    "conv_rate": ("convolutions", "FLOP/s"),
-    "copy_rate": ("copies", "B/s"),
-}
-"""The measured rates of a device: each metric with its heading and unit."""
-UNPAIRED = "unpaired: "
-"""The prefix of a remark on a cell that was not sampled in turn with its group; the reason follows."""
-
+RATES = {"matmul_rate": "FLOP/s", "conv_rate": "FLOP/s", "copy_rate": "B/s"}
+"""The measured rates of a device, and their units."""
 DEVICE = ("machine", "device", "dtype", "threads")
 
 
