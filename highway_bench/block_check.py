@@ -28,7 +28,7 @@ BATCH = 4
 WIDTH = 8
 SIGNAL_DEPTH = 50
 COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
-HEALTHY = 1e4  # larger changes of a size, either way, are named; training may still be possible
+NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
 SIGNAL_WIDTH = 32
 
 
@@ -243,8 +243,8 @@ def carries_signal(subject: Subject) -> str:
 
 
 def _ratio_text(ratio: float) -> str:
-    """A ratio of sizes, preceded by "explodes" or "vanishes" where it is far from 1."""
-    word = "explodes, " if ratio > HEALTHY else "vanishes, " if ratio < 1 / HEALTHY else ""
+    """A ratio of sizes, preceded by "grows" or "shrinks" where it is far from 1."""
+    word = "grows " if ratio > NOTED else "shrinks " if ratio < 1 / NOTED else ""
     return f"{word}× {ratio:.3g}"
 
 

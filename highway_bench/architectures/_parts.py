@@ -25,7 +25,8 @@ def check_images(architecture: str, family: Family, inputs: tuple[int, ...], lea
 def check_stages(architecture: str, depth: int, known: Sequence[int]) -> None:
     """Raise ``BadInput`` for a depth that is not one of the paper's networks."""
     if depth not in known:
-        raise BadInput(f"the {architecture} architecture has {' or '.join(map(str, known))} joined layers, not {depth}")
+        depths = " or ".join(map(str, known))
+        raise BadInput(f"the {architecture} architecture has {depths} layers with the block, not {depth}")
 
 
 def normed_stem(inputs: int, outputs: int, *, kernel: int, stride: int = 1) -> nn.Sequential:

@@ -23,7 +23,7 @@ class LastStep(nn.Module):
     source="locuslab/TCN (arXiv:1803.01271), adding problem",
 )
 class AnswerAtLastStep(Architecture):
-    """An affine map at every step, ``depth`` joined layers, and an affine map of the last step's features.
+    """An affine map at every step, ``depth`` layers with the block, and an affine map of the last step's features.
 
     The usual head averages over steps. Layers that see one step at a time can then learn a sum over marked steps, the
     target of the adding problem, so the result says nothing about the range of a layer. When the output is read at the

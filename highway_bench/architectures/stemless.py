@@ -19,7 +19,7 @@ from highway_bench.stem_head import linear
     source="a lecture's highway network of 20 × 784 units on MNIST",
 )
 class Stemless(Architecture):
-    """x₀ = the flattened input, whose length is the width; then ``depth`` joined layers and an affine map.
+    """x₀ = the flattened input, whose length is the width; then ``depth`` layers with the block and an affine map.
 
     20 highway layers of 784 units and ten classes have 20 · 2 · (784² + 784) + 784 · 10 + 10 = 24,625,450 parameters.
     """

@@ -187,7 +187,8 @@ def signal_measurements(work: Probe) -> Iterator[Measurement]:
         yield Measurement(metric=f"signal_{way}_at", value=getattr(signal, way))
         yield Measurement(metric=f"gradient_{way}_at", value=None if above is None else depth - above)
     scale = depth_scale(profile.correlation)
-    yield Measurement(metric="depth_scale", value=scale, message=None if scale else "no exponential decay to be seen")
+    message = None if scale else "the correlation shows no exponential decay"
+    yield Measurement(metric="depth_scale", value=scale, message=message)
     for layer in profiled_layers(depth):
         yield measurement("activation", profile.activation[layer], layer)
         yield measurement("gradient", profile.gradient[layer], layer)

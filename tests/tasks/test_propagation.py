@@ -99,7 +99,8 @@ def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> No
     values = scalars(result)
     assert (values["gradient_ratio"], values["activation_ratio"], values["jacobian_spread"]) == (1.0, 1.0, 0.0)
     assert len(set(by_layer(result, "activation").values())) == len(set(by_layer(result, "correlation").values())) == 1
-    assert values["depth_scale"] is None
+    (scale,) = (one for one in result if one.metric == "depth_scale")
+    assert (scale.value, scale.message) == (None, "the correlation shows no exponential decay")
 
 
 def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> None:
