@@ -133,8 +133,11 @@ def test_the_carried_path_of_a_gated_layer_changes_too() -> None:
     [
         ("dense", [(1, 8), (1, 4)], "pad", "zero-padding cannot make 8 features 4; use subsample or plain"),
         ("dense", [(1, 4), (1, 8)], "subsample", "sub-sampling cannot make 4 features 8; use pad or plain"),
-        ("dense", [(1, 4), (1, 4, 2)], "pad", "a vector has no pixels, so its stride is 1, not 2"),
-        ("bilstm", [(1, 4), (1, 4, 2)], "plain", "has no pixels, so its stride is 1, not 2"),
+        *(
+            (family, [(1, 4), (1, 4, 2)], change, f"family '{family}' has no pixels, so its stride is 1, not 2")
+            for family in ("dense", "dense-pair", "mlp", "bilstm", "attention")
+            for change in ("plain", "pad")
+        ),
         (
             "dense",
             [(1, 4), (1, 8)],

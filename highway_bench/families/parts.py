@@ -84,8 +84,6 @@ class Carry(nn.Module):
             raise BadInput(f"zero-padding cannot make {site.in_width} features {site.width}; use subsample or plain")
         if site.change == "subsample" and grows > 0:
             raise BadInput(f"sub-sampling cannot make {site.in_width} features {site.width}; use pad or plain")
-        if site.stride != 1 and kind != "image":
-            raise BadInput(f"a {kind} has no pixels, so its stride is 1, not {site.stride}")
         self.stride = site.stride
         self.axis = FEATURE_AXIS[kind]
         self.grows = max(grows, 0)
