@@ -20,6 +20,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.families import Family, families, make_family
+from highway_bench.families.seeding import seeded
 from highway_bench.network import build
 from highway_bench.training.stacked import NotStackable, Stacked
 
@@ -166,8 +167,8 @@ def keeps_items_apart(subject: Subject) -> None:
     changed[0] = subject.example(seed=1)[0]
     outputs = []
     for batch in (x, changed):
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(0)  # random numbers of a forward pass, and state between two, are not checked here
+        # random numbers of a forward pass, and state between two, are not checked here
+        with seeded(0), torch.no_grad():
             outputs.append(copy.deepcopy(stack)(batch)[1:])
     y, z = outputs
     if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
