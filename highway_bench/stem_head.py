@@ -24,7 +24,8 @@ from highway_bench.families.init import init_map_
 
 
 class Incompatible(BadInput):
-    """A family and a data set that cannot form a network. In a run such a cell is ``skipped``, with this message."""
+    """A family, a data set and an architecture that cannot form a network. In a run such a cell is ``skipped``, with
+    this message."""
 
 
 class ImageRows(nn.Module):

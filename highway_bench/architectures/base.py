@@ -55,7 +55,8 @@ class Architecture(ABC):
     def network(self, spec: NetworkSpec) -> nn.Module:
         """The whole network: (batch, *``spec.inputs``) → (batch, ``spec.outputs``).
 
-        Raises ``BadInput`` for a depth or a family that the architecture does not support.
+        Raises ``BadInput`` for a depth or a width that the architecture does not support, and ``Incompatible`` for a
+        family or inputs.
         """
 
     def build(

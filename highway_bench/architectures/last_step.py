@@ -5,9 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
-from highway_bench.errors import BadInput
 from highway_bench.network import Stage, check_depth
-from highway_bench.stem_head import ScalarAnswer, linear, with_order
+from highway_bench.stem_head import Incompatible, ScalarAnswer, linear, with_order
 
 
 class LastStep(nn.Module):
@@ -37,7 +36,7 @@ class AnswerAtLastStep(Architecture):
     def network(self, spec: NetworkSpec) -> nn.Module:
         check_depth(spec.depth)
         if spec.family.kind != "sequence" or len(spec.inputs) != 2:
-            raise BadInput(
+            raise Incompatible(
                 f"the last-step architecture takes families of sequences on series, not {spec.family.name!r} on inputs "
                 f"of shape {spec.inputs}"
             )

@@ -10,7 +10,7 @@ from torch import nn
 from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
 from highway_bench.errors import BadInput
 from highway_bench.network import Stage, check_depth
-from highway_bench.stem_head import linear
+from highway_bench.stem_head import Incompatible, linear
 
 
 @register_architecture(
@@ -30,8 +30,11 @@ class Stemless(Architecture):
     def network(self, spec: NetworkSpec) -> nn.Module:
         check_depth(spec.depth)
         pixels = math.prod(spec.inputs)
-        if spec.family.kind != "vector":
-            raise BadInput(f"the stemless architecture takes families of vectors, not {spec.family.name!r}")
+        if spec.family.kind != "vector" or len(spec.inputs) != 3:
+            raise Incompatible(
+                f"the stemless architecture takes families of vectors on images, not {spec.family.name!r} on inputs of "
+                f"shape {spec.inputs}"
+            )
         if spec.width != pixels:
             raise BadInput(
                 f"the stemless architecture has no layer that changes {pixels} inputs into {spec.width}: "

@@ -11,8 +11,7 @@ from torch import nn
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
-from highway_bench.data import make_dataset
-from highway_bench.tasks.from_cell import cell_family, dataset_options, on_device, started_stack
+from highway_bench.tasks.from_cell import cell_dataset, cell_family, on_device, skip_incompatible, started_stack
 from highway_bench.tasks.recipe_words import DATASET
 from highway_bench.training.recipe import Word, either
 
@@ -28,16 +27,20 @@ ON_DATA: Mapping[str, Word] = {**LAYOUT, **DATASET}
 
 
 def cell_network(cell: Cell) -> nn.Module:
-    """The cell's network on its device, in its dtype: its recipe's architecture, else ``cell_stack``."""
+    """The cell's network on its device, in its dtype: its recipe's architecture, else ``cell_stack``.
+
+    Raises ``Skip`` where the architecture cannot have the family or read the data set.
+    """
     return on_device(started_network(cell), cell)
 
 
+@skip_incompatible()
 def started_network(cell: Cell) -> nn.Module:
     """``cell_network`` before it is moved: on torch's default device, in float32."""
     layout = cell.recipe.get("layout")
     if layout is None:
         return started_stack(cell)
-    dataset = None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
+    dataset = cell_dataset(cell)
     return architectures.get(layout).build(
         cell.block,
         cell_family(cell),

@@ -15,6 +15,7 @@ from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack
+from highway_bench.stem_head import Incompatible
 
 NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
 GATED: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
@@ -138,5 +139,6 @@ def test_where_the_stages_stand() -> None:
 )
 def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
     family = make_family(words.pop("family", "conv"))
-    with pytest.raises(BadInput, match=f"^the {name} architecture {says}"):
+    with pytest.raises(BadInput, match=f"^the {name} architecture {says}") as caught:
         architectures.get(name).build("plain", family, **{"width": 4, "depth": 8, **words})
+    assert isinstance(caught.value, Incompatible) == says.startswith("takes")  # a run skips these cells
