@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import nn
 
 from highway_bench.architectures import architectures
@@ -32,6 +33,18 @@ def cell_network(cell: Cell) -> nn.Module:
     Raises ``Skip`` where the architecture cannot have the family or read the data set.
     """
     return on_device(started_network(cell), cell)
+
+
+def meta_network(cell: Cell) -> nn.Module:
+    """``cell_network`` in tensors with a shape and no storage, in float32: neither time nor memory, at any depth.
+
+    Raises what ``cell_network`` raises.
+    """
+    dataset = cell_dataset(cell)
+    if dataset is not None:  # what it reads now it caches, so that the cached tensors have storage
+        _ = dataset.input_shape, dataset.outputs, dataset.vocabulary
+    with torch.device("meta"):
+        return started_network(cell)
 
 
 @skip_incompatible()

@@ -25,7 +25,7 @@ from highway_bench.results.schema import Status
 from highway_bench.success import THRESHOLD, Judgement, judge
 from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
-from highway_bench.tasks.architecture_network import ON_DATA, cell_network
+from highway_bench.tasks.architecture_network import ON_DATA, cell_network, meta_network
 from highway_bench.tasks.base import CellCost, Task, register_task
 from highway_bench.tasks.from_cell import (
     BUDGET_MISMATCH,
@@ -149,7 +149,7 @@ class Trainability(Task):
             return cell
         study = study_of(cell, results)
         for trial in study.get_trials(states=[TrialState.RUNNING]):
-            cell_network(cell.but(depth=1, device="cpu"))  # raises Skip, not BadInput, where no network can be built
+            meta_network(cell)  # raises Skip, not BadInput, where no network can be built
             raise BadInput(f"the search's trial at rate {trial.params['rate']} did not finish")
         return with_trial(cell, winner(study))
 
