@@ -17,7 +17,7 @@ from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
-from highway_bench.families.padding import ReadsLengths, lengths_of, real_steps, set_lengths
+from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
 from highway_bench.stem_head import build_head, build_stem
 
@@ -53,9 +53,9 @@ class Stack(nn.Module):
 class Network(nn.Module):
     """stem → body → head.
 
-    With ``pool_steps`` the head gives one output for a whole sequence, from the mean over steps without padding (token
-    0). ``padded`` inputs are tokens, and their rows may end in padding. Transforms that read other steps get the rows'
-    lengths, so that their output for a text does not depend on its padding.
+    With ``pool_steps`` the head gives one output for a whole sequence, from the mean over steps without padding (see
+    ``real_mask``). ``padded`` inputs are tokens, and their rows may end in padding. Transforms that read other steps
+    get the rows' lengths, so that their output for a text does not depend on its padding.
     """
 
     def __init__(self, stem: nn.Module, body: nn.Module, head: nn.Module, *, pool_steps: bool, padded: bool) -> None:
@@ -71,8 +71,8 @@ class Network(nn.Module):
         with set_lengths(self.readers, lengths_of(inputs)) if self.readers else nullcontext():
             features = self.body(self.stem(inputs))
         if self.pool_steps and self.padded:
-            real = (inputs != 0).unsqueeze(-1).to(features.dtype)
-            features = (features * real).sum(-2) / real.sum(-2).clamp(min=1)
+            real = real_mask(inputs).unsqueeze(-1).to(features.dtype)
+            features = (features * real).sum(-2) / real.sum(-2)
         elif self.pool_steps:
             features = features.mean(-2)
         predictions: Tensor = self.head(features)

@@ -75,6 +75,12 @@ def test_data_are_first_read_into_tensors_with_storage(monkeypatch: pytest.Monke
     assert devices[0] == "cpu"
 
 
+@pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
+def test_tokens_without_storage_have_no_padding(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CopyMemory, "padded", True)
+    assert counted(family=family, dataset="copy", width=8)["multiply_adds"] > 0
+
+
 def test_what_its_digest_covers() -> None:
     cell = Cell(
         task="cost", block="plain", family="conv", depth=9, width=64, nominal_width=64, recipe={"layout": "vgg"}
