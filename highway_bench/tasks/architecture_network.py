@@ -6,23 +6,37 @@ Only tasks that have this word import this module, so cells of other tasks do no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import nn
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, near_names
 from highway_bench.tasks.from_cell import cell_dataset, cell_family, on_device, skip_incompatible, started_stack
 from highway_bench.tasks.recipe_words import DATASET
 from highway_bench.training.recipe import Word, either
 
+
+class ArchitectureName(Word):
+    """The name of an architecture."""
+
+    def check(self, name: str, value: Any) -> None:
+        """As of any word; the message about an unknown architecture lists near names."""
+        if isinstance(value, str) and not self.holds(value):
+            near = near_names(value, architectures)
+            raise BadInput(f"a recipe's {name} must be {self.says}, not {value!r}; {near}")
+        super().check(name, value)
+
+
+NAME = ArchitectureName(
+    "the name of an architecture", lambda value: isinstance(value, str) and value in architectures, type="name"
+)
 LAYOUT: Mapping[str, Word] = {
-    "layout": either(
-        Word(
-            "the name of an architecture", lambda value: isinstance(value, str) and value in architectures, type="name"
-        ),
-        None,
-    ).meaning("The published network that contains the layers; none for the usual stem and head."),
+    "layout": either(NAME, None).meaning(
+        "The published network that contains the layers; none for the usual stem and head."
+    ),
 }
 ON_DATA: Mapping[str, Word] = {**LAYOUT, **DATASET}
 
