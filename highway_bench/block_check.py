@@ -20,6 +20,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.families import Family, families, make_family
+from highway_bench.families.parts import count_parameters
 from highway_bench.families.seeding import seeded
 from highway_bench.network import build
 from highway_bench.training.stacked import NotStackable, Stacked
@@ -112,7 +113,7 @@ def keeps_dtype(subject: Subject) -> None:
 
 def counts_parameters(subject: Subject) -> None:
     """Parameters equal the closed form of the block's specification."""
-    actual = sum(parameter.numel() for parameter in subject.stack().parameters())
+    actual = count_parameters(subject.stack())
     width = subject.width()
     declared = subject.spec.stack_parameters(subject.family, width, DEPTH)
     if actual != declared:

@@ -17,6 +17,7 @@ from torch import nn
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families._site import FEATURE_AXIS, Kind, Site
 from highway_bench.families.base import Family, Transform, families
+from highway_bench.families.parts import count_parameters
 from highway_bench.families.seeding import seeded
 from highway_bench.measure.flops import count_flops
 
@@ -55,7 +56,7 @@ class CustomFamily(Transform):
             raise BadInput(f"family {self.name!r} must preserve the shape of its input; at width {width} {change}")
 
     def transform_parameters(self, width: int) -> int:
-        return sum(parameter.numel() for parameter in build_module(self.factory, width, self.name).parameters())
+        return count_parameters(build_module(self.factory, width, self.name))
 
     def transform_flops(self, width: int, positions: int) -> int:
         module = build_module(self.factory, width, self.name)

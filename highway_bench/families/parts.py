@@ -12,6 +12,11 @@ from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
 from highway_bench.families.init import init_gate_
 
 
+def count_parameters(module: nn.Module) -> int:
+    """Parameters of ``module``, each counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 class Maps(nn.Module):
     """(H(x), a₁, …) for an H that is no affine map: one module for H, another for all gates' pre-activations."""
 

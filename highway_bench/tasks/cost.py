@@ -10,10 +10,11 @@ from torch import Tensor
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
+from highway_bench.families.parts import count_parameters
 from highway_bench.measure.flops import count_flops, multiply_adds
 from highway_bench.tasks.architecture_network import LAYOUT, meta_network
 from highway_bench.tasks.base import CellCost, Task, cell_by_cell, register_task
-from highway_bench.tasks.from_cell import cell_dataset, cell_family, count_parameters
+from highway_bench.tasks.from_cell import cell_dataset, cell_family
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 
 if TYPE_CHECKING:

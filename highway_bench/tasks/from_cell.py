@@ -123,11 +123,6 @@ def positions_of(family: Family, cell: Cell) -> int:
     return dataset.input_shape[0]
 
 
-def count_parameters(module: nn.Module) -> int:
-    """Parameters of ``module``, each counted once."""
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 def budget_mismatch(cell: Cell) -> Measurement:
     """A layer's cost minus that of plain at the nominal width, relative to plain's."""
     family = cell_family(cell)

@@ -29,6 +29,7 @@ from highway_bench.analysis.gate_state import GateState, gate_state
 from highway_bench.analysis.hooks import forward_hooks
 from highway_bench.analysis.signal import FACTOR, Layer, departure, unpadded, weights
 from highway_bench.cell import Cell
+from highway_bench.families.parts import count_parameters
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.results.schema import Status
 from highway_bench.tasks._probe import (
@@ -41,7 +42,7 @@ from highway_bench.tasks._probe import (
 )
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network
 from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, register_task
-from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family, count_parameters
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.recipe_words import recipe_from, value_of

@@ -21,6 +21,7 @@ from optuna.trial import TrialState
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.families.parts import count_parameters
 from highway_bench.results.schema import Status
 from highway_bench.success import THRESHOLD, Judgement, judge
 from highway_bench.tasks._curve import curve
@@ -32,7 +33,6 @@ from highway_bench.tasks.from_cell import (
     budget_mismatch,
     cell_family,
     cell_spec,
-    count_parameters,
     dataset_options,
 )
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome

@@ -10,9 +10,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.digest import modules_of
 from highway_bench.families import make_family
+from highway_bench.families.parts import count_parameters
 from highway_bench.stem_head import Incompatible
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 ARCHITECTURE = architectures.get("last-step")
 

@@ -9,9 +9,9 @@ from highway_bench.cell import Cell
 from highway_bench.data.copy_memory import CopyMemory
 from highway_bench.execution.digest import modules_of
 from highway_bench.families import families
+from highway_bench.families.parts import count_parameters
 from highway_bench.tasks import tasks
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 COST = tasks.get("cost")
 
