@@ -22,6 +22,11 @@ class Evaluation(NamedTuple):
     loss: float
     accuracy: float | None
 
+    @property
+    def error(self) -> float | None:
+        """The share of wrong predictions; ``None`` where there is no accuracy."""
+        return None if self.accuracy is None else 1 - self.accuracy
+
 
 def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
     """The device and the dtype of ``network``'s parameters."""
