@@ -16,8 +16,8 @@ from highway_bench.errors import BadInput
 from highway_bench.families import families
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
+from highway_bench.tasks._layer_values import profiled_layers
 from highway_bench.tasks._probe import Probe, take_batch_statistics
-from highway_bench.tasks.propagation import profiled_layers
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("propagation")
