@@ -20,6 +20,8 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.families import Family, families, make_family
+from highway_bench.families.parts import count_parameters
+from highway_bench.families.seeding import seeded
 from highway_bench.network import build
 from highway_bench.training.stacked import NotStackable, Stacked
 
@@ -28,7 +30,7 @@ BATCH = 4
 WIDTH = 8
 SIGNAL_DEPTH = 50
 COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
-HEALTHY = 1e4  # larger changes of a size, either way, are named; training may still be possible
+NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
 SIGNAL_WIDTH = 32
 
 
@@ -111,7 +113,7 @@ def keeps_dtype(subject: Subject) -> None:
 
 def counts_parameters(subject: Subject) -> None:
     """Parameters equal the closed form of the block's specification."""
-    actual = sum(parameter.numel() for parameter in subject.stack().parameters())
+    actual = count_parameters(subject.stack())
     width = subject.width()
     declared = subject.spec.stack_parameters(subject.family, width, DEPTH)
     if actual != declared:
@@ -166,8 +168,8 @@ def keeps_items_apart(subject: Subject) -> None:
     changed[0] = subject.example(seed=1)[0]
     outputs = []
     for batch in (x, changed):
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(0)  # random numbers of a forward pass, and state between two, are not checked here
+        # random numbers of a forward pass, and state between two, are not checked here
+        with seeded(0), torch.no_grad():
             outputs.append(copy.deepcopy(stack)(batch)[1:])
     y, z = outputs
     if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
@@ -243,8 +245,8 @@ def carries_signal(subject: Subject) -> str:
 
 
 def _ratio_text(ratio: float) -> str:
-    """A ratio of sizes, preceded by "explodes" or "vanishes" where it is far from 1."""
-    word = "explodes, " if ratio > HEALTHY else "vanishes, " if ratio < 1 / HEALTHY else ""
+    """A ratio of sizes, preceded by "grows" or "shrinks" where it is far from 1."""
+    word = "grows " if ratio > NOTED else "shrinks " if ratio < 1 / NOTED else ""
     return f"{word}× {ratio:.3g}"
 
 

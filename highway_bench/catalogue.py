@@ -1,4 +1,4 @@
-"""Catalogue: all registered blocks, families, tasks, data sets and profiles as plain data."""
+"""Catalogue: all registered blocks, families, architectures, tasks, data sets and profiles as plain data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from typing import Any
 
+from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.data import DataSetSpec, datasets, make_dataset
 from highway_bench.families import families
@@ -55,6 +56,21 @@ def family_entries() -> list[CatalogueEntry]:
             "module": families.module_of(spec.name),
         }
         for spec in specs
+    ]
+
+
+def architecture_entries() -> list[CatalogueEntry]:
+    """Architectures: the published shape of one input, without the batch, and the published number of outputs."""
+    return [
+        {
+            "name": name,
+            "summary": architecture.summary,
+            "source": architecture.source,
+            "inputs": list(architecture.inputs),
+            "outputs": architecture.outputs,
+            "module": architectures.module_of(name),
+        }
+        for name, architecture in ((name, architectures.get(name)) for name in architectures)
     ]
 
 
@@ -125,6 +141,7 @@ def profile_entries() -> list[CatalogueEntry]:
 SECTIONS: Mapping[str, Callable[[], list[CatalogueEntry]]] = {
     "blocks": block_entries,
     "families": family_entries,
+    "architectures": architecture_entries,
     "tasks": task_entries,
     "words": word_entries,
     "datasets": dataset_entries,

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
-from highway_bench.families.padding import ReadsLengths, lengths_of, real_steps, set_lengths
+from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
+from highway_bench.families.seeding import seeded
 from highway_bench.stem_head import build_head, build_stem
 
 
@@ -53,9 +53,9 @@ class Stack(nn.Module):
 class Network(nn.Module):
     """stem → body → head.
 
-    With ``pool_steps`` the head gives one output for a whole sequence, from the mean over steps without padding (token
-    0). ``padded`` inputs are tokens, and their rows may end in padding. Transforms that read other steps get the rows'
-    lengths, so that their output for a text does not depend on its padding.
+    With ``pool_steps`` the head gives one output for a whole sequence, from the mean over steps without padding (see
+    ``real_mask``). ``padded`` inputs are tokens, and their rows may end in padding. Transforms that read other steps
+    get the rows' lengths, so that their output for a text does not depend on its padding.
     """
 
     def __init__(self, stem: nn.Module, body: nn.Module, head: nn.Module, *, pool_steps: bool, padded: bool) -> None:
@@ -71,8 +71,8 @@ class Network(nn.Module):
         with set_lengths(self.readers, lengths_of(inputs)) if self.readers else nullcontext():
             features = self.body(self.stem(inputs))
         if self.pool_steps and self.padded:
-            real = (inputs != 0).unsqueeze(-1).to(features.dtype)
-            features = (features * real).sum(-2) / real.sum(-2).clamp(min=1)
+            real = real_mask(inputs).unsqueeze(-1).to(features.dtype)
+            features = (features * real).sum(-2) / real.sum(-2)
         elif self.pool_steps:
             features = features.mean(-2)
         predictions: Tensor = self.head(features)
@@ -109,7 +109,7 @@ def build(
     does. ``pad`` zero-pads the carried path's features, and ``subsample`` takes evenly spaced ones; both drop pixels.
     ``project``, for families of images, puts a 1×1 convolution and a norm on the carried path.
 
-    ``depth`` counts the layers with the block. ``seed``, if given, is set before anything is built; the global random
+    ``depth`` counts the layers with the block. ``seed``, if given, is set before anything is built; torch's random
     state is restored afterwards. Raises ``BadInput`` for an unknown name or option, or an impossible width or depth.
 
     >>> hb.build("highway", "dense", width=50, depth=9, dataset="mnist-5k")
@@ -129,15 +129,12 @@ def build(
         raise BadInput("family_options go with a family's name; a family object has its options already")
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
-    options = {**spec.options, **(block_options or {})}
-    spec.check_options(options)
+    options = all_options(spec, block_options)
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers
         check_depth(stage.depth)
         family.check_width(stage.width)
-    with torch.random.fork_rng(devices=[], enabled=seed is not None):
-        if seed is not None:
-            torch.manual_seed(seed)
+    with seeded(seed):
         return _assemble(spec, family, all_stages, change, dataset, options)
 
 
@@ -219,6 +216,13 @@ def _build_stack(
     enter = spec.cls.build_enter(sites[0], **options) if opens else nn.Identity()
     joins = [spec.join(site, options) for site in sites]
     return Stack(enter, joins, spec.cls.build_leave(sites[-1], **options) if closes else nn.Identity())
+
+
+def all_options(spec: BlockSpec, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The block's ``options``, and its own defaults for others; raises ``BadInput`` for one that it does not have."""
+    merged = {**spec.options, **(options or {})}
+    spec.check_options(merged)
+    return merged
 
 
 def check_depth(depth: int) -> None:

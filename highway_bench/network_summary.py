@@ -14,6 +14,7 @@ from highway_bench.cell import MATCHES, Match
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import UnknownName
 from highway_bench.families import Family, families, make_family
+from highway_bench.families.parts import count_parameters
 from highway_bench.matching import matched_width, mismatch, yardstick
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
@@ -127,7 +128,7 @@ def _summary(
         match=match,
         mismatch=mismatch(spec, family, width, nominal, match, positions),
         input=tuple(x.shape[1:]),
-        params=sum(parameter.numel() for parameter in network.parameters()),
+        params=count_parameters(network),
         flops=flops,
         layer_params=spec.layer_parameters(family, width),
         layer_flops=spec.layer_flops(family, width, positions),
@@ -195,9 +196,8 @@ def _inside(
 
 
 def _layer(module: nn.Module, call: ModuleCall, name: str, level: int, repeats: int) -> ModuleSummary:
-    params = sum(parameter.numel() for parameter in module.parameters())
     flops = count_flops(lambda: module(*call.args, **call.keywords))
-    return ModuleSummary(name, type(module).__name__, level, call.output, params, flops, repeats)
+    return ModuleSummary(name, type(module).__name__, level, call.output, count_parameters(module), flops, repeats)
 
 
 def _signature(module: nn.Module, calls: Mapping[nn.Module, ModuleCall]) -> list[Any]:

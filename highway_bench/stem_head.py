@@ -3,7 +3,7 @@
 | inputs \\ family | vector                        | image                  | sequence                                |
 |------------------|-------------------------------|------------------------|-----------------------------------------|
 | image            | flatten, one plain layer      | 3×3 convolution, ReLU  | rows as steps, affine map               |
-| tokens           | incompatible                  | incompatible           | embedding (0 may be padding)            |
+| tokens           | incompatible                  | incompatible           | embedding (may have padding)            |
 | series           | incompatible                  | incompatible           | affine map at every step                |
 
 Heads: for ``class`` and ``scalar`` targets, an affine map of the features averaged over pixels or (unpadded) steps; for
@@ -18,13 +18,15 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.data import DataSet
+from highway_bench.data.base import PADDING
 from highway_bench.errors import BadInput
 from highway_bench.families import Family
 from highway_bench.families.init import init_map_
 
 
 class Incompatible(BadInput):
-    """A family and a data set that cannot form a network. In a run such a cell is ``skipped``, with this message."""
+    """A family, a data set and an architecture that cannot form a network. In a run such a cell is ``skipped``, with
+    this message."""
 
 
 class ImageRows(nn.Module):
@@ -84,7 +86,7 @@ def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
     if dataset.input_kind == "series":
         return with_order(linear(shape[1], width), family, steps, width)
     assert dataset.vocabulary is not None
-    words = nn.Embedding(dataset.vocabulary, width, padding_idx=0 if dataset.padded else None)
+    words = nn.Embedding(dataset.vocabulary, width, padding_idx=PADDING if dataset.padded else None)
     return with_order(words, family, steps, width)
 
 

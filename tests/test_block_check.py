@@ -252,7 +252,7 @@ def test_a_sound_block_passes_everywhere(block: str) -> None:
     assert {finding.family for finding in found} == {"dense", "bilstm"}
     notes = {(finding.family, finding.check): finding.note for finding in found}
     assert notes["bilstm", "batches"] == "declared as not running under vmap"
-    assert str(notes["dense", "carries signal"]).startswith("50 layers: signal explodes, × ")
+    assert str(notes["dense", "carries signal"]).startswith("50 layers: signal grows × ")
 
 
 @pytest.mark.parametrize("block", [(Branches, {"vmap": False, "compile": False})], indirect=True)

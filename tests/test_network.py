@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -133,8 +134,11 @@ def test_the_carried_path_of_a_gated_layer_changes_too() -> None:
     [
         ("dense", [(1, 8), (1, 4)], "pad", "zero-padding cannot make 8 features 4; use subsample or plain"),
         ("dense", [(1, 4), (1, 8)], "subsample", "sub-sampling cannot make 4 features 8; use pad or plain"),
-        ("dense", [(1, 4), (1, 4, 2)], "pad", "a vector has no pixels, so its stride is 1, not 2"),
-        ("bilstm", [(1, 4), (1, 4, 2)], "plain", "has no pixels, so its stride is 1, not 2"),
+        *(
+            (family, [(1, 4), (1, 4, 2)], change, f"family '{family}' has no pixels, so its stride is 1, not 2")
+            for family in ("dense", "dense-pair", "mlp", "bilstm", "attention")
+            for change in ("plain", "pad")
+        ),
         (
             "dense",
             [(1, 4), (1, 8)],
@@ -212,3 +216,21 @@ def test_a_stack_is_its_stage(name: str) -> None:
     )
     x = torch.randn(2, 4)
     assert torch.equal(one(x), other(x))
+
+
+@pytest.mark.parametrize("build_network", [build, architectures.get("last-step").build])
+def test_a_seed_changes_no_random_state(build_network: Callable[..., nn.Module]) -> None:
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
+    first, again = (build_network("highway", make_family("bilstm"), width=4, depth=1, seed=5) for _ in range(2))
+    after = [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
+    assert all(map(torch.equal, after, states))
+    assert all(map(torch.equal, first.parameters(), again.parameters()))
+
+
+def test_a_seed_is_not_set_on_every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    build("highway", "dense", width=4, depth=1, seed=5)
+    assert seeds == []
+    torch.manual_seed(torch.initial_seed())  # the call above would be seen
+    assert len(seeds) == 1

@@ -9,15 +9,15 @@ from torch import nn
 from highway_bench.errors import BadInput
 from highway_bench.families import Family
 from highway_bench.network import Stack
-from highway_bench.stem_head import rectified
+from highway_bench.stem_head import Incompatible, rectified
 
 
 def check_images(architecture: str, family: Family, inputs: tuple[int, ...], least: int) -> None:
-    """Raise ``BadInput`` unless family and inputs are of images with ``least`` pixels a side or more."""
+    """Raise ``Incompatible`` unless family and inputs are of images with ``least`` pixels a side or more."""
     if family.kind != "image":
-        raise BadInput(f"the {architecture} architecture takes families of images, not {family.name!r}")
+        raise Incompatible(f"the {architecture} architecture takes families of images, not {family.name!r}")
     if len(inputs) != 3 or min(inputs[1:]) < least:
-        raise BadInput(
+        raise Incompatible(
             f"the {architecture} architecture takes images of {least} × {least} pixels or more, not inputs of {inputs}"
         )
 
@@ -25,7 +25,8 @@ def check_images(architecture: str, family: Family, inputs: tuple[int, ...], lea
 def check_stages(architecture: str, depth: int, known: Sequence[int]) -> None:
     """Raise ``BadInput`` for a depth that is not one of the paper's networks."""
     if depth not in known:
-        raise BadInput(f"the {architecture} architecture has {' or '.join(map(str, known))} joined layers, not {depth}")
+        depths = " or ".join(map(str, known))
+        raise BadInput(f"the {architecture} architecture has {depths} layers with the block, not {depth}")
 
 
 def normed_stem(inputs: int, outputs: int, *, kernel: int, stride: int = 1) -> nn.Sequential:

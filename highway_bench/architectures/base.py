@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-import torch
 from torch import nn
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.families import Change, Family
-from highway_bench.network import Stage, build_body
+from highway_bench.families.seeding import seeded
+from highway_bench.network import Stage, all_options, build_body
 from highway_bench.registry import Registry
 
 
@@ -55,7 +55,8 @@ class Architecture(ABC):
     def network(self, spec: NetworkSpec) -> nn.Module:
         """The whole network: (batch, *``spec.inputs``) → (batch, ``spec.outputs``).
 
-        Raises ``BadInput`` for a depth or a family that the architecture does not support.
+        Raises ``BadInput`` for a depth or a width that the architecture does not support, and ``Incompatible`` for a
+        family or inputs.
         """
 
     def build(
@@ -72,26 +73,21 @@ class Architecture(ABC):
     ) -> nn.Module:
         """``network`` for a block's name, by default with the published inputs and outputs.
 
-        ``seed``, if given, is set before anything is built; the global random state is restored afterwards.
+        ``seed``, if given, is set before anything is built; torch's random state is restored afterwards.
         """
-        spec = blocks.get(block)
-        chosen = {**spec.options, **(options or {})}
-        spec.check_options(chosen)
+        block_spec = blocks.get(block)
         family.check_width(width)
-        with torch.random.fork_rng(devices=[], enabled=seed is not None):
-            if seed is not None:
-                torch.manual_seed(seed)
-            return self.network(
-                NetworkSpec(
-                    block=spec,
-                    family=family,
-                    width=width,
-                    depth=depth,
-                    options=chosen,
-                    inputs=inputs or self.inputs,
-                    outputs=self.outputs if outputs is None else outputs,
-                )
-            )
+        spec = NetworkSpec(
+            block=block_spec,
+            family=family,
+            width=width,
+            depth=depth,
+            options=all_options(block_spec, options),
+            inputs=inputs or self.inputs,
+            outputs=self.outputs if outputs is None else outputs,
+        )
+        with seeded(seed):
+            return self.network(spec)
 
 
 architectures: Registry[Architecture] = Registry("architecture", package="highway_bench.architectures")

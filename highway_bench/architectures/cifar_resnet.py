@@ -22,7 +22,7 @@ STAGES = 3
     source="arXiv:1512.03385, §4.2",
 )
 class CifarResNet(Architecture):
-    """A 3×3 convolution, batch norm and ReLU; three stages of ``depth`` / 3 joined layers each, of w, 2w and 4w
+    """A 3×3 convolution, batch norm and ReLU; three stages of ``depth`` / 3 layers each, of w, 2w and 4w
     features, with the image's side halved before the second and third; the mean over pixels; an affine map.
 
     ``depth`` counts pairs of convolutions: 3n of them make 6n + 2 layers. With batch norms in the pairs, w = 16 and the
@@ -40,7 +40,7 @@ class CifarResNet(Architecture):
         if spec.depth < STAGES or spec.depth % STAGES:
             raise BadInput(
                 f"the {self.name} architecture has {STAGES} stages of equal depth, "
-                f"which {spec.depth} layers cannot fill"
+                f"so its depth is a multiple of {STAGES}, not {spec.depth}"
             )
         first = self.stem_width or spec.width
         stages = [Stage(spec.depth // STAGES, spec.width * 2**index, 2 if index else 1) for index in range(STAGES)]

@@ -16,17 +16,18 @@ KERNEL = 5
 
 @register_architecture(
     "conv-highway",
-    summary="5×5 convolution → 3 stages of joined layers with max pools → affine map",
+    summary="5×5 convolution → 3 stages of layers, each with a max pool → affine map",
     source="arXiv:1507.06228, table 1",
 )
 class ConvHighway(Architecture):
-    """A 5×5 convolution of ``width`` features without padding, and ReLU; ``depth`` joined layers; an affine map.
+    """A 5×5 convolution of ``width`` features without padding, and ReLU; ``depth`` layers with the block; an affine
+    map.
 
-    The joined layers form three stages of equal depth; where three does not divide ``depth``, the later ones are deeper
-    by one. A max pool follows each stage: 3×3 of stride 2 after the first two, 2×2 after the last. Images of 28 pixels
+    These layers form three stages of equal depth; where three does not divide ``depth``, the later ones are deeper by
+    one. A max pool follows each stage: 3×3 of stride 2 after the first two, 2×2 after the last. Images of 28 pixels
     a side thus have 24, 12 and 6 in the stages and 3 after the last pool. Eight layers are split 2, 3 and 3, as in the
     authors' own example, which also has dropout at each pool; this network has none. The papers also count the first
-    and the last layer: their 10 layers are 8 joined ones.
+    and the last layer: 8 of their 10 layers have a block.
 
     Highway layers of 3×3 convolutions have 26w + 8 · 2 · (9w² + w) + 90w + 10 parameters: 38,986 for w = 16 and 151,690
     for w = 32.
@@ -39,7 +40,8 @@ class ConvHighway(Architecture):
         check_images(self.name, spec.family, spec.inputs, KERNEL + 2**STAGES - 1)
         if spec.depth < STAGES:
             raise BadInput(
-                f"the {self.name} architecture has {STAGES} stages of joined layers, which {spec.depth} cannot fill"
+                f"the {self.name} architecture has a layer with the block in each of its {STAGES} stages, "
+                f"so its depth is {STAGES} or more, not {spec.depth}"
             )
         stem = rectified_stem(spec.inputs[0], spec.width, kernel=KERNEL, padding=0)
         stages = [Stage((spec.depth + index) // STAGES, spec.width) for index in range(STAGES)]

@@ -22,9 +22,9 @@ STAGES: Mapping[int, tuple[int, ...]] = {8: (2, 2, 2, 2), 16: (3, 4, 6, 3)}  # p
     source="arXiv:1512.03385, table 1",
 )
 class ImageNetResNet(Architecture):
-    """A 7×7 convolution of stride 2, batch norm, ReLU and a 3×3 max pool of stride 2; four stages of joined layers, of
-    w, 2w, 4w and 8w features (w = 64), with the image's side halved before each of the last three; the mean over
-    pixels; an affine map.
+    """A 7×7 convolution of stride 2, batch norm, ReLU and a 3×3 max pool of stride 2; four stages of layers with the
+    block, of w, 2w, 4w and 8w features (w = 64), with the image's side halved before each of the last three; the mean
+    over pixels; an affine map.
 
     ``depth`` counts pairs of convolutions: 8 make 18 layers, 16 make 34. The carried path pads with zeros (option A);
     with the block ``plain``, the network has the same parameters and multiply-adds. As in ``cifar-resnet``, no ReLU

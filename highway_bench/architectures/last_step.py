@@ -5,9 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
-from highway_bench.errors import BadInput
 from highway_bench.network import Stage, check_depth
-from highway_bench.stem_head import ScalarAnswer, linear, with_order
+from highway_bench.stem_head import Incompatible, ScalarAnswer, linear, with_order
 
 
 class LastStep(nn.Module):
@@ -23,7 +22,7 @@ class LastStep(nn.Module):
     source="locuslab/TCN (arXiv:1803.01271), adding problem",
 )
 class AnswerAtLastStep(Architecture):
-    """An affine map at every step, ``depth`` joined layers, and an affine map of the last step's features.
+    """An affine map at every step, ``depth`` layers with the block, and an affine map of the last step's features.
 
     The usual head averages over steps. Layers that see one step at a time can then learn a sum over marked steps, the
     target of the adding problem, so the result says nothing about the range of a layer. When the output is read at the
@@ -37,7 +36,7 @@ class AnswerAtLastStep(Architecture):
     def network(self, spec: NetworkSpec) -> nn.Module:
         check_depth(spec.depth)
         if spec.family.kind != "sequence" or len(spec.inputs) != 2:
-            raise BadInput(
+            raise Incompatible(
                 f"the last-step architecture takes families of sequences on series, not {spec.family.name!r} on inputs "
                 f"of shape {spec.inputs}"
             )

@@ -10,7 +10,7 @@ from torch import nn
 from highway_bench.architectures.base import Architecture, NetworkSpec, register_architecture
 from highway_bench.errors import BadInput
 from highway_bench.network import Stage, check_depth
-from highway_bench.stem_head import linear
+from highway_bench.stem_head import Incompatible, linear
 
 
 @register_architecture(
@@ -19,7 +19,7 @@ from highway_bench.stem_head import linear
     source="a lecture's highway network of 20 × 784 units on MNIST",
 )
 class Stemless(Architecture):
-    """x₀ = the flattened input, whose length is the width; then ``depth`` joined layers and an affine map.
+    """x₀ = the flattened input, whose length is the width; then ``depth`` layers with the block and an affine map.
 
     20 highway layers of 784 units and ten classes have 20 · 2 · (784² + 784) + 784 · 10 + 10 = 24,625,450 parameters.
     """
@@ -30,8 +30,11 @@ class Stemless(Architecture):
     def network(self, spec: NetworkSpec) -> nn.Module:
         check_depth(spec.depth)
         pixels = math.prod(spec.inputs)
-        if spec.family.kind != "vector":
-            raise BadInput(f"the stemless architecture takes families of vectors, not {spec.family.name!r}")
+        if spec.family.kind != "vector" or len(spec.inputs) != 3:
+            raise Incompatible(
+                f"the stemless architecture takes families of vectors on images, not {spec.family.name!r} on inputs of "
+                f"shape {spec.inputs}"
+            )
         if spec.width != pixels:
             raise BadInput(
                 f"the stemless architecture has no layer that changes {pixels} inputs into {spec.width}: "

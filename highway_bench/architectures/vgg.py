@@ -11,7 +11,7 @@ from highway_bench.architectures.base import Architecture, NetworkSpec, register
 from highway_bench.network import Stage
 from highway_bench.stem_head import linear, rectified
 
-# Joined layers → joined layers of each stage. A stage's first convolution changes the width and so has no block,
+# Layers with the block → those of each stage. A stage's first convolution changes the width and so has no block,
 # except in the last stage, which is as wide as the one before it.
 STAGES: Mapping[int, tuple[int, ...]] = {9: (1, 1, 2, 2, 3), 12: (1, 1, 3, 3, 4)}
 WIDER = (1, 2, 4, 8, 8)  # stages, in widths of the first

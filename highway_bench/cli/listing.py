@@ -1,4 +1,4 @@
-"""``highway-bench list``: registered blocks, families, tasks, data sets and profiles."""
+"""``highway-bench list``: registered blocks, families, architectures, tasks, data sets and profiles."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Section(StrEnum):
 
     BLOCKS = "blocks"
     FAMILIES = "families"
+    ARCHITECTURES = "architectures"
     TASKS = "tasks"
     WORDS = "words"
     DATASETS = "datasets"
@@ -31,6 +32,13 @@ COLUMNS: dict[Section, dict[str, str]] = {
         "options": "options",
         "source": "source",
     },
+    Section.ARCHITECTURES: {
+        "architecture": "name",
+        "what it is": "summary",
+        "inputs": "inputs",
+        "outputs": "outputs",
+        "source": "source",
+    },
     Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics", "recipe words": "words"},
     Section.WORDS: {"recipe word": "name", "may be": "values", "what it means": "summary", "tasks": "tasks"},
     Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source", "missing": "missing"},
@@ -43,7 +51,7 @@ def list_entries(
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
-    """List blocks, families, tasks, words of recipes, data sets, profiles."""
+    """List blocks, families, architectures, tasks, words of recipes, data sets, profiles."""
     from highway_bench.catalogue import catalogue
     from highway_bench.plugins import load_plugins
 
@@ -61,7 +69,7 @@ def list_entries(
             str(one),
             list(columns),
             [[text_of(entry[key]) for key in columns.values()] for entry in entries[one]],
-            right=["cells"],
+            right=["cells", "outputs"],
         )
 
 

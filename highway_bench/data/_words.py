@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-PADDING = 0
-UNKNOWN = 1
+from highway_bench.data.base import PADDING
+
+UNKNOWN = 1  # a word that is not in the vocabulary
 WORD = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
 
 
@@ -27,7 +28,7 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Token ids by word, from 2 up; 0 is padding and 1 any other word."""
+    """Token ids by word, from 2 up; below are ``PADDING`` and ``UNKNOWN``."""
 
     ids: dict[str, int]
 
@@ -42,7 +43,7 @@ class Vocabulary:
 
     def __len__(self) -> int:
         """Number of ids, padding and unknown included."""
-        return len(self.ids) + 2
+        return len(self.ids) + UNKNOWN + 1
 
     def encode(self, texts: Sequence[Sequence[str]], *, length: int) -> Tensor:
         """Token ids int64 (texts, ``length``): words after the first ``length`` are cut off, short texts padded."""

@@ -14,6 +14,9 @@ from highway_bench.data._folder import cache_folder
 from highway_bench.errors import BadInput
 from highway_bench.registry import Registry
 
+PADDING = 0  # the token after the end of a text
+IGNORED = -100  # a target that does not count: torch's ignore_index
+
 InputKind = Literal["image", "tokens", "series"]
 TargetKind = Literal["class", "scalar", "token"]
 
@@ -21,9 +24,9 @@ TargetKind = Literal["class", "scalar", "token"]
 class Split(NamedTuple):
     """Inputs and targets, row by row.
 
-    Inputs: ``image`` float (n, channels, height, width) in [0, 1]; ``tokens`` int64 (n, steps), 0 is padding;
+    Inputs: ``image`` float (n, channels, height, width) in [0, 1]; ``tokens`` int64 (n, steps), maybe with ``PADDING``;
     ``series`` float (n, steps, features). Targets: ``class`` int64 (n,); ``scalar`` float (n,); ``token`` int64 (n,
-    steps) with −100 at steps that do not count.
+    steps) with ``IGNORED`` (−100) at steps that do not count.
     """
 
     inputs: Tensor
@@ -46,7 +49,7 @@ class DataSet(ABC):
     """
 
     padded: ClassVar[bool] = False
-    """Whether rows of ``tokens`` may end in padding, token 0. A network's output must not depend on the padding."""
+    """Whether rows of ``tokens`` may end in ``PADDING``, token 0. A network's output must not depend on the padding."""
 
     @property
     @abstractmethod

@@ -48,7 +48,8 @@ class Mnist(DigitImages):
     copy is downloaded into the cache folder once.
 
     ``test_share``, if given, draws another test set from all 70,000 images, at random by the seed that the data are
-    loaded with: 0.25 leaves 52,500 images for training.
+    loaded with: 0.25 leaves 52,500 images for training. ``chance_loss`` and ``chance_accuracy`` remain those of the
+    published split.
     """
 
     side: ClassVar[int] = 28
@@ -122,8 +123,13 @@ def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     advice = f"set {VARIABLE} to a folder with {', '.join(SUMS)} (plain or .gz), or in its folder 'mnist'"
     try:
         images, labels = fetch_openml(
-            "mnist_784", version=1, data_home=str(folder), as_frame=False, return_X_y=True, n_retries=1
-        )  # the least that scikit-learn takes
+            "mnist_784",
+            version=1,
+            data_home=str(folder),
+            as_frame=False,
+            return_X_y=True,
+            n_retries=1,  # the fewest that scikit-learn accepts
+        )
     except (OSError, HTTPException, ValueError) as error:  # no network or disk space, or another table
         raise BadInput(f"MNIST is in no folder and could not be downloaded from OpenML ({error}); {advice}") from error
     pixels = np.asarray(images, np.uint8).reshape(-1, Mnist.side, Mnist.side)

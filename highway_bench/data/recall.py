@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from highway_bench.data._generators import generators
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import IGNORED, Data, DataSet, Split, check_count, register_dataset
 from highway_bench.errors import BadInput
 
-IGNORED = -100  # torch's ignore_index
 NEARNESS = 0.01  # exponent a of the source's power law: more queries soon after the pairs than late
 
 

@@ -17,6 +17,8 @@ from torch import nn
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families._site import FEATURE_AXIS, Kind, Site
 from highway_bench.families.base import Family, Transform, families
+from highway_bench.families.parts import count_parameters
+from highway_bench.families.seeding import seeded
 from highway_bench.measure.flops import count_flops
 
 PROBE: dict[Kind, tuple[int, ...]] = {  # shapes of small inputs, without the feature axis
@@ -54,7 +56,7 @@ class CustomFamily(Transform):
             raise BadInput(f"family {self.name!r} must preserve the shape of its input; at width {width} {change}")
 
     def transform_parameters(self, width: int) -> int:
-        return sum(parameter.numel() for parameter in build_module(self.factory, width, self.name).parameters())
+        return count_parameters(build_module(self.factory, width, self.name))
 
     def transform_flops(self, width: int, positions: int) -> int:
         module = build_module(self.factory, width, self.name)
@@ -128,14 +130,13 @@ def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
 def mixing(module: nn.Module, width: int, kind: Kind) -> str | None:
     """How ``module`` mixes the items of a batch in evaluation mode, in words; ``None`` if it does not."""
     shape = probe_shape(width, kind)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(0)
+    with seeded(0), torch.no_grad():
         x = torch.randn(shape)
         changed = torch.cat([torch.randn(shape)[:1], x[1:]])
         outputs = []
         for batch in (x, changed):
-            torch.manual_seed(1)  # so that random layers draw the same numbers for both batches
-            outputs.append(copy.deepcopy(module).eval()(batch)[1:])
+            with seeded(1):  # so that random layers draw the same numbers for both batches
+                outputs.append(copy.deepcopy(module).eval()(batch)[1:])
     same = torch.allclose(outputs[0], outputs[1], rtol=1e-3, atol=1e-5)
     return None if same else f"{tuple(shape)} mixes the items of the batch"
 

@@ -49,6 +49,7 @@ class Site:
 
     ``layer`` counts from 0 up to ``depth`` − 1, ``sublayer`` from 1 to ``sublayers``. ``in_width`` and ``stride``
     differ from ``width`` and 1 only at a layer that changes dimension; ``change`` is how its carried path does that.
+    Raises ``BadInput`` for a stride other than 1 in a family without pixels.
     """
 
     family: Transform
@@ -63,6 +64,8 @@ class Site:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "in_width", self.in_width or self.width)
+        if self.stride != 1 and self.family.kind != "image":
+            raise BadInput(f"family {self.family.name!r} has no pixels, so its stride is 1, not {self.stride}")
 
     @property
     def joins(self) -> int:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from highway_bench.errors import BadInput
 from highway_bench.families._site import Site
 from highway_bench.families.base import Transform, register_family
 from highway_bench.families.init import init_map_
@@ -64,8 +63,6 @@ class Attention(Transform):
         return self.heads
 
     def transform(self, site: Site) -> nn.Module:
-        if site.stride != 1:
-            raise BadInput(f"family {self.name!r} has no pixels, so its stride is 1, not {site.stride}")
         module = SelfAttention(site.in_width, site.width, self.heads, self.causal)
         for part in module.inward.weight.split(site.width):  # query, key and value, each by its own fan
             init_map_(part.data, "identity", self.init)

@@ -187,8 +187,6 @@ class Transform(Family):
         if self.kind == "image":
             module = nn.Conv2d(site.in_width, out, kernel_size=1, stride=site.stride)
         else:
-            if site.stride != 1:
-                raise BadInput(f"family {self.name!r} has no pixels, so its stride is 1, not {site.stride}")
             module = nn.Linear(site.in_width, out)
         init_gates_(module, site, gates)
         return module

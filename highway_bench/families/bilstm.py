@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from highway_bench.errors import BadInput
 from highway_bench.families._site import Site
 from highway_bench.families.base import Transform, register_family
 from highway_bench.families.padding import ReadsLengths
@@ -79,8 +78,6 @@ class BiLstm(Transform):
         return 2
 
     def transform(self, site: Site) -> nn.Module:
-        if site.stride != 1:
-            raise BadInput(f"family 'bilstm' has no pixels, so its stride is 1, not {site.stride}")
         module = BiLstmTransform(site.in_width, site.width)
         if self.init == "orthogonal":
             for name, parameter in module.lstm.named_parameters():

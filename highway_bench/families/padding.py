@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
+
+from highway_bench.data.base import PADDING
 
 
 class ReadsLengths(nn.Module):
@@ -20,21 +21,30 @@ class ReadsLengths(nn.Module):
 
 
 def lengths_of(tokens: Tensor) -> Tensor | None:
-    """The lengths, (batch,), of rows of tokens (batch, steps) without their trailing padding (token 0).
+    """The lengths, (batch,) on the CPU, of rows of tokens (batch, steps) without their trailing padding.
 
-    ``None`` where no row has padding; at least 1 for every row.
+    ``None`` where no row has padding, and for tokens without storage; at least 1 for every row.
     """
-    lengths = (tokens != 0).sum(-1).clamp(min=1).cpu()
+    if tokens.is_meta:
+        return None
+    lengths = real_mask(tokens).sum(-1).cpu()
     return lengths if int(lengths.min()) < tokens.shape[-1] else None
 
 
-def real_steps(tokens: Tensor) -> Tensor | None:
-    """A mask (batch, steps) of the steps before the trailing padding of rows of tokens.
+def real_mask(tokens: Tensor) -> Tensor:
+    """A mask (batch, steps) of the steps of rows of tokens that are not padding.
 
-    ``None`` where no row has padding. In a row of padding only, the first step counts as real.
+    In a row of padding only, the first step counts as real.
     """
-    lengths = lengths_of(tokens)
-    return None if lengths is None else (torch.arange(tokens.shape[-1]) < lengths.unsqueeze(-1)).to(tokens.device)
+    real = tokens != PADDING
+    real[..., 0] |= ~real.any(-1)
+    return real
+
+
+def real_steps(tokens: Tensor) -> Tensor | None:
+    """As ``real_mask``, but ``None`` where no row has padding."""
+    real = real_mask(tokens)
+    return None if bool(real.all()) else real
 
 
 @contextmanager

@@ -12,6 +12,11 @@ from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
 from highway_bench.families.init import init_gate_
 
 
+def count_parameters(module: nn.Module) -> int:
+    """Parameters of ``module``, each counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 class Maps(nn.Module):
     """(H(x), a₁, …) for an H that is no affine map: one module for H, another for all gates' pre-activations."""
 
@@ -84,8 +89,6 @@ class Carry(nn.Module):
             raise BadInput(f"zero-padding cannot make {site.in_width} features {site.width}; use subsample or plain")
         if site.change == "subsample" and grows > 0:
             raise BadInput(f"sub-sampling cannot make {site.in_width} features {site.width}; use pad or plain")
-        if site.stride != 1 and kind != "image":
-            raise BadInput(f"a {kind} has no pixels, so its stride is 1, not {site.stride}")
         self.stride = site.stride
         self.axis = FEATURE_AXIS[kind]
         self.grows = max(grows, 0)

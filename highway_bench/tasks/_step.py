@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from highway_bench.cell import Cell
+from highway_bench.families.parts import count_parameters
 from highway_bench.measure.clock import cache_eviction, synchronise
 from highway_bench.measure.flops import count_flops
 from highway_bench.tasks.base import Skip, check_step
@@ -17,7 +18,6 @@ from highway_bench.tasks.from_cell import (
     cell_dtype,
     cell_family,
     cell_stack,
-    count_parameters,
 )
 from highway_bench.tasks.modes import EXECUTION_MODES
 

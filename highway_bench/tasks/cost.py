@@ -10,17 +10,15 @@ from torch import Tensor
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
-from highway_bench.data import make_dataset
+from highway_bench.families.parts import count_parameters
 from highway_bench.measure.flops import count_flops, multiply_adds
-from highway_bench.tasks.architecture_network import LAYOUT, started_network
+from highway_bench.tasks.architecture_network import LAYOUT, meta_network
 from highway_bench.tasks.base import CellCost, Task, cell_by_cell, register_task
-from highway_bench.tasks.from_cell import cell_family, count_parameters, dataset_options
+from highway_bench.tasks.from_cell import cell_dataset, cell_family
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
-
-SHAPES = torch.device("meta")  # its tensors have a shape and no storage
 
 
 @register_task
@@ -49,8 +47,7 @@ class Cost(Task):
 
     def measure_cell(self, cell: Cell) -> Outcome:
         """The counts of one cell's network."""
-        with SHAPES:
-            network, x = started_network(cell).eval(), item_of(cell)
+        network, x = meta_network(cell).eval(), item_of(cell)
         with torch.no_grad():
             flops = float(count_flops(lambda: network(x)))
         params = count_parameters(network)
@@ -62,11 +59,14 @@ class Cost(Task):
 
 
 def item_of(cell: Cell) -> Tensor:
-    """A batch with one input of the cell's network: of its data set, else of its architecture, else of its family."""
-    if cell.dataset is not None:
-        dataset = make_dataset(cell.dataset, **dataset_options(cell))
-        return torch.zeros(1, *dataset.input_shape, dtype=torch.int64 if dataset.input_kind == "tokens" else None)
-    architecture = cell.recipe.get("layout")
+    """A batch with one input of the cell's network: of its data set, else of its architecture, else of its family.
+
+    The tensor has a shape and no storage.
+    """
+    dataset, architecture = cell_dataset(cell), cell.recipe.get("layout")
+    if dataset is not None:
+        dtype = torch.int64 if dataset.input_kind == "tokens" else None
+        return torch.empty(1, *dataset.input_shape, dtype=dtype, device="meta")
     if architecture is not None:
-        return torch.zeros(1, *architectures.get(architecture).inputs)
-    return cell_family(cell).example(1, cell.width, seq_len=cell.seq_len)
+        return torch.empty(1, *architectures.get(architecture).inputs, device="meta")
+    return cell_family(cell).example(1, cell.width, seq_len=cell.seq_len).to("meta")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,7 +12,7 @@ from torch import nn
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import DTYPES, Cell
-from highway_bench.data import make_dataset
+from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
 from highway_bench.matching import mismatch
@@ -72,25 +74,37 @@ def cell_stack(cell: Cell) -> nn.Module:
     return on_device(started_stack(cell), cell)
 
 
-def started_stack(cell: Cell) -> nn.Module:
-    """``cell_stack`` before it is moved: on torch's default device, in float32."""
+@contextmanager
+def skip_incompatible() -> Iterator[None]:
+    """Raise ``Skip`` where parts of a cell's network are ``Incompatible``."""
     try:
-        return build(
-            cell.block,
-            cell_family(cell),
-            width=cell.width,
-            depth=cell.depth,
-            dataset=None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell)),
-            block_options=cell.block_options,
-            seed=cell.seed,
-        )
+        yield
     except Incompatible as reason:
         raise Skip(str(reason)) from reason
+
+
+@skip_incompatible()
+def started_stack(cell: Cell) -> nn.Module:
+    """``cell_stack`` before it is moved: on torch's default device, in float32."""
+    return build(
+        cell.block,
+        cell_family(cell),
+        width=cell.width,
+        depth=cell.depth,
+        dataset=cell_dataset(cell),
+        block_options=cell.block_options,
+        seed=cell.seed,
+    )
 
 
 def on_device(network: nn.Module, cell: Cell) -> nn.Module:
     """``network`` on the cell's device, in its dtype."""
     return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
+
+
+def cell_dataset(cell: Cell) -> DataSet | None:
+    """The cell's data set with the cell's options, nothing of it read; ``None`` for a cell without one."""
+    return None if cell.dataset is None else make_dataset(cell.dataset, **dataset_options(cell))
 
 
 def dataset_options(cell: Cell) -> dict[str, Any]:
@@ -101,17 +115,12 @@ def dataset_options(cell: Cell) -> dict[str, Any]:
 
 def positions_of(family: Family, cell: Cell) -> int:
     """Positions of one item that have features: pixels or steps of the cell's data set, or of the family's example."""
-    if cell.dataset is None or family.kind == "vector":
+    dataset = None if family.kind == "vector" else cell_dataset(cell)
+    if dataset is None:
         return family.positions(cell.seq_len)
-    dataset = make_dataset(cell.dataset, **dataset_options(cell))
     if dataset.input_kind == "image":
         return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
     return dataset.input_shape[0]
-
-
-def count_parameters(module: nn.Module) -> int:
-    """Parameters of ``module``, each counted once."""
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def budget_mismatch(cell: Cell) -> Measurement:

@@ -34,7 +34,12 @@ def population_limit(cell: Cell) -> int:
 
 
 def reason_to_train_alone(cell: Cell) -> str | None:
-    """Why runs of this cell's shape do not train as a population; ``None`` where they do."""
+    """Why runs of this cell's shape do not train as the population that its recipe asks for (``together`` above 1).
+
+    ``None`` where they do, and where the recipe asks for none.
+    """
+    if population_limit(cell) == 1:
+        return None
     family, spec = cell_family(cell), cell_spec(cell)
     if not (family.vmap and spec.vmap):
         return "declared as not running under vmap"
@@ -47,9 +52,9 @@ def reason_to_train_alone(cell: Cell) -> str | None:
 
 def networks_in_memory(cell: Cell) -> int:
     """How many networks a worker that measures ``cell`` holds in memory at the same time, at most."""
-    limit = population_limit(cell)
-    if limit == 1 or reason_to_train_alone(cell) is not None:
+    if reason_to_train_alone(cell) is not None:
         return 1
+    limit = population_limit(cell)
     return limit if cell.device != "cpu" else min(limit, MEMBERS_ON_CPU)
 
 

@@ -21,23 +21,29 @@ from optuna.trial import TrialState
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.families.parts import count_parameters
 from highway_bench.results.schema import Status
 from highway_bench.success.judging import THRESHOLD, Judgement, judge
 from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
-from highway_bench.tasks.architecture_network import ON_DATA, cell_network
+from highway_bench.tasks.architecture_network import ON_DATA, cell_network, meta_network
 from highway_bench.tasks.base import CellCost, Task, register_task, value_of
 from highway_bench.tasks.from_cell import (
     BUDGET_MISMATCH,
     budget_mismatch,
     cell_family,
     cell_spec,
-    count_parameters,
     dataset_options,
 )
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.populations import networks_in_memory, population_limit, populations_of, shared_shape
+from highway_bench.tasks.populations import (
+    networks_in_memory,
+    population_limit,
+    populations_of,
+    reason_to_train_alone,
+    shared_shape,
+)
 from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
@@ -60,7 +66,7 @@ class TrainingWork:
     data: Data
     dataset: DataSet
     params: int
-    why_alone: str | None = None  # the reason, where it could not train in a population
+    why_alone: str | None = None  # the reason, where it does not train in a population although its recipe asks for one
     checkpoint: Checkpoint | None = None
 
     def run(self) -> None:
@@ -140,7 +146,7 @@ class Trainability(Task):
             return cell
         study = study_of(cell, results)
         for trial in study.get_trials(states=[TrialState.RUNNING]):
-            cell_network(cell.but(depth=1, device="cpu"))  # raises Skip, not BadInput, where no network can be built
+            meta_network(cell)  # raises Skip, not BadInput, where no network can be built
             raise BadInput(f"the search's trial at rate {trial.params['rate']} did not finish")
         return with_trial(cell, winner(study))
 
@@ -172,7 +178,7 @@ class Trainability(Task):
         recipe = recipe_from(cell)
         test = data.test if evaluates_epochs(cell) else None
         training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, test)
-        return TrainingWork(training, data, dataset, count_parameters(network))
+        return TrainingWork(training, data, dataset, count_parameters(network), reason_to_train_alone(cell))
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         """Train the group's populations one after the other; each resumes from its checkpoint, and removes it when
@@ -214,7 +220,7 @@ class Trainability(Task):
         step_seconds = (after - before for before, after in zip([0.0, *times], times, strict=False))
         yield Measurement(metric="step_seconds", value=median(step_seconds))
         yield Measurement(metric="rate", value=work.training.recipe.rate)
-        yield Measurement(metric="together", value=float(work.training.together), message=work.why_alone)
+        yield Measurement(metric="together", value=float(work.training.together), message=alone_message(work))
         yield budget_mismatch(cell)
         if run.final is not None:
             yield from evaluation_of(work)
@@ -248,18 +254,23 @@ def train(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | No
     checkpoint = None if checkpoints is None or not works else checkpoints.checkpoint(works)
     if checkpoint is not None:
         checkpoint.restore(members)
-    population, why_alone = None, None
+    population = None
     try:
         population = Population(members) if len(members) > 1 else None
     except NotStackable as error:  # a property of the modules, which no registry declares
-        why_alone = f"trained by itself: {error}".partition("\n")[0]
+        for work in works.values():
+            work.why_alone = str(error)
     if population is not None and checkpoint is not None:
         checkpoint.train(members, population.run)
     elif population is not None:
         population.run()
     for cell, work in works.items():
-        work.why_alone = why_alone
         work.checkpoint = checkpoints.checkpoint([cell]) if checkpoints is not None and population is None else None
+
+
+def alone_message(work: TrainingWork) -> str | None:
+    """Why the run was not part of a population, in one line; ``None`` where there is no reason."""
+    return None if work.why_alone is None else f"trained by itself: {work.why_alone}".partition("\n")[0]
 
 
 def evaluates_epochs(cell: Cell) -> bool:

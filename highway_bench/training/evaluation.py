@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from highway_bench.data import Split
-from highway_bench.data.base import TargetKind
+from highway_bench.data.base import IGNORED, TargetKind
 
 
 class Evaluation(NamedTuple):
@@ -21,6 +21,11 @@ class Evaluation(NamedTuple):
 
     loss: float
     accuracy: float | None
+
+    @property
+    def error(self) -> float | None:
+        """The share of wrong predictions; ``None`` where there is no accuracy."""
+        return None if self.accuracy is None else 1 - self.accuracy
 
 
 def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
@@ -35,12 +40,12 @@ def to_device(part: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
-    """Mean cross entropy in nat for classes and tokens (targets of −100 do not count), mean squared error for
+    """Mean cross entropy in nat for classes and tokens (targets ``IGNORED`` do not count), mean squared error for
     scalars."""
     if kind == "scalar":
         return functional.mse_loss(outputs, targets.to(outputs.dtype))
     if kind == "token":
-        return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten(), ignore_index=-100)
+        return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
     return functional.cross_entropy(outputs, targets)
 
 
@@ -57,7 +62,7 @@ def evaluate(
     count = len(split.inputs) if at_most is None else min(at_most, len(split.inputs))
     for start in range(0, count, batch_size):
         inputs, targets = (to_device(part[start : min(start + batch_size, count)], device, dtype) for part in split)
-        here = len(inputs) if kind == "scalar" else int((targets != -100).sum())
+        here = len(inputs) if kind == "scalar" else int((targets != IGNORED).sum())
         outputs = network(inputs)
         if here:  # a mean over no target is NaN
             total += float(loss_of(outputs, targets, kind)) * here

@@ -10,8 +10,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.digest import modules_of
 from highway_bench.families import make_family
+from highway_bench.families.parts import count_parameters
+from highway_bench.stem_head import Incompatible
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 ARCHITECTURE = architectures.get("last-step")
 
@@ -57,7 +58,7 @@ def test_a_cell_names_it() -> None:
 
 
 def test_what_it_refuses() -> None:
-    with pytest.raises(BadInput, match="dense"):
+    with pytest.raises(Incompatible, match="dense"):
         ARCHITECTURE.build("plain", make_family("dense"), width=8, depth=2)
     with pytest.raises(BadInput, match="depth must be at least 1"):
         ARCHITECTURE.build("plain", make_family("bilstm"), width=8, depth=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack
+from highway_bench.stem_head import Incompatible
 
 NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
 GATED: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
@@ -81,7 +83,7 @@ def test_every_block_fills_every_architecture(name: str, block: str) -> None:
 
 
 def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
-    """(joined layers, pixels a side) of each stack, in order."""
+    """(layers with the block, pixels a side) of each stack, in order."""
     seen: list[tuple[int, int]] = []
 
     def note(stack: nn.Module, args: tuple[Tensor, ...], y: Tensor) -> None:
@@ -123,16 +125,28 @@ def test_where_the_stages_stand() -> None:
 @pytest.mark.parametrize(
     ("name", "words", "says"),
     [
-        ("conv-highway", {"depth": 2}, "has 3 stages of joined layers, which 2 cannot fill"),
+        (
+            "conv-highway",
+            {"depth": 2},
+            "has a layer with the block in each of its 3 stages, so its depth is 3 or more, not 2",
+        ),
         ("conv-highway", {"inputs": (1, 8, 8)}, r"takes images of 12 × 12 pixels or more, not inputs of \(1, 8, 8\)"),
-        ("cifar-resnet", {"depth": 10}, "has 3 stages of equal depth, which 10 layers cannot fill"),
-        ("imagenet-resnet", {"depth": 9}, "has 8 or 16 joined layers, not 9"),
-        ("vgg", {"depth": 16}, "has 9 or 12 joined layers, not 16"),
+        ("cifar-resnet", {"depth": 10}, "has 3 stages of equal depth, so its depth is a multiple of 3, not 10"),
+        ("imagenet-resnet", {"depth": 9}, "has 8 or 16 layers with the block, not 9"),
+        ("vgg", {"depth": 16}, "has 9 or 12 layers with the block, not 16"),
         ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes images of 32 × 32 pixels or more"),
         ("vgg", {"family": "dense", "depth": 9}, "takes families of images, not 'dense'"),
     ],
 )
 def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
     family = make_family(words.pop("family", "conv"))
-    with pytest.raises(BadInput, match=f"^the {name} architecture {says}"):
+    with pytest.raises(BadInput, match=f"^the {name} architecture {says}") as caught:
         architectures.get(name).build("plain", family, **{"width": 4, "depth": 8, **words})
+    assert isinstance(caught.value, Incompatible) == says.startswith("takes")  # a run skips these cells
+
+
+def test_the_page_on_blocks_lists_every_architecture() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "blocks.md").read_text(encoding="utf-8")
+    rows = [line.replace("`", "") for line in page.splitlines() if line.startswith("| `")]
+    for name in architectures:
+        assert any(row.startswith(f"| {name} | {architectures.get(name).summary} |") for row in rows), name

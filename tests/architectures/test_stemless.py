@@ -8,8 +8,10 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.digest import modules_of
 from highway_bench.families import make_family
+from highway_bench.families.parts import count_parameters
+from highway_bench.stem_head import Incompatible
+from highway_bench.tasks import Skip
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 STEMLESS = architectures.get("stemless")
 
@@ -34,8 +36,10 @@ def test_pixels_in_classes_out_and_a_seed_that_stays_inside() -> None:
 def test_only_as_wide_as_its_inputs_and_only_vectors() -> None:
     with pytest.raises(BadInput, match="784"):
         STEMLESS.build("highway", make_family("dense"), width=50, depth=2)
-    with pytest.raises(BadInput, match="conv"):
+    with pytest.raises(Incompatible, match="'conv' on inputs"):
         STEMLESS.build("highway", make_family("conv"), width=784, depth=2)
+    with pytest.raises(Incompatible, match="'dense' on inputs of shape"):
+        STEMLESS.build("highway", make_family("dense"), width=8, depth=2, inputs=(4, 2))
 
 
 def test_a_cell_names_its_architecture() -> None:
@@ -51,5 +55,7 @@ def test_a_cell_names_its_architecture() -> None:
     )
     assert type(cell_network(cell)[0]) is torch.nn.Flatten
     assert "highway_bench.architectures.stemless" in modules_of(cell)[0]
+    with pytest.raises(Skip, match="takes families of vectors on images, not 'conv'"):
+        cell_network(cell.but(family="conv"))
     with pytest.raises(UnknownName, match="architecture"):
         cell_network(cell.but(recipe={"layout": "stemles"}))

@@ -30,6 +30,14 @@ ANY = "any"  # a user's option: a number, a text, a list
 ENTRY = {"name": STRING, "summary": STRING, "source": STRING, "options": OBJECT, "module": STRING}
 BLOCK = ENTRY | {"equation": STRING, "gates": NUMBER, "norms": NUMBER}
 FAMILY = ENTRY | {"transform": STRING, "kind": STRING}
+ARCHITECTURE = {
+    "name": STRING,
+    "summary": STRING,
+    "source": STRING,
+    "inputs": [NUMBER],
+    "outputs": NUMBER,
+    "module": STRING,
+}
 TASK = {
     "name": STRING,
     "summary": STRING,
@@ -129,6 +137,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {
             "blocks": [BLOCK],
             "families": [FAMILY],
+            "architectures": [ARCHITECTURE],
             "tasks": [TASK],
             "words": [WORD],
             "datasets": [DATASET],

@@ -7,12 +7,19 @@ from typing import Any
 
 import pytest
 
+from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.data import datasets
 from highway_bench.families import families
 from highway_bench.tasks import tasks
 
-REGISTRIES = {"blocks": blocks, "families": families, "tasks": tasks, "datasets": datasets}
+REGISTRIES = {
+    "blocks": blocks,
+    "families": families,
+    "architectures": architectures,
+    "tasks": tasks,
+    "datasets": datasets,
+}
 
 
 @pytest.mark.parametrize("section", REGISTRIES)

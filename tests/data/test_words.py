@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highway_bench.data._words import PADDING, UNKNOWN, Vocabulary, tokenise
+from highway_bench.data._words import UNKNOWN, Vocabulary, tokenise
+from highway_bench.data.base import PADDING
 
 
 @pytest.mark.parametrize(

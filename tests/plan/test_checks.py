@@ -37,7 +37,11 @@ def check(task: str, recipe: dict[str, Any]) -> None:
         ({"ladder": {"depths": [1, 2]}}, "^a recipe's ladder must be"),
         ({"dataset": 3}, "^a recipe's dataset must be the data set's options by name, not 3$"),
         ({"dataset": {"length": math.inf}}, "^recipe .* not JSON compliant"),
-        ({"layout": "foo"}, "^a recipe's layout must be the name of an architecture, or none, not 'foo'$"),
+        (
+            {"layout": "stemles"},
+            "^a recipe's layout must be the name of an architecture, or none, not 'stemles'; did you mean stemless?",
+        ),
+        ({"layout": ["vgg"]}, r"^a recipe's layout must be the name of an architecture, or none, not \['vgg'\]$"),
         ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
         ({"threshold": -1}, "^a recipe's threshold must be"),
         ({"verdict": 2}, "^a recipe's verdict must be true or false, not 2$"),

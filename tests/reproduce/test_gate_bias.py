@@ -9,11 +9,11 @@ import pytest
 
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
+from highway_bench.families.parts import count_parameters
 from highway_bench.reproduce.base import Verdict, reproductions
 from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, crossed_cells, sized_cell
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 REQUEST = Request()
 GATE_BIAS = reproductions.get("gate-bias")

@@ -7,11 +7,11 @@ from typing import Any
 
 from highway_bench.blocks import blocks
 from highway_bench.families import make_family
+from highway_bench.families.parts import count_parameters
 from highway_bench.reproduce.base import Verdict, reproductions
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.shortcuts import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY, cells_of
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 SHORTCUTS = reproductions.get("shortcuts")
 # Losses in the published order of errors

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from highway_bench.cell import Cell
+from highway_bench.data.copy_memory import CopyMemory
 from highway_bench.execution.digest import modules_of
 from highway_bench.families import families
+from highway_bench.families.parts import count_parameters
 from highway_bench.tasks import tasks
 from highway_bench.tasks.architecture_network import cell_network
-from highway_bench.tasks.from_cell import count_parameters
 
 COST = tasks.get("cost")
 
@@ -58,6 +60,25 @@ def test_the_network_that_is_built_has_as_many(family: str, dataset: str | None)
     assert counted(family=family, depth=2, width=8, dataset=dataset)["parameters"] == count_parameters(
         cell_network(cell)
     )
+
+
+def test_data_are_first_read_into_tensors_with_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set caches what it loads for its vocabulary; training reads the same tensors later."""
+    devices: list[str] = []
+
+    def vocabulary(_: CopyMemory) -> int:
+        devices.append(torch.zeros(1).device.type)
+        return 11
+
+    monkeypatch.setattr(CopyMemory, "vocabulary", property(vocabulary))
+    counted(family="bilstm", dataset="copy", width=8)
+    assert devices[0] == "cpu"
+
+
+@pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
+def test_tokens_without_storage_have_no_padding(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CopyMemory, "padded", True)
+    assert counted(family=family, dataset="copy", width=8)["multiply_adds"] > 0
 
 
 def test_what_its_digest_covers() -> None:

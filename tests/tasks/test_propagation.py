@@ -16,8 +16,8 @@ from highway_bench.errors import BadInput
 from highway_bench.families import families
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
+from highway_bench.tasks._layer_values import profiled_layers
 from highway_bench.tasks._probe import Probe, take_batch_statistics
-from highway_bench.tasks.propagation import profiled_layers
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("propagation")
@@ -99,7 +99,8 @@ def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> No
     values = scalars(result)
     assert (values["gradient_ratio"], values["activation_ratio"], values["jacobian_spread"]) == (1.0, 1.0, 0.0)
     assert len(set(by_layer(result, "activation").values())) == len(set(by_layer(result, "correlation").values())) == 1
-    assert values["depth_scale"] is None
+    (scale,) = (one for one in result if one.metric == "depth_scale")
+    assert (scale.value, scale.message) == (None, "the correlation shows no exponential decay")
 
 
 def test_pre_norm_grows_by_one_a_layer_under_unit_branches(start: MakeCell) -> None:

@@ -160,6 +160,27 @@ def test_networks_that_cannot_be_stacked_train_by_themselves(digits: MakeCell) -
     }
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"family": "bilstm"}, "trained by itself: declared as not running under vmap"),
+        ({"family": "conv"}, "trained by itself: images are no faster together on a CPU"),
+        (
+            {"width": 256, "batch_size": 100},
+            "trained by itself: layers as large as these are no faster together on a CPU",
+        ),
+        ({"family": "bilstm", "together": 1}, None),
+        ({}, None),  # the only cell of its population
+    ],
+)
+def test_rows_say_why_a_network_was_trained_by_itself(
+    digits: MakeCell, changes: dict[str, Any], message: str | None
+) -> None:
+    (outcome,) = TASK.measure([digits(steps=1, **changes)])
+    (row,) = (one for one in outcome.measurements if one.metric == "together")
+    assert (row.value, row.message) == (1.0, message)
+
+
 REFUSED = """
 from torch import nn
 class Layer(nn.Linear):

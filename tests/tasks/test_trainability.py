@@ -253,6 +253,18 @@ def test_no_block_is_tuned_on_fewer_rates(digits: MakeCell, ended: dict[str, flo
         TASK.resolve(one, {**result, TASK.needs(one)[1]: ended})
 
 
+@pytest.mark.parametrize("layout", ["conv-highway", "vgg"])
+def test_a_trial_of_a_deep_architecture_did_not_finish(cell: MakeCell, layout: str) -> None:
+    """No architecture of three stages has a depth of 1."""
+    one = cell("trainability", family="conv", depth=9, dataset="mnist", **(TUNED | {"layout": layout}))
+    if layout == "vgg":
+        with pytest.raises(Skip, match=r"takes images of 32 × 32 pixels or more, not inputs of \(1, 28, 28\)$"):
+            TASK.resolve(one, {})
+    else:
+        with pytest.raises(BadInput, match=r"^the search's trial at rate 0.3 did not finish$"):
+            TASK.resolve(one, {})
+
+
 def test_a_pair_that_makes_no_sense_is_skipped_with_its_search(cell: MakeCell) -> None:
     with pytest.raises(Skip, match="family 'dense' takes vectors, but the data set has series"):
         TASK.resolve(cell("trainability", dataset="adding", **TUNED), {})

@@ -1,0 +1,26 @@
+"""Seeding: the random numbers that weights start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """While the context is open, torch's default device draws from ``seed``; its generator's state is restored after.
+
+    No other device's generator changes. ``torch.manual_seed`` would seed those of all GPUs too. ``None`` changes
+    nothing.
+    """
+    if seed is None:
+        yield
+        return
+    device = torch.get_default_device()
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            torch.cuda.default_generators[device.index].manual_seed(seed)
+        yield
