@@ -17,8 +17,7 @@ from highway_bench.errors import BadInput
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.format import between, listed, three, times
-from highway_bench.reproduce._bias import signed
+from highway_bench.report.format import between, listed, signed, three, times
 from highway_bench.reproduce._paired import Losses, arm, log_ratio, loss_record, measured, worse
 from highway_bench.reproduce.base import (
     Conclusion,

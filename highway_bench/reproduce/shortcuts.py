@@ -14,8 +14,7 @@ from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.format import quantity, three, times
-from highway_bench.reproduce._bias import signed
+from highway_bench.report.format import quantity, signed, three, times
 from highway_bench.reproduce._paired import Comparison, Losses, arm, level, loss_record, measured, worse
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.reproduce.base import (
