@@ -29,6 +29,7 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
+from highway_bench.success import THRESHOLD
 
 GUIDELINE: Mapping[int, float] = {10: -1.0, 20: -2.0, 30: -3.0}  # layers → bias
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
@@ -115,7 +116,7 @@ def crossed_cells(layers: int, bias: float, request: Request) -> list[Cell]:
         "steps": request.steps or STEPS,
         "rate": "tuned",
         "rates": list(RATES),
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
         "layout": "conv-highway",
     }
     return [
@@ -134,7 +135,7 @@ def sized_cell(width: int, request: Request) -> Cell:
         "rate": 0.003,
         "decay": 0.03,
         "steps": steps,
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
         "layout": "conv-highway",
     }
     return _cell(8, width, GUIDELINE[10], recipe, SIZED_BATCH, dataset, request, 0)

@@ -32,6 +32,7 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
+from highway_bench.success import THRESHOLD
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
 BATCH = TRAINED.batches["vector"]
@@ -103,7 +104,7 @@ class Gates(Reproduction):
             "steps": steps,
             "rate": "tuned",
             "rates": list(RATES),
-            "threshold": 0.1,
+            "threshold": THRESHOLD,
         }
         grid = Grid(
             task="gates",

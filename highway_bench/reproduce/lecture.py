@@ -22,6 +22,7 @@ from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
 from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
 from highway_bench.reproduce.request import Request
+from highway_bench.success import THRESHOLD
 
 WIDTH, DEPTH, BATCH = 784, 20, 1_000
 EPOCHS, SEEDS = 3, 3  # defaults; the lecture has one run of 50 epochs
@@ -66,7 +67,7 @@ class Lecture(Reproduction):
             "decay": 1.0,
             "last_batch": "keep",
             "steps": (request.epochs or EPOCHS) * STEPS_PER_EPOCH,
-            "threshold": 0.1,
+            "threshold": THRESHOLD,
             "layout": "stemless",
             "dataset": {"test_share": 0.25},
             "evaluate": "epoch",

@@ -26,6 +26,7 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
+from highway_bench.success import THRESHOLD
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 pairs of convolutions: 34 layers with the first and the last
 STEPS, SEEDS = 200, 4
@@ -183,7 +184,7 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
         "momentum": 0.9,
         "weight_decay": 1e-4,
         "decay": 0.1,
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
         "steps": request.steps or STEPS,
         "layout": case.layout,
     }
