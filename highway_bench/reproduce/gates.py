@@ -11,16 +11,14 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
-from highway_bench.plan.grid import TRAINED, Grid
-from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import Profile
-from highway_bench.plan.selection import Selection
+from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks, over_seeds
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -31,7 +29,6 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import OUTCOMES
 from highway_bench.success import THRESHOLD
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
@@ -106,18 +103,22 @@ class Gates(Reproduction):
             "rates": list(RATES),
             "threshold": THRESHOLD,
         }
-        grid = Grid(
-            task="gates",
-            families=("dense",),
-            blocks=("highway", "pre-norm"),
-            depths=(DEPTH,),
-            on_cpu=TRAINED,
-            seeds=range(request.seeds or scale.seeds),
-            dataset=scale.dataset,
-            recipe=recipe,
-            statuses=OUTCOMES,
-        )
-        cells = Plan.of(Profile("gates", "", (grid,)), Selection(device=request.device)).cells
+        cells = [
+            trained(
+                block,
+                "dense",
+                task="gates",
+                depth=DEPTH,
+                nominal_width=TRAINED.widths["vector"],
+                batch_size=BATCH,
+                dataset=scale.dataset,
+                recipe=recipe,
+                device=request.device,
+                seed=seed,
+            )
+            for seed in range(request.seeds or scale.seeds)
+            for block in ("highway", "pre-norm")
+        ]
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:

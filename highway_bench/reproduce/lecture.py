@@ -20,6 +20,7 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
 from highway_bench.reproduce.request import Request
 from highway_bench.success import THRESHOLD
@@ -74,13 +75,11 @@ class Lecture(Reproduction):
             "mistakes": MISTAKES,
         }
         return [
-            Cell(
-                task="trainability",
-                block="highway",
+            trained(
+                "highway",
+                "dense",
                 block_options={"gate_bias": 0.0},
-                family="dense",
                 depth=DEPTH,
-                width=WIDTH,
                 nominal_width=WIDTH,
                 match="width",
                 batch_size=BATCH,

@@ -15,6 +15,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import quantity, signed, three, times
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._paired import Comparison, Losses, arm, level, loss_record, measured, worse
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.reproduce.base import (
@@ -189,14 +190,12 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
         "layout": case.layout,
     }
     return [
-        Cell(
-            task="trainability",
-            block=case.block,
+        trained(
+            case.block,
+            "conv-pair",
             block_options=case.options,
-            family="conv-pair",
             family_options=case.family_options,
             depth=DEPTH,
-            width=case.width,
             nominal_width=WIDTH,
             match="width",
             batch_size=BATCH,
@@ -204,7 +203,7 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
             recipe=recipe,
             device=request.device,
             seed=seed,
-        )
+        ).but(width=case.width)
         for seed in range(request.seeds or SEEDS)
     ]
 

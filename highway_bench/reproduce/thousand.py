@@ -13,10 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
-from highway_bench.plan.grid import TRAINED, Grid
-from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import Profile
-from highway_bench.plan.selection import Selection
+from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
@@ -24,6 +21,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -40,6 +38,7 @@ from highway_bench.success import TAIL, THRESHOLD
 LAYERS = 1_101  # one plain layer, and 1,100 layers with the block
 DEEP = 1_000  # the claim is about networks with at least this number of block layers
 STEPS, SEEDS = 200, 3
+BATCH = TRAINED.batches["vector"]
 RATES = (1.0, 0.3, 0.1, 0.01)  # gated stacks train best at the high rates, deep plain ones at the low
 DATASET = "mnist-5k"
 
@@ -87,18 +86,22 @@ class Thousand(Reproduction):
             "rates": list(RATES),
             "threshold": THRESHOLD,
         }
-        grid = Grid(
-            task="trainability",
-            families=("dense",),
-            blocks=("plain", "highway"),
-            dataset=DATASET,
-            depths=[layers - 1 for layers in request.depth or (LAYERS,)],
-            on_cpu=TRAINED,
-            seeds=range(request.seeds or SEEDS),
-            recipe=recipe,
-            statuses=OUTCOMES,
-        )
-        return list(Plan.of(Profile("thousand", "", (grid,)), Selection(device=request.device)).cells)
+        return [
+            trained(
+                block,
+                "dense",
+                depth=layers - 1,
+                nominal_width=TRAINED.widths["vector"],
+                batch_size=BATCH,
+                dataset=DATASET,
+                recipe=recipe,
+                device=request.device,
+                seed=seed,
+            )
+            for layers in request.depth or (LAYERS,)
+            for seed in range(request.seeds or SEEDS)
+            for block in ("plain", "highway")
+        ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         ended, curves = training_runs(rows), _curves(rows)
@@ -221,7 +224,7 @@ def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
         column.percent("test_accuracy", "test accuracy"),
         column.number("step_seconds", "step", "s"),
     ]
-    note = f"{count(int(_steps(curves)))} steps in batches of {TRAINED.batches['vector']}." if len(curves) else ""
+    note = f"{count(int(_steps(curves)))} steps in batches of {BATCH}." if len(curves) else ""
     return column.shown(
         "thousand-runs", "Every final run", table.sort_values(["layers", "block", "seed"]), columns, note=note
     )
