@@ -140,8 +140,12 @@ def has_smaller_budget(cell: Cell, full: Cell) -> bool:
 def ended_cells(rows: pd.DataFrame) -> set[str]:
     """Keys of the cells in ``rows`` that ended with a result; diverged and stalled runs are results."""
     ended = rows[rows["status"].isin([str(status) for status in OUTCOMES])]
-    named = groups(ended, [item.name for item in fields(Cell)])
-    return {canonical(cell) for cell, _ in named}
+    return set(rows_by_key(ended))
+
+
+def rows_by_key(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """``rows`` by the key of their cell."""
+    return {canonical(cell): part for cell, part in groups(rows, [item.name for item in fields(Cell)])}
 
 
 reproductions: Registry[Reproduction] = Registry("reproduction", package="highway_bench.reproduce")
