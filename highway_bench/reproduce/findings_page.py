@@ -87,7 +87,7 @@ def markdown(
 
 
 def budget(cells: Iterable[Cell]) -> str:
-    """The runs in one line: ``2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; …``."""
+    """The runs in a line: ``2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; …``."""
     every = list(cells)
 
     def span(name: str, values: Iterable[Any]) -> list[str]:
@@ -105,7 +105,7 @@ def budget(cells: Iterable[Cell]) -> str:
             f"{len(every)} {'cell' if len(every) == 1 else 'cells'} of {names(cell.task for cell in every)[0]}",
             *names(cell.block for cell in every),
             *names(cell.family for cell in every),
-            *span("joined layers", (cell.depth for cell in every)),
+            *span("layers with the block", (cell.depth for cell in every)),
             *names(cell.dataset for cell in every),
             *span("steps", (cell.recipe.get("steps") for cell in every)),
             *span("items a batch", (cell.batch_size for cell in every)),

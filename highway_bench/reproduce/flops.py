@@ -144,7 +144,7 @@ def _table(by_name: Mapping[str, Mapping[str, float]]) -> column.Shown:
     columns = [
         column.words("network", "network"),
         column.words("built", "built of", "block, family and architecture"),
-        column.whole("depth", "joined layers"),
+        column.whole("depth", "layers with the block"),
         column.whole("width", "width"),
         column.whole("parameters", "parameters"),
         column.whole("multiply_adds", "multiply-adds", "of one item, forward"),

@@ -96,10 +96,7 @@ def test_the_command_writes_files_and_uses_the_store_again(call: Callable[..., R
     assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
-    assert (
-        "Run: 2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; 32 items a batch; 2 seeds"
-        in page
-    )
+    assert "Run: 2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; 32 items" in page
     assert "- command: highway-bench" in page
     assert "- commit: " in page
     again = call("test-tiny", "--device", "cpu", "--json")
