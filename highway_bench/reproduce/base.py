@@ -15,6 +15,7 @@ from typing import ClassVar, TypeVar
 import pandas as pd
 
 from highway_bench.cell import Cell, canonical
+from highway_bench.errors import UnknownName
 from highway_bench.execution.needs import with_needs
 from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
@@ -78,8 +79,8 @@ class Conclusion:
 class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
-    ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. With fewer seeds than
-    ``least_seeds`` no verdict is given.
+    ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. The first of ``scales``
+    is the default. With fewer seeds than ``least_seeds`` no verdict is given.
     """
 
     name: ClassVar[str]
@@ -89,6 +90,13 @@ class Reproduction(ABC):
     scales: ClassVar[tuple[str, ...]] = ("desk",)
     least_seeds: ClassVar[int] = 3
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
+
+    def scale_of(self, request: Request) -> str:
+        """The scale of ``request``. Raises ``UnknownName`` for one that this reproduction does not have."""
+        scale = request.scale or self.scales[0]
+        if scale not in self.scales:
+            raise UnknownName(f"scale of {self.name}", scale, self.scales)
+        return scale
 
     def conclude(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         """``outcome`` without the verdicts that its runs do not support.

@@ -92,7 +92,7 @@ class Figure1(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        scale = SCALES[request.scale]
+        scale = SCALES[self.scale_of(request)]
         recipe: dict[str, Any] = {
             "optimiser": "sgd",
             "steps": request.steps or scale.steps,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,18 @@ from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce.base import Conclusion, Reproduction
 from highway_bench.reproduce.request import Request
 
-IN_FOLDER_NAME = ("epochs", "steps", "trials", "seeds", "depth")  # fields of ``Request`` that change the cells
-
 
 def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
     """The folder in ``out`` for this request, created if it is missing.
 
     Its name is ``figure1``, or ``figure1-trials-2`` for two trials, so a short run does not overwrite a full one.
     Raises ``BadInput`` if it cannot be created."""
-    parts = [reproduction.name]
-    parts += [request.scale] if request.scale != reproduction.scales[0] else []
-    for name in IN_FOLDER_NAME:
-        value = getattr(request, name)
-        if value:
-            parts += [name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+    scale = reproduction.scale_of(request)
+    parts = [reproduction.name, *([scale] if scale != reproduction.scales[0] else [])]
+    for option in fields(Request):
+        value = getattr(request, option.name)
+        if value and option.name not in ("scale", "device"):
+            parts += [option.name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
     folder = out / "-".join(parts)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ class Gates(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         if request.steps and request.epochs:
             raise BadInput("give epochs or steps, not both")
-        scale = SCALES[request.scale]
+        scale = SCALES[self.scale_of(request)]
         steps = request.steps or round((request.epochs or scale.epochs) * scale.items / BATCH)
         recipe = {
             "optimiser": "sgd",
@@ -125,7 +125,7 @@ class Gates(Reproduction):
         trainings, table = networks(rows), layers(rows)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
-        planned = request.seeds or SCALES[request.scale].seeds
+        planned = request.seeds or SCALES[self.scale_of(request)].seeds
         successes = trainings[trainings["success"] == 1]
         trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
         subjects = [label for label, count in trained.items() if 2 * count >= planned]
