@@ -30,6 +30,7 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 from highway_bench.success import THRESHOLD
+from highway_bench.tasks import tasks
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
 BATCH = TRAINED.batches["vector"]
@@ -292,26 +293,38 @@ QUESTIONS = (
 )
 
 
+WHOLE = ("intact_loss", "intact_error")  # metrics of the whole network
+BY_LAYER = (
+    "gate_bias_start",
+    "gate_bias_end",
+    "gate_activity",
+    "gates_shut",
+    "gates_open_one",
+    "gates_open_some",
+    "gates_full",
+    "stream_change",
+)
+SPARSITIES = ("sparsity_one", "sparsity_average")
+BANDS = ("gate_bias_end", "gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change")
+LESIONS = ("lesion_loss_change", "lesion_error_change")
+
+
+def _columns(*names: str) -> list[column.Column]:
+    """Columns of metrics, as the task declares them."""
+    metrics = {metric.name: metric for metric in tasks.get("gates").metrics}
+    return [
+        column.percent(name, metrics[name].label, metrics[name].hint)
+        if metrics[name].percent
+        else column.number(name, metrics[name].label, metrics[name].unit, metrics[name].hint)
+        for name in names
+    ]
+
+
 def _networks(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     """One row per kind of network: its training, and its gates, averaged over layers."""
-    mean = table.groupby("label")[
-        [
-            "gate_bias_start",
-            "gate_bias_end",
-            "gate_activity",
-            "gates_shut",
-            "gates_full",
-            "gates_open_one",
-            "gates_open_some",
-            "stream_change",
-        ]
-    ].mean()
+    mean = table.groupby("label")[[*BY_LAYER]].mean()
     idle = table.assign(idle=table["lesion_error_change"].abs() < NOTHING).groupby("label")["idle"].mean()
-    whole = (
-        trainings[trainings["success"] == 1]
-        .groupby("label")[["intact_loss", "intact_error", "sparsity_one", "sparsity_average"]]
-        .mean()
-    )
+    whole = trainings[trainings["success"] == 1].groupby("label")[[*WHOLE, *SPARSITIES]].mean()
     trained = trainings.groupby("label", sort=False).agg(
         trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),
         rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
@@ -321,52 +334,27 @@ def _networks(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
         column.words("label", "network"),
         column.words("trained", "seeds that train"),
         column.words("rates", "rate"),
-        column.number("intact_loss", "training loss", "nat", "after training, over the whole training set"),
-        column.percent("intact_error", "training error"),
-        column.number("gate_bias_start", "bias, start"),
-        column.number("gate_bias_end", "bias, end"),
-        column.percent("gate_activity", "mean T"),
-        column.percent("gates_shut", "gates shut", "units whose mean T over items is below 0.05"),
-        column.percent("gates_open_one", "open for one", "units with T > 0.5 for one example"),
-        column.percent("gates_open_some", "open for some", "units with T > 0.5 for an example in a hundred or more"),
-        column.percent("gates_full", "shortcuts closed", "units and examples with C = 1 − T < 0.05"),
-        column.number("sparsity_one", "sparsity for one", hint="Hoyer's, of all gates for one example"),
-        column.number("sparsity_average", "sparsity on average"),
-        column.number("stream_change", "‖Δx‖ / ‖x‖", hint="mean over layers; of identity shortcuts ‖F‖ / ‖x‖"),
+        *_columns(*WHOLE, *BY_LAYER, *SPARSITIES),
         column.percent("idle", "layers that contribute nothing"),
     ]
     note = (
-        "Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so none closes. "
-        "The contribution of their layers is ‖F‖ / ‖x‖."
+        "Means over the seeds that train, and over layers for metrics by layer. Identity shortcuts have no gate: "
+        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖."
     )
     return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
 
 def _bands(table: pd.DataFrame) -> column.Shown:
     """One row per network and five layers: means over these layers and the seeds."""
-    metrics = (
-        "gate_bias_end",
-        "gate_activity",
-        "gates_shut",
-        "gates_open_one",
-        "gate_class_spread",
-        "stream_change",
-        "lesion_loss_change",
-        "lesion_error_change",
-    )
     first = (table["layer"] - 1) // 5 * 5 + 1
     named = table.assign(layers=[f"{max(start, 2)}–{start + 4}" for start in first], order=first)
+    metrics = (*BANDS, *LESIONS)
     per_seed = named.groupby(["label", "order", "layers", "seed"], as_index=False)[list(metrics)].mean()
     mean = over_seeds(per_seed, ["label", "layers"], metrics)
     columns = [
         column.words("label", "network"),
         column.words("layers", "layers"),
-        column.number("gate_bias_end", "bias, end"),
-        column.percent("gate_activity", "mean T"),
-        column.percent("gates_shut", "gates shut"),
-        column.percent("gates_open_one", "open for one"),
-        column.number("gate_class_spread", "class spread", hint="of T's class means, standard deviation"),
-        column.number("stream_change", "‖Δx‖ / ‖x‖"),
+        *_columns(*BANDS),
         column.spread(
             "lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high", "nat"
         ),
