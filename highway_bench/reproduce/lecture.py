@@ -106,9 +106,9 @@ class Lecture(Reproduction):
         ]
         findings.append(_accuracy_finding(rows, epochs))
         pictures = [_curves(curves)] if len(curves) else []
-        wrong = rows[(rows["metric"] == "mistaken_for") & (rows["seed"] == rows["seed"].min())]
+        wrong = rows[(rows["metric"] == "mistaken_for") & rows["value"].notna()]  # a failed run has a null
         if len(wrong):
-            pictures.append(_mistakes(wrong))
+            pictures.append(_mistakes(wrong[wrong["seed"] == wrong["seed"].min()]))
         return Conclusion(findings=findings, tables=[_table(curves)] if len(curves) else [], pictures=pictures)
 
 
