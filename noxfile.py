@@ -166,10 +166,8 @@ def make_page(session: nox.Session, store: Path, page: Path, *arguments: str) ->
 def step(session: nox.Session) -> None:
     """Time a step of every block and family with pytest-benchmark, saved per machine; arguments go to pytest."""
     install(session, "-e", ".", groups=("bench",))
-    machine = str(
-        session.run("python", "-c", MACHINE, silent=True)
-    ).strip()  # pytest-benchmark does not distinguish GPUs
-    storage = f"file://./reports/.benchmarks/{machine}"
+    machine = str(session.run("python", "-c", MACHINE, silent=True)).strip()
+    storage = f"file://./reports/.benchmarks/{machine}"  # by machine: pytest-benchmark does not distinguish GPUs
     chosen = any(word.startswith("benches") for word in session.posargs)
     session.run(
         "python",

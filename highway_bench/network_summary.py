@@ -19,6 +19,7 @@ from highway_bench.matching import matched_width, mismatch, yardstick
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 from highway_bench.plan.grid import TRAINED
+from highway_bench.stem_head import feature_positions
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _summary(
 ) -> NetworkSummary:
     inputs = None if data is None else example_of(data)
     family.check_width(nominal)
-    positions = family.positions(seq_len)
+    positions = feature_positions(family, data, seq_len)
     width = matched_width(spec, family, nominal, match, positions=positions)
     network = build(spec.name, family, width=width, depth=depth, dataset=data, block_options=options, seed=0).eval()
     x = (

@@ -124,3 +124,12 @@ def _initialised(module: nn.Linear | nn.Conv2d, *, relu: bool) -> nn.Module:
     assert module.bias is not None
     nn.init.zeros_(module.bias)
     return module
+
+
+def feature_positions(family: Family, dataset: DataSet | None, seq_len: int | None = None) -> int:
+    """Positions of one item that have features: pixels or steps of ``dataset``, or of the family's example."""
+    if dataset is None or family.kind == "vector":
+        return family.positions(seq_len)
+    if dataset.input_kind == "image":
+        return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
+    return dataset.input_shape[0]

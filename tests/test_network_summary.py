@@ -34,3 +34,10 @@ def test_whole_network() -> None:
     assert shown.input[0] == 20
     assert [layer.name for layer in shown.layers if layer.level == 0] == ["stem", "body", "head"]
     assert next(layer.repeats for layer in shown.layers if layer.name == "body.joins.0") == 3
+
+
+@pytest.mark.parametrize(("family", "dataset"), [("conv", "digits"), ("attention", "adding"), ("dense", "digits")])
+def test_the_closed_form_has_the_positions_of_the_data_set(family: str, dataset: str) -> None:
+    shown = summarise("highway", family, depth=2, width=16, dataset=dataset)
+    layers = [layer for layer in shown.layers if layer.name.startswith("body.joins.") and layer.name.count(".") == 2]
+    assert sum(layer.flops * layer.repeats for layer in layers) == 2 * shown.layer_flops

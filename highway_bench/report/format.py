@@ -81,6 +81,11 @@ def between(low: float | None, high: float | None) -> str:
     return f"[{three(low)}, {three(high)}]"
 
 
+def signed(value: float, form: str = "g") -> str:
+    """``value`` in a format of ``str.format``, with a minus sign instead of a hyphen: −2."""
+    return f"{value:{form}}".replace("-", "−")
+
+
 def times(value: float | None) -> str:
     """A ratio without an interval: 1.83×."""
     return NONE if value is None or math.isnan(value) else f"{three(value)}×"

@@ -11,15 +11,17 @@ from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.format import three
+from highway_bench.report.format import signed, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 
 
 def in_percent(share: IntervalEstimate) -> str:
     """A share, or a difference of shares, in percent with its interval: 71.2 [70.1, 72.3]."""
-    interval = "" if math.isnan(share.low) else f" [{100 * share.low:.1f}, {100 * share.high:.1f}]"
-    return f"{100 * share.value:.1f}{interval}".replace("-", "−")
+    interval = (
+        "" if math.isnan(share.low) else f" [{signed(100 * share.low, '.1f')}, {signed(100 * share.high, '.1f')}]"
+    )
+    return signed(100 * share.value, ".1f") + interval
 
 
 def shown(table: pd.DataFrame, note: str) -> column.Shown:

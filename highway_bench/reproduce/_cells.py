@@ -1,4 +1,4 @@
-"""Trainability cells of reproductions, with a width matched to plain's."""
+"""Cells of reproductions that train, with a width matched to plain's."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def trained(
     batch_size: int,
     dataset: str,
     recipe: Mapping[str, Any],
+    task: str = "trainability",
     match: Match = "params",
     **fields: Any,
 ) -> Cell:
-    """A trainability cell. Its width gives ``block`` the budget (``match``) of plain at ``nominal_width``."""
+    """A cell whose ``task`` trains. Its width gives ``block`` the budget (``match``) of plain at ``nominal_width``."""
     cell = Cell(
-        task="trainability",
+        task=task,
         block=block,
         family=family,
         depth=depth,

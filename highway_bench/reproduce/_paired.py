@@ -12,22 +12,9 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
 from highway_bench.report.format import between, times
-from highway_bench.reproduce.base import Verdict
+from highway_bench.reproduce.base import Verdict, rows_by_key
 from highway_bench.results.schema import OUTCOMES
 
-WHO = (
-    "task",
-    "block",
-    "block_options",
-    "family",
-    "family_options",
-    "width",
-    "depth",
-    "batch_size",
-    "dataset",
-    "recipe",
-    "seed",
-)
 Losses = Mapping[int, float]  # seed → final loss, infinite where the run diverged; without the runs that failed
 Comparison = tuple[str, Verdict]  # what was measured, and the verdict
 
@@ -36,15 +23,16 @@ def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, 
     """The scalar metrics of every cell in prepared ``rows``; empty for a cell without a result. A null is NaN.
 
     ``params``, the network's number of parameters, is among them where it is known."""
-    metrics_of: dict[tuple[object, ...], dict[str, float]] = {}
     # A cell that failed has rows too. Their nulls must not be taken for diverged losses
-    frame = rows[(rows["axis"].fillna("") == "") & rows["trial"].isna() & rows["status"].isin(OUTCOMES)]
-    for *who, params, metric, value in frame[[*WHO, "params", "metric", "value"]].itertuples(index=False, name=None):
-        metrics = metrics_of.setdefault(tuple(who), {})
-        metrics[metric] = value
-        if not pd.isna(params):
-            metrics["params"] = float(params)
-    return {cell: metrics_of.get(tuple(cell.columns()[name] for name in WHO), {}) for cell in cells}
+    frame = rows[(rows["axis"].fillna("") == "") & rows["status"].isin(OUTCOMES)]
+    by_key = {key: _metrics(part) for key, part in rows_by_key(frame).items()}
+    return {cell: by_key.get(cell.key, {}) for cell in cells}
+
+
+def _metrics(rows: pd.DataFrame) -> dict[str, float]:
+    metrics = dict(zip(rows["metric"], rows["value"], strict=True))
+    known = rows["params"].dropna()
+    return metrics | ({"params": float(known.iloc[-1])} if len(known) else {})
 
 
 def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> Losses:

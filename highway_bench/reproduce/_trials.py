@@ -33,7 +33,8 @@ Trials = dict[tuple[str, int], NDArray[np.float64]]
 """(block, depth as the papers count) → final losses by trial; infinite where a trial diverged."""
 
 
-def trials_of(rows: pd.DataFrame) -> Trials:
+def losses_by_trial(rows: pd.DataFrame) -> Trials:
+    """The final losses of the trials in ``rows``, in the order of the trials, by block and depth."""
     ended = rows[rows["trial"].notna() & (rows["metric"] == "final_loss") & (rows["axis"] == "")]
     return {
         (arm["block"], arm["depth"] + 1): part.sort_values("trial")["value"].fillna(math.inf).to_numpy(np.float64)

@@ -15,13 +15,14 @@ from typing import ClassVar, TypeVar
 import pandas as pd
 
 from highway_bench.cell import Cell, canonical
+from highway_bench.errors import UnknownName
 from highway_bench.execution.needs import with_needs
 from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture
 from highway_bench.report.rows import groups
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import OUTCOMES
+from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
 
 
 class Verdict(StrEnum):
@@ -78,8 +79,8 @@ class Conclusion:
 class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
-    ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. With fewer seeds than
-    ``least_seeds`` no verdict is given.
+    ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. The first of ``scales``
+    is the default. With fewer seeds than ``least_seeds`` no verdict is given.
     """
 
     name: ClassVar[str]
@@ -89,6 +90,13 @@ class Reproduction(ABC):
     scales: ClassVar[tuple[str, ...]] = ("desk",)
     least_seeds: ClassVar[int] = 3
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
+
+    def scale_of(self, request: Request) -> str:
+        """The scale of ``request``. Raises ``UnknownName`` for one that this reproduction does not have."""
+        scale = request.scale or self.scales[0]
+        if scale not in self.scales:
+            raise UnknownName(f"scale of {self.name}", scale, self.scales)
+        return scale
 
     def conclude(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         """``outcome`` without the verdicts that its runs do not support.
@@ -139,9 +147,13 @@ def has_smaller_budget(cell: Cell, full: Cell) -> bool:
 
 def ended_cells(rows: pd.DataFrame) -> set[str]:
     """Keys of the cells in ``rows`` that ended with a result; diverged and stalled runs are results."""
-    ended = rows[rows["status"].isin([str(status) for status in OUTCOMES])]
-    named = groups(ended, [item.name for item in fields(Cell)])
-    return {canonical(cell) for cell, _ in named}
+    first = rows[rows["axis"].ne(LATER_ATTEMPT)]
+    return {key for key, part in rows_by_key(first).items() if worst(part["status"]) in OUTCOMES}
+
+
+def rows_by_key(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """``rows`` by the key of their cell."""
+    return {canonical(cell): part for cell, part in groups(rows, [item.name for item in fields(Cell)])}
 
 
 reproductions: Registry[Reproduction] = Registry("reproduction", package="highway_bench.reproduce")

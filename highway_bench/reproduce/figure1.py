@@ -17,7 +17,7 @@ from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._trial_pictures import ARMS, best, best_of, curves
-from highway_bench.reproduce._trials import Ratio, Trials, best_ratio, table_of, trials_of
+from highway_bench.reproduce._trials import Ratio, Trials, best_ratio, losses_by_trial, table_of
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -28,6 +28,7 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
+from highway_bench.success.judging import THRESHOLD
 
 DEPTHS = (10, 20, 50, 100)  # as the papers count: the plain layer before the stack is one of them
 NOMINAL = 71  # units of plain; highway has 50: 5,112 and 5,100 parameters per layer
@@ -72,8 +73,8 @@ class Figure1(Reproduction):
     """Dense networks on MNIST, trained by SGD with momentum and a rate that falls exponentially.
 
     Rate, momentum, decay and activation are drawn at random, and for highway the gate bias too; both arms have the same
-    number of trials. The paper names these dimensions but not their ranges; the priors are those of
-    ``highway_bench.tuning.space``. Its batch size (100) and its number of runs per curve (40 or 100) are not certain
+    number of trials. The paper names these dimensions but not their ranges; the priors are
+    ``highway_bench.tuning.FIGURE_1``. Its batch size (100) and its number of runs per curve (40 or 100) are not certain
     either. The plain first layer is always rectified here, whatever the activation of the other layers.
     """
 
@@ -91,11 +92,11 @@ class Figure1(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        scale = SCALES[request.scale]
+        scale = SCALES[self.scale_of(request)]
         recipe: dict[str, Any] = {
             "optimiser": "sgd",
             "steps": request.steps or scale.steps,
-            "threshold": 0.1,
+            "threshold": THRESHOLD,
             "together": scale.together,
             "search": {"space": "figure-1", "trials": request.trials or scale.trials, "seed": 0},
         }
@@ -117,7 +118,7 @@ class Figure1(Reproduction):
         ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        trials = trials_of(rows)
+        trials = losses_by_trial(rows)
         table = table_of(rows, trials)
         return Conclusion(
             findings=_findings(trials, table, request),

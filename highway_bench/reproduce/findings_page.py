@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,18 @@ from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce.base import Conclusion, Reproduction
 from highway_bench.reproduce.request import Request
 
-IN_FOLDER_NAME = ("epochs", "steps", "trials", "seeds", "depth")  # fields of ``Request`` that change the cells
-
 
 def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
     """The folder in ``out`` for this request, created if it is missing.
 
     Its name is ``figure1``, or ``figure1-trials-2`` for two trials, so a short run does not overwrite a full one.
     Raises ``BadInput`` if it cannot be created."""
-    parts = [reproduction.name]
-    parts += [request.scale] if request.scale != reproduction.scales[0] else []
-    for name in IN_FOLDER_NAME:
-        value = getattr(request, name)
-        if value:
-            parts += [name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+    scale = reproduction.scale_of(request)
+    parts = [reproduction.name, *([scale] if scale != reproduction.scales[0] else [])]
+    for option in fields(Request):
+        value = getattr(request, option.name)
+        if value and option.name not in ("scale", "device"):
+            parts += [option.name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
     folder = out / "-".join(parts)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +86,7 @@ def markdown(
 
 
 def budget(cells: Iterable[Cell]) -> str:
-    """The runs in one line: ``2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; …``."""
+    """The runs in a line: ``2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; …``."""
     every = list(cells)
 
     def span(name: str, values: Iterable[Any]) -> list[str]:
@@ -105,7 +104,7 @@ def budget(cells: Iterable[Cell]) -> str:
             f"{len(every)} {'cell' if len(every) == 1 else 'cells'} of {names(cell.task for cell in every)[0]}",
             *names(cell.block for cell in every),
             *names(cell.family for cell in every),
-            *span("joined layers", (cell.depth for cell in every)),
+            *span("layers with the block", (cell.depth for cell in every)),
             *names(cell.dataset for cell in every),
             *span("steps", (cell.recipe.get("steps") for cell in every)),
             *span("items a batch", (cell.batch_size for cell in every)),

@@ -12,7 +12,7 @@ from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
-from highway_bench.report.format import count, quantity, three
+from highway_bench.report.format import count, quantity, signed, three
 from highway_bench.reproduce._paired import measured
 from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
 from highway_bench.reproduce.base import (
@@ -92,7 +92,7 @@ def _findings(net: Net, counts: Mapping[str, float]) -> list[Finding]:
         text, verdict = "not counted", Verdict.NOT_TESTABLE
         if metric in counts:
             deviation = counts[metric] / number - 1
-            text = f"{count(counts[metric])} ({100 * deviation:+.2f} %)".replace("-", "−")
+            text = f"{count(counts[metric])} ({signed(100 * deviation, '+.2f')} %)"
             verdict = Verdict.REPRODUCED if abs(deviation) <= TOLERANCE else Verdict.CONTRADICTED
         findings.insert(
             0,
@@ -144,7 +144,7 @@ def _table(by_name: Mapping[str, Mapping[str, float]]) -> column.Shown:
     columns = [
         column.words("network", "network"),
         column.words("built", "built of", "block, family and architecture"),
-        column.whole("depth", "joined layers"),
+        column.whole("depth", "layers with the block"),
         column.whole("width", "width"),
         column.whole("parameters", "parameters"),
         column.whole("multiply_adds", "multiply-adds", "of one item, forward"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,8 @@ from highway_bench.errors import BadInput
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.format import between, listed, three, times
-from highway_bench.reproduce._bias import signed
+from highway_bench.report.format import between, listed, signed, three, times
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._paired import Losses, arm, log_ratio, loss_record, measured, worse
 from highway_bench.reproduce.base import (
     Conclusion,
@@ -30,11 +29,12 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
+from highway_bench.success.judging import THRESHOLD
 
 GUIDELINE: Mapping[int, float] = {10: -1.0, 20: -2.0, 30: -3.0}  # layers → bias
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
 MARKERS = "os^Dv"
-UNJOINED = 2  # layers that no block joins: the first convolution and the affine map
+WITHOUT_BLOCK = 2  # layers without the block: the first convolution and the affine map
 WIDTH, BATCH = 8, 32
 STEPS, SEEDS = 150, 4
 RATES = (0.3, 0.1, 0.03)
@@ -100,9 +100,9 @@ class GateBias(Reproduction):
 
 def _layers(request: Request) -> Sequence[int]:
     layers = request.depth or tuple(GUIDELINE)
-    if min(layers) < UNJOINED + 3:
+    if min(layers) < WITHOUT_BLOCK + 3:
         raise BadInput(
-            f"a depth counts the first and last layer and one layer per stage, of three: {UNJOINED + 3} at least"
+            f"a depth counts the first and last layer and one layer per stage, of three: {WITHOUT_BLOCK + 3} at least"
         )
     return layers
 
@@ -116,11 +116,23 @@ def crossed_cells(layers: int, bias: float, request: Request) -> list[Cell]:
         "steps": request.steps or STEPS,
         "rate": "tuned",
         "rates": list(RATES),
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
         "layout": "conv-highway",
     }
     return [
-        _cell(layers - UNJOINED, WIDTH, bias, recipe, BATCH, "mnist-5k", request, seed)
+        trained(
+            "highway",
+            "conv",
+            block_options={"gate_bias": bias},
+            match="width",
+            depth=layers - WITHOUT_BLOCK,
+            nominal_width=WIDTH,
+            batch_size=BATCH,
+            dataset="mnist-5k",
+            recipe=recipe,
+            device=request.device,
+            seed=seed,
+        )
         for seed in range(request.seeds or SEEDS)
     ]
 
@@ -135,36 +147,21 @@ def sized_cell(width: int, request: Request) -> Cell:
         "rate": 0.003,
         "decay": 0.03,
         "steps": steps,
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
         "layout": "conv-highway",
     }
-    return _cell(8, width, GUIDELINE[10], recipe, SIZED_BATCH, dataset, request, 0)
-
-
-def _cell(
-    depth: int,
-    width: int,
-    bias: float,
-    recipe: Mapping[str, Any],
-    batch_size: int,
-    dataset: str,
-    request: Request,
-    seed: int,
-) -> Cell:
-    return Cell(
-        task="trainability",
-        block="highway",
-        block_options={"gate_bias": bias},
-        family="conv",
-        depth=depth,
-        width=width,
-        nominal_width=width,
+    return trained(
+        "highway",
+        "conv",
+        block_options={"gate_bias": GUIDELINE[10]},
         match="width",
-        batch_size=batch_size,
+        depth=8,
+        nominal_width=width,
+        batch_size=SIZED_BATCH,
         dataset=dataset,
         recipe=recipe,
         device=request.device,
-        seed=seed,
+        seed=0,
     )
 
 

@@ -11,16 +11,14 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
-from highway_bench.plan.grid import TRAINED, Grid
-from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import Profile
-from highway_bench.plan.selection import Selection
+from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks, over_seeds
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -31,7 +29,8 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import OUTCOMES
+from highway_bench.success.judging import THRESHOLD
+from highway_bench.tasks import tasks
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
 BATCH = TRAINED.batches["vector"]
@@ -94,7 +93,7 @@ class Gates(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         if request.steps and request.epochs:
             raise BadInput("give epochs or steps, not both")
-        scale = SCALES[request.scale]
+        scale = SCALES[self.scale_of(request)]
         steps = request.steps or round((request.epochs or scale.epochs) * scale.items / BATCH)
         recipe = {
             "optimiser": "sgd",
@@ -103,27 +102,31 @@ class Gates(Reproduction):
             "steps": steps,
             "rate": "tuned",
             "rates": list(RATES),
-            "threshold": 0.1,
+            "threshold": THRESHOLD,
         }
-        grid = Grid(
-            task="gates",
-            families=("dense",),
-            blocks=("highway", "pre-norm"),
-            depths=(DEPTH,),
-            on_cpu=TRAINED,
-            seeds=range(request.seeds or scale.seeds),
-            dataset=scale.dataset,
-            recipe=recipe,
-            statuses=OUTCOMES,
-        )
-        cells = Plan.of(Profile("gates", "", (grid,)), Selection(device=request.device)).cells
+        cells = [
+            trained(
+                block,
+                "dense",
+                task="gates",
+                depth=DEPTH,
+                nominal_width=TRAINED.widths["vector"],
+                batch_size=BATCH,
+                dataset=scale.dataset,
+                recipe=recipe,
+                device=request.device,
+                seed=seed,
+            )
+            for seed in range(request.seeds or scale.seeds)
+            for block in ("highway", "pre-norm")
+        ]
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         trainings, table = networks(rows), layers(rows)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
-        planned = request.seeds or SCALES[request.scale].seeds
+        planned = request.seeds or SCALES[self.scale_of(request)].seeds
         successes = trainings[trainings["success"] == 1]
         trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
         subjects = [label for label, count in trained.items() if 2 * count >= planned]
@@ -290,26 +293,38 @@ QUESTIONS = (
 )
 
 
+WHOLE = ("intact_loss", "intact_error")  # metrics of the whole network
+BY_LAYER = (
+    "gate_bias_start",
+    "gate_bias_end",
+    "gate_activity",
+    "gates_shut",
+    "gates_open_one",
+    "gates_open_some",
+    "gates_full",
+    "stream_change",
+)
+SPARSITIES = ("sparsity_one", "sparsity_average")
+BANDS = ("gate_bias_end", "gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change")
+LESIONS = ("lesion_loss_change", "lesion_error_change")
+
+
+def _columns(*names: str) -> list[column.Column]:
+    """Columns of metrics, as the task declares them."""
+    metrics = {metric.name: metric for metric in tasks.get("gates").metrics}
+    return [
+        column.percent(name, metrics[name].label, metrics[name].hint)
+        if metrics[name].percent
+        else column.number(name, metrics[name].label, metrics[name].unit, metrics[name].hint)
+        for name in names
+    ]
+
+
 def _networks(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     """One row per kind of network: its training, and its gates, averaged over layers."""
-    mean = table.groupby("label")[
-        [
-            "gate_bias_start",
-            "gate_bias_end",
-            "gate_activity",
-            "gates_shut",
-            "gates_full",
-            "gates_open_one",
-            "gates_open_some",
-            "stream_change",
-        ]
-    ].mean()
+    mean = table.groupby("label")[[*BY_LAYER]].mean()
     idle = table.assign(idle=table["lesion_error_change"].abs() < NOTHING).groupby("label")["idle"].mean()
-    whole = (
-        trainings[trainings["success"] == 1]
-        .groupby("label")[["intact_loss", "intact_error", "sparsity_one", "sparsity_average"]]
-        .mean()
-    )
+    whole = trainings[trainings["success"] == 1].groupby("label")[[*WHOLE, *SPARSITIES]].mean()
     trained = trainings.groupby("label", sort=False).agg(
         trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),
         rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
@@ -319,52 +334,27 @@ def _networks(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
         column.words("label", "network"),
         column.words("trained", "seeds that train"),
         column.words("rates", "rate"),
-        column.number("intact_loss", "training loss", "nat", "after training, over the whole training set"),
-        column.percent("intact_error", "training error"),
-        column.number("gate_bias_start", "bias, start"),
-        column.number("gate_bias_end", "bias, end"),
-        column.percent("gate_activity", "mean T"),
-        column.percent("gates_shut", "gates shut", "units whose mean T over items is below 0.05"),
-        column.percent("gates_open_one", "open for one", "units with T > 0.5 for one example"),
-        column.percent("gates_open_some", "open for some", "units with T > 0.5 for an example in a hundred or more"),
-        column.percent("gates_full", "shortcuts closed", "units and examples with C = 1 − T < 0.05"),
-        column.number("sparsity_one", "sparsity for one", hint="Hoyer's, of all gates for one example"),
-        column.number("sparsity_average", "sparsity on average"),
-        column.number("stream_change", "‖Δx‖ / ‖x‖", hint="mean over layers; of identity shortcuts ‖F‖ / ‖x‖"),
+        *_columns(*WHOLE, *BY_LAYER, *SPARSITIES),
         column.percent("idle", "layers that contribute nothing"),
     ]
     note = (
-        "Means over the seeds that train. Identity shortcuts have no gate: C = 1 by construction, so none closes. "
-        "The contribution of their layers is ‖F‖ / ‖x‖."
+        "Means over the seeds that train, and over layers for metrics by layer. Identity shortcuts have no gate: "
+        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖."
     )
     return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
 
 def _bands(table: pd.DataFrame) -> column.Shown:
     """One row per network and five layers: means over these layers and the seeds."""
-    metrics = (
-        "gate_bias_end",
-        "gate_activity",
-        "gates_shut",
-        "gates_open_one",
-        "gate_class_spread",
-        "stream_change",
-        "lesion_loss_change",
-        "lesion_error_change",
-    )
     first = (table["layer"] - 1) // 5 * 5 + 1
     named = table.assign(layers=[f"{max(start, 2)}–{start + 4}" for start in first], order=first)
+    metrics = (*BANDS, *LESIONS)
     per_seed = named.groupby(["label", "order", "layers", "seed"], as_index=False)[list(metrics)].mean()
     mean = over_seeds(per_seed, ["label", "layers"], metrics)
     columns = [
         column.words("label", "network"),
         column.words("layers", "layers"),
-        column.number("gate_bias_end", "bias, end"),
-        column.percent("gate_activity", "mean T"),
-        column.percent("gates_shut", "gates shut"),
-        column.percent("gates_open_one", "open for one"),
-        column.number("gate_class_spread", "class spread", hint="of T's class means, standard deviation"),
-        column.number("stream_change", "‖Δx‖ / ‖x‖"),
+        *_columns(*BANDS),
         column.spread(
             "lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high", "nat"
         ),

@@ -23,6 +23,7 @@ from highway_bench.report.rows import groups, recipe_of
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
 from highway_bench.reproduce.request import Request
+from highway_bench.success.judging import THRESHOLD
 
 # Zero-mean distributions of W_H, as the dense family's inits: normal and uniform by the fan, orthogonal, a small normal
 INITS = ("default", "uniform", "orthogonal", "small")
@@ -75,7 +76,7 @@ class Inits(Reproduction):
             "steps": request.steps or STEPS,
             "rate": "tuned",
             "rates": list(RATES),
-            "threshold": 0.1,
+            "threshold": THRESHOLD,
         }
         grid = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(request.seeds or SEEDS))
         return [

@@ -20,8 +20,10 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
 from highway_bench.reproduce.request import Request
+from highway_bench.success.judging import THRESHOLD
 
 WIDTH, DEPTH, BATCH = 784, 20, 1_000
 EPOCHS, SEEDS = 3, 3  # defaults; the lecture has one run of 50 epochs
@@ -66,20 +68,18 @@ class Lecture(Reproduction):
             "decay": 1.0,
             "last_batch": "keep",
             "steps": (request.epochs or EPOCHS) * STEPS_PER_EPOCH,
-            "threshold": 0.1,
+            "threshold": THRESHOLD,
             "layout": "stemless",
             "dataset": {"test_share": 0.25},
             "evaluate": "epoch",
             "mistakes": MISTAKES,
         }
         return [
-            Cell(
-                task="trainability",
-                block="highway",
+            trained(
+                "highway",
+                "dense",
                 block_options={"gate_bias": 0.0},
-                family="dense",
                 depth=DEPTH,
-                width=WIDTH,
                 nominal_width=WIDTH,
                 match="width",
                 batch_size=BATCH,
@@ -106,9 +106,9 @@ class Lecture(Reproduction):
         ]
         findings.append(_accuracy_finding(rows, epochs))
         pictures = [_curves(curves)] if len(curves) else []
-        wrong = rows[(rows["metric"] == "mistaken_for") & (rows["seed"] == rows["seed"].min())]
+        wrong = rows[(rows["metric"] == "mistaken_for") & rows["value"].notna()]  # a failed run has a null
         if len(wrong):
-            pictures.append(_mistakes(wrong))
+            pictures.append(_mistakes(wrong[wrong["seed"] == wrong["seed"].min()]))
         return Conclusion(findings=findings, tables=[_table(curves)] if len(curves) else [], pictures=pictures)
 
 

@@ -28,6 +28,7 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
+from highway_bench.success.judging import THRESHOLD
 
 WIDTH, DEPTH, BATCH = 32, 2, 16
 HEADS = 2  # of attention; with four, the scores of 200 × 200 positions would take most of the time
@@ -69,7 +70,6 @@ PAIRS = (
     (Arm("attention", "pre-norm"), Arm("bilstm", "plain")),  # the usual block of each family
 )
 LEAST_SEEDS = 3
-THRESHOLD = 0.1  # of the constant predictor's loss
 
 TABLE = "arXiv:1706.03762, Table 1"
 PATHS = "arXiv:1706.03762, §4"

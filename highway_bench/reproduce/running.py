@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary
@@ -21,8 +21,7 @@ from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.studies import check_studies, save_studies
-from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import check_device, default_device
+from highway_bench.tasks.from_cell import check_device
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class Reproduced:
 def request_for(name: str, options: Mapping[str, Any]) -> Request:
     """The request with these ``options``; ``None`` and empty values are ignored.
 
-    Raises ``UnknownName`` for a reproduction or scale that does not exist, ``BadInput`` for an option that the
-    reproduction does not take, for a number below its minimum, and for a missing device.
+    Raises ``UnknownName`` for a reproduction that does not exist, ``BadInput`` for an option that the reproduction does
+    not take, and for a number below its minimum.
     """
     reproduction = reproductions.get(name)
     chosen = {option: value for option, value in options.items() if value not in (None, ())}
@@ -47,19 +46,7 @@ def request_for(name: str, options: Mapping[str, Any]) -> Request:
         if option not in {*reproduction.takes, "scale", "device"}:
             takes = ", ".join(sorted(reproduction.takes)) or "none"
             raise BadInput(f"{name} has no use for {option}; it takes {takes}")
-    if chosen.get("scale", reproduction.scales[0]) not in reproduction.scales:
-        raise UnknownName(f"scale of {reproduction.name}", chosen["scale"], reproduction.scales)
-    request = Request(**{"scale": reproduction.scales[0], "device": default_device(), **chosen})
-    check_device(request.device)
-    return request
-
-
-def plan_of(name: str, request: Request) -> Plan:
-    """The plan of the reproduction's cells. Raises ``BadInput`` for a missing device."""
-    cells = tuple(reproductions.get(name).cells(request))
-    for device in {cell.device for cell in cells}:
-        check_device(device)
-    return Plan(cells)
+    return Request(**chosen)
 
 
 def cost(
@@ -67,11 +54,23 @@ def cost(
 ) -> Estimate:
     """What ``reproduce`` would measure, with a rough estimate of its time and memory. Writes nothing.
 
-    Raises ``BadInput`` if the largest network does not fit in the device's memory.
+    Raises ``UnknownName`` for a scale that the reproduction does not have, ``BadInput`` for a missing device, and if
+    the largest network to measure does not fit in its memory.
     """
-    estimate = plan_of(name, request).estimate(store, workers=workers, resume=resume)
+    return _planned(name, request, store, workers, resume)[1]
+
+
+def _planned(
+    name: str, request: Request, store: AnyPath | None, workers: int | None, resume: bool
+) -> tuple[Plan, Estimate]:
+    """The plan of the reproduction's cells with its estimate. Raises as ``cost`` does."""
+    reproduction = reproductions.get(name)
+    reproduction.scale_of(request)
+    check_device(request.device)
+    plan = Plan(tuple(reproduction.cells(request)))
+    estimate = plan.estimate(store, workers=workers, resume=resume)
     check_memory(name, request, estimate.bytes)
-    return estimate
+    return plan, estimate
 
 
 def check_memory(name: str, request: Request, needed: int) -> None:
@@ -81,8 +80,9 @@ def check_memory(name: str, request: Request, needed: int) -> None:
     else:
         available, device = psutil.virtual_memory().total, "this machine"
     if needed > available:
+        scale = reproductions.get(name).scale_of(request)
         raise BadInput(
-            f"{name} at scale {request.scale} needs about {needed / 2**30:,.1f} GiB at once, and {device} has "
+            f"{name} at scale {scale} needs about {needed / 2**30:,.1f} GiB at once, and {device} has "
             f"{available / 2**30:,.1f} GiB"
         )
 
@@ -101,13 +101,12 @@ def reproduce(
 ) -> Reproduced:
     """Measure the cells that the store lacks, and write findings, tables and figures into a folder in ``out``.
 
-    The trials of a search are also saved as optuna studies next to the store. Before anything is measured, raises
-    ``BadInput`` for missing data, for too little memory, and for a store whose searches have other priors.
+    The trials of a search are also saved as optuna studies next to the store. Raises as ``cost`` does, and, before
+    anything is measured, ``BadInput`` for missing data and for a store whose searches have other priors.
     """
     reproduction = reproductions.get(name)
+    plan, _ = _planned(name, request, store, workers, resume)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
-    plan = plan_of(name, request)
-    check_memory(name, request, max(tasks.get(cell.task).cost(cell).bytes for cell in plan.needs))
     with opened(store) as results:
         check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
         ran = plan.run(results, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)

@@ -14,8 +14,8 @@ from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.format import quantity, three, times
-from highway_bench.reproduce._bias import signed
+from highway_bench.report.format import quantity, signed, three, times
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._paired import Comparison, Losses, arm, level, loss_record, measured, worse
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.reproduce.base import (
@@ -27,6 +27,7 @@ from highway_bench.reproduce.base import (
     register_reproduction,
 )
 from highway_bench.reproduce.request import Request
+from highway_bench.success.judging import THRESHOLD
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 pairs of convolutions: 34 layers with the first and the last
 STEPS, SEEDS = 200, 4
@@ -184,19 +185,17 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
         "momentum": 0.9,
         "weight_decay": 1e-4,
         "decay": 0.1,
-        "threshold": 0.1,
+        "threshold": THRESHOLD,
         "steps": request.steps or STEPS,
         "layout": case.layout,
     }
     return [
-        Cell(
-            task="trainability",
-            block=case.block,
+        trained(
+            case.block,
+            "conv-pair",
             block_options=case.options,
-            family="conv-pair",
             family_options=case.family_options,
             depth=DEPTH,
-            width=case.width,
             nominal_width=WIDTH,
             match="width",
             batch_size=BATCH,
@@ -204,7 +203,7 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
             recipe=recipe,
             device=request.device,
             seed=seed,
-        )
+        ).but(width=case.width)
         for seed in range(request.seeds or SEEDS)
     ]
 

@@ -13,10 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
-from highway_bench.plan.grid import TRAINED, Grid
-from highway_bench.plan.plan import Plan
-from highway_bench.plan.profiles import Profile
-from highway_bench.plan.selection import Selection
+from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
@@ -24,6 +21,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import (
     Conclusion,
     Evidence,
@@ -35,25 +33,26 @@ from highway_bench.reproduce.base import (
 )
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
-from highway_bench.success.judging import TAIL
+from highway_bench.success.judging import TAIL, THRESHOLD
 
 LAYERS = 1_101  # one plain layer, and 1,100 layers with the block
 DEEP = 1_000  # the claim is about networks with at least this number of block layers
 STEPS, SEEDS = 200, 3
+BATCH = TRAINED.batches["vector"]
 RATES = (1.0, 0.3, 0.1, 0.01)  # gated stacks train best at the high rates, deep plain ones at the low
 DATASET = "mnist-5k"
 
-# The rules, fixed before any run. Chance is the constant predictor's loss, ln 10.
-TRAINS = 0.1  # of chance: a run trains if its final loss is at most this
+# The rules, fixed before any run. Chance is the constant predictor's loss, ln 10. A run trains if its final loss is at
+# most THRESHOLD of chance.
 MOVES = 0.5  # of chance: a run that does not train must end below this to be under way
-STALLS = 0.9  # of chance: a run stalls if its final loss is above this
+STALLS_ABOVE = 0.9  # of chance: a run stalls if its final loss is above this
 FIFTHS = 5  # a run is under way only if its mean loss falls from each fifth of the steps to the next
 
 LONG = "arXiv:1507.06228, §3.1"
 CLAIM = "SGD does not stall with more than 1,000 highway layers"
 RULE = (
-    f"every seed ends at or below {TRAINS:g} × chance, or below {MOVES:g} × chance with a lower mean loss in each "
-    f"fifth of the steps than before; contradicted if half end above {STALLS:g} × chance or diverge"
+    f"every seed ends at or below {THRESHOLD:g} × chance, or below {MOVES:g} × chance with a lower mean loss in each "
+    f"fifth of the steps than before; contradicted if half end above {STALLS_ABOVE:g} × chance or diverge"
 )
 
 
@@ -85,20 +84,24 @@ class Thousand(Reproduction):
             "steps": request.steps or STEPS,
             "rate": "tuned",
             "rates": list(RATES),
-            "threshold": TRAINS,
+            "threshold": THRESHOLD,
         }
-        grid = Grid(
-            task="trainability",
-            families=("dense",),
-            blocks=("plain", "highway"),
-            dataset=DATASET,
-            depths=[layers - 1 for layers in request.depth or (LAYERS,)],
-            on_cpu=TRAINED,
-            seeds=range(request.seeds or SEEDS),
-            recipe=recipe,
-            statuses=OUTCOMES,
-        )
-        return list(Plan.of(Profile("thousand", "", (grid,)), Selection(device=request.device)).cells)
+        return [
+            trained(
+                block,
+                "dense",
+                depth=layers - 1,
+                nominal_width=TRAINED.widths["vector"],
+                batch_size=BATCH,
+                dataset=DATASET,
+                recipe=recipe,
+                device=request.device,
+                seed=seed,
+            )
+            for layers in request.depth or (LAYERS,)
+            for seed in range(request.seeds or SEEDS)
+            for block in ("plain", "highway")
+        ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         ended, curves = training_runs(rows), _curves(rows)
@@ -170,9 +173,9 @@ def _result(run: column.Record, curves: pd.DataFrame, chance: float) -> str:
     """The result of one run: trains, under way, stalls, diverges, or slow."""
     if column.missing(run["final_loss"]):
         return "diverges"
-    if run["final_loss"] <= TRAINS * chance:
+    if run["final_loss"] <= THRESHOLD * chance:
         return "trains"
-    if run["final_loss"] > STALLS * chance:
+    if run["final_loss"] > STALLS_ABOVE * chance:
         return "stalls"
     own = curves[
         (curves["block"] == run["block"]) & (curves["depth"] == run["depth"]) & (curves["seed"] == run["seed"])
@@ -221,7 +224,7 @@ def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
         column.percent("test_accuracy", "test accuracy"),
         column.number("step_seconds", "step", "s"),
     ]
-    note = f"{count(int(_steps(curves)))} steps in batches of {TRAINED.batches['vector']}." if len(curves) else ""
+    note = f"{count(int(_steps(curves)))} steps in batches of {BATCH}." if len(curves) else ""
     return column.shown(
         "thousand-runs", "Every final run", table.sort_values(["layers", "block", "seed"]), columns, note=note
     )
@@ -261,7 +264,7 @@ def _picture(curves: pd.DataFrame, ended: pd.DataFrame, depth: int) -> Picture:
             final_losses[block] = log10_interval(final).value if len(final) else np.inf
             first, last = (float(points["value"].iloc[index]) for index in (0, -1))
             alt.append(f"{block}: {three(first)} to {three(last)} nat")
-        for level, text, side in ((1.0, "chance", 1), (TRAINS, "threshold", 0)):
+        for level, text, side in ((1.0, "chance", 1), (THRESHOLD, "threshold", 0)):
             axes.axhline(level * _chance(), color="#555555", linewidth=0.8, linestyle=":")
             axes.annotate(
                 text,

@@ -36,7 +36,7 @@ class Cost(Task):
     recipe_words = LAYOUT
     metrics = (
         Metric("parameters", "1", "lower"),
-        Metric("multiply_adds", "1", "lower", label="multiply-adds an item"),
+        Metric("multiply_adds", "1", "lower", label="multiply-adds", hint="of the forward pass of one item"),
     )
 
     def cost(self, cell: Cell) -> CellCost:

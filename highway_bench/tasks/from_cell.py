@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +16,7 @@ from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
 from highway_bench.matching import mismatch
 from highway_bench.network import build
-from highway_bench.stem_head import Incompatible
+from highway_bench.stem_head import Incompatible, feature_positions
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.measurement import Measurement, Metric
 
@@ -115,12 +114,7 @@ def dataset_options(cell: Cell) -> dict[str, Any]:
 
 def positions_of(family: Family, cell: Cell) -> int:
     """Positions of one item that have features: pixels or steps of the cell's data set, or of the family's example."""
-    dataset = None if family.kind == "vector" else cell_dataset(cell)
-    if dataset is None:
-        return family.positions(cell.seq_len)
-    if dataset.input_kind == "image":
-        return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
-    return dataset.input_shape[0]
+    return feature_positions(family, None if family.kind == "vector" else cell_dataset(cell), cell.seq_len)
 
 
 def budget_mismatch(cell: Cell) -> Measurement:

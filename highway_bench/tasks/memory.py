@@ -37,7 +37,7 @@ class Memory(StepTask):
         Metric("gradients", "B", "lower"),
         Metric("optimiser_state", "B", "lower"),
         Metric("saved_activations", "B", "lower", label="saved for the backward pass"),
-        Metric("saved_per_layer", "B", "lower", label="saved a layer"),
+        Metric("saved_per_layer", "B", "lower", label="saved per layer"),
         Metric("peak", "B", "lower"),
         BUDGET_MISMATCH,
     )

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from highway_bench.report.format import between, count, listed, quantity, three
+from highway_bench.report.format import between, count, listed, quantity, signed, three
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,7 @@ def test_a_quantity_has_the_prefix_that_suits_it(value: float, unit: str, text: 
 
 
 def test_intervals_counts_and_lists() -> None:
+    assert (signed(-2.0), signed(0.5), signed(-0.126, "+.2f")) == ("−2", "0.5", "−0.13")
     assert between(1.8, 1.864) == "[1.80, 1.86]"
     assert between(math.nan, 1.0) == ""
     assert count(85660.0) == "85,660"

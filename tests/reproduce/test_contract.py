@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -10,9 +11,10 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce.base import Conclusion, Verdict, ended_cells, reproductions
+from highway_bench.reproduce.base import Verdict, ended_cells, reproductions
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
+from highway_bench.tasks import tasks
 
 
 def failed(cell: Cell, number: int) -> dict[str, Any]:
@@ -28,19 +30,35 @@ def failed(cell: Cell, number: int) -> dict[str, Any]:
     )
 
 
-def of_failures(name: str) -> Conclusion:
-    one, request = reproductions.get(name), Request()
-    rows = [failed(cell, number) for number, cell in enumerate(with_needs(one.cells(request)))]
-    return one.conclude(prepared(pd.DataFrame(rows)), request)
+def failed_rows(cells: Iterable[Cell]) -> pd.DataFrame:
+    """The rows of failed cells: one without a value for every metric of the task."""
+    return prepared(
+        pd.DataFrame(
+            [
+                failed(cell, number) | {"metric": metric.name}
+                for number, cell in enumerate(cells)
+                for metric in tasks.get(cell.task).metrics
+            ]
+        )
+    )
 
 
 @pytest.mark.parametrize("name", reproductions.names())
-def test_runs_that_all_failed_give_every_claim_and_no_verdict(name: str) -> None:
-    result = of_failures(name)
-    assert result.findings
-    assert {one.verdict for one in result.findings} == {Verdict.NOT_TESTABLE}
-    assert all("did not end" in one.measured for one in result.findings)
-    assert all(one.published and one.source for one in result.findings)
+def test_failed_or_missing_runs_give_every_claim_and_no_verdict(name: str) -> None:
+    one, request = reproductions.get(name), Request()
+    cells = list(with_needs(one.cells(request)))
+    findings = one.conclude(failed_rows(cells), request).findings
+    assert findings
+    assert {finding.verdict for finding in findings} == {Verdict.NOT_TESTABLE}
+    assert all("did not end" in finding.measured for finding in findings)
+    assert all(finding.published and finding.source for finding in findings)
+    every = one.outcome(failed_rows(cells), request).findings
+    assert {finding.verdict for finding in every} == {Verdict.NOT_TESTABLE}, "the rules take failures for results"
+    for missing in (cells[0], cells[-1]):
+        rows = failed_rows(cell for cell in cells if cell != missing)
+        assert [finding.published for finding in one.outcome(rows, request).findings] == [
+            finding.published for finding in findings
+        ]
 
 
 @pytest.mark.parametrize("name", reproductions.names())

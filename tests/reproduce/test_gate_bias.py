@@ -97,7 +97,8 @@ def test_nothing_measured_but_one_depth(rows_of: Any) -> None:
 
 
 def test_the_networks() -> None:
-    assert [count_parameters(cell_network(sized_cell(width, Request()))) for width in (16, 32)] == [38_986, 151_690]
+    sized = [sized_cell(width, Request(device="cpu")) for width in (16, 32)]
+    assert [count_parameters(cell_network(cell)) for cell in sized] == [38_986, 151_690]
     cells = GATE_BIAS.cells(Request(seeds=1, steps=7))
     assert len(set(cells)) == len(GUIDELINE) * len(BIASES) + len(PUBLISHED)
     assert {cell.depth for cell in cells} == {8, 18, 28}

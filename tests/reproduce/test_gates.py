@@ -17,6 +17,7 @@ from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
 from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, QUESTIONS
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
+from highway_bench.tasks import tasks
 
 STUDY = reproductions.get("gates")
 Numbers = dict[str, float]
@@ -104,6 +105,17 @@ def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
     assert all(picture.title.startswith("Depth 50, ") for picture in outcome.pictures)
     lines = outcome.pictures[0].figure.axes[0].get_lines()
     assert {min(line.get_xdata()) for line in lines if len(line.get_xdata()) == DEPTH} == {2}
+
+
+def test_the_columns_of_metrics_are_as_the_task_declares_them() -> None:
+    networks, bands = STUDY.outcome(rows_of(), Request()).tables
+    declared = {metric.label: metric for metric in tasks.get("gates").metrics}
+    for table, count in ((networks, 12), (bands, 6)):
+        heads = [head for head in table.heads if head.text in declared]
+        assert len(heads) == count
+        assert all(head.hint == declared[head.text].hint for head in heads)
+    texts = {head.text: entry.text for head, entry in zip(networks.heads, networks.entries[0], strict=True)}
+    assert (texts["training loss"], texts["mean T"], texts["gate bias, start"]) == ("0.100 nat", "10.0 %", "−2.00")
 
 
 def test_networks_that_do_the_opposite_contradict_every_claim() -> None:

@@ -1,10 +1,12 @@
 """Two arms on the same seeds: the verdicts by the ratio of their losses."""
 
 import math
+from typing import Any
 
 import pytest
 
-from highway_bench.reproduce._paired import level, log_ratio, loss_record, worse
+from highway_bench.cell import Cell
+from highway_bench.reproduce._paired import level, log_ratio, loss_record, measured, worse
 from highway_bench.reproduce.base import Verdict
 
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
@@ -71,3 +73,10 @@ def test_a_record_of_losses() -> None:
     assert (result["loss"], result["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
     assert math.isnan(result["rate"])
     assert math.isnan(loss_record({}, [])["loss"])
+
+
+def test_cells_that_differ_in_any_field_have_their_own_metrics(rows_of: Any) -> None:
+    one = Cell(task="trainability", block="plain", family="dense", depth=2, width=8, nominal_width=8, seq_len=None)
+    cells = [one, one.but(device="cuda"), one.but(match="width"), one.but(nominal_width=9), one.but(seq_len=5)]
+    losses = {cell: {"final_loss": 0.1 * number} for number, cell in enumerate(cells, start=1)}
+    assert measured(rows_of(losses), [*cells, one.but(seed=1)]) == {**losses, one.but(seed=1): {}}

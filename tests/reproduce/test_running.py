@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,9 @@ def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 
 @pytest.mark.slow
-def test_the_command_writes_files_and_uses_the_store_again(call: Callable[..., Result], tmp_path: Path) -> None:
+def test_the_command_writes_files_and_uses_the_store_again(
+    call: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = call("test-tiny", "--device", "cpu")
     assert first.exit_code == 0, first.output
     assert "cells: 2, of which 0" in first.output
@@ -96,12 +99,11 @@ def test_the_command_writes_files_and_uses_the_store_again(call: Callable[..., R
     assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
-    assert (
-        "Run: 2 cells of trainability; highway; dense; 2 joined layers; digits; 3 steps; 32 items a batch; 2 seeds"
-        in page
-    )
+    assert "Run: 2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; 32 items" in page
     assert "- command: highway-bench" in page
     assert "- commit: " in page
+    # Stored cells take no memory
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 1})())
     again = call("test-tiny", "--device", "cpu", "--json")
     output = json.loads(again.stdout)
     assert [one["verdict"] for one in output["findings"]] == ["reproduced"]
@@ -115,6 +117,20 @@ def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Pat
     assert name() == "test-tiny"
     assert name(seeds=1, depth=(10, 20)) == "test-tiny-seeds-1-depth-10-20"
     assert name(scale="paper", steps=5) == "test-tiny-paper-steps-5"
+    assert name(scale="desk", device="cpu") == "test-tiny"
+    for option in {one.name for one in fields(Request)} - {"scale", "device"}:
+        assert name(**{option: (2,) if option == "depth" else 2}) == f"test-tiny-{option}-2"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_request_without_options_is_the_commands_default(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
+    request = Request()
+    assert request == reproducing.request_for("test-tiny", {"scale": None, "device": None, "depth": ()})
+    assert (tiny.scale_of(request), request.device) == ("desk", device)
+    assert tiny.scale_of(Request(scale="paper")) == "paper"
 
 
 def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(
@@ -168,11 +184,16 @@ def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], sa
     assert len(refused.output.strip().splitlines()) == 1
 
 
-def test_a_scale_that_does_not_fit_is_refused_with_the_number(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scale_that_does_not_fit_is_refused_with_the_number(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     request = reproducing.request_for("test-tiny", {"scale": "paper", "device": "cpu"})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 2**30})())
     with pytest.raises(BadInput, match=r"test-tiny at scale paper needs about [\d,.]+ GiB at once, and this machine"):
         reproducing.cost("test-tiny", request, store=None)
+    with pytest.raises(BadInput, match=r"needs about [\d,.]+ GiB at once"):
+        reproducing.reproduce("test-tiny", request, store=tmp_path / "store.sqlite", out=tmp_path / "out")
+    assert not any(tmp_path.iterdir())
 
 
 def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:

@@ -74,7 +74,7 @@ def test_the_cost_of_the_counter_result_is_reported(rows_of: Any) -> None:
 
 
 def test_the_cases() -> None:
-    cells = SHORTCUTS.cells(Request(seeds=1, steps=3))
+    cells = SHORTCUTS.cells(Request(seeds=1, steps=3, device="cpu"))
     assert len(set(cells)) == len(CASES) == 10
     for cell in cells:
         network = cell_network(cell)

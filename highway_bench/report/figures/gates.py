@@ -19,7 +19,7 @@ from highway_bench.report.figures.base import (
     settings,
 )
 from highway_bench.report.figures.drawing import line_with_band
-from highway_bench.report.format import three
+from highway_bench.report.format import signed, three
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups
@@ -112,7 +112,7 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         # Most changes are near zero and a few are large: linear about zero, logarithmic beyond.
         for axes, linear in ((loss, 1e-3), (error, 0.1)):
             axes.set_yscale("symlog", linthresh=linear)
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
             axes.axhline(0, color="#555555", linewidth=0.8)
         loss.set_ylabel("Δ loss, nat")
         error.set_ylabel("Δ error, points")

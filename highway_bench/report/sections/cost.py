@@ -25,12 +25,13 @@ class CostSection(ReportSection):
     fold = "Counts by family and block"
 
     def tables(self, results: Results) -> list[Shown]:
+        labels = {metric: results.about.metric(self.name, metric) for metric in METRICS}
         columns = [
             column.words("family_label", "family"),
             column.words("dataset", "data"),
             column.whole("depth", "depth"),
             column.words("block", "block"),
-            *(column.whole(metric, results.about.metric(self.name, metric).heading) for metric in METRICS),
+            *(column.whole(metric, label.heading, label.hint) for metric, label in labels.items()),
             column.exact_ratio("adds_ratio", "÷ plain's", "multiply-adds over plain's"),
             column.whole("width", "width"),
             column.whole("seq_len", "length"),
