@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.engines.local import Kind
+from highway_bench.execution.engines.local import WorkerKind
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 
@@ -80,7 +80,7 @@ def test_workers_never_mix_tasks_or_modes() -> None:
 
     cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
     kinds = {
-        Kind.of(Job(task=task, keys=("k",), cells=(cell,), mode=mode, threads=1, alone=False, timeouts=(1.0,)))
+        WorkerKind.of(Job(task=task, keys=("k",), cells=(cell,), mode=mode, threads=1, alone=False, timeouts=(1.0,)))
         for task in ("memory", "throughput")
         for mode in ("eager", "compile", "compile+eager")
     }

@@ -17,7 +17,7 @@ from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.tasks import Measurement, Outcome, tasks, throughput
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.throughput import UNPAIRED, NotCompiled, budget_of, step_measurements
+from highway_bench.tasks.throughput import PREPARED_ALONE, NotCompiled, budget_of, step_measurements
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
@@ -104,7 +104,7 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
     assert tries == ["plain", "highway", "pre-norm", "highway"]
     assert all(outcome.error is None for outcome in outcomes.values())
     cut = "cut short by its time limit: 1 of 3 samples"
-    assert {one.message for one in outcomes["highway"].measurements} == {UNPAIRED, f"{UNPAIRED}; {cut}"}
+    assert {one.message for one in outcomes["highway"].measurements} == {PREPARED_ALONE, f"{PREPARED_ALONE}; {cut}"}
     assert {one.message for one in outcomes["plain"].measurements} == {None, cut}
 
 
