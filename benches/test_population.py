@@ -25,7 +25,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from torch import Tensor, nn
 
 from highway_bench.data import make_dataset
-from highway_bench.measure.clock import Budget, sample, sample_interleaved, synchronise
+from highway_bench.measure.clock import Budget, Stopwatch, take_turns
+from highway_bench.measure.device import synchronise
 from highway_bench.measure.statistics import paired_ratio
 from highway_bench.network import build
 from highway_bench.tasks.from_cell import default_device
@@ -85,7 +86,9 @@ def together_and_alone(trials: int, size: Size, device: str) -> dict[str, list[f
         for _ in range(FINITE_EVERY):
             alone.step()
 
-    timed = sample_interleaved({"population": population.run_chunk, "alone": one_by_one}, budget(size))
+    timed = take_turns(
+        {"population": population.run_chunk, "alone": one_by_one}, budget(size), watch=Stopwatch.of(device, 1)
+    ).seconds
     steps = {"population": members * FINITE_EVERY, "alone": FINITE_EVERY}
     return {way: [seconds / steps[way] for seconds in samples] for way, samples in timed.items()}
 
@@ -114,7 +117,10 @@ def plain_loop(size: Size, device: str) -> list[float]:
             loss.item()
         synchronise(device)
 
-    return [seconds / FINITE_EVERY for seconds in sample(steps, budget(size)).seconds]
+    return [
+        seconds / FINITE_EVERY
+        for seconds in take_turns({"loop": steps}, budget(size), watch=Stopwatch.of(device, 1)).seconds["loop"]
+    ]
 
 
 def measured(trials: int, size: Size, device: str) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from highway_bench.families import Family
 TOLERANCE = 0.05  # relative error of the budget that is accepted for widths at which kernels are fast
 
 
-def yardstick() -> BlockSpec:
+def baseline() -> BlockSpec:
     """The block that others are compared with."""
-    return next(spec for spec in map(blocks.get, blocks.names()) if spec.yardstick)
+    return next(spec for spec in map(blocks.get, blocks.names()) if spec.baseline)
 
 
 def matched_width(
@@ -31,10 +31,10 @@ def matched_width(
     50
     """
     family.check_width(nominal)
-    if match == "width" or spec.yardstick:
+    if match == "width" or spec.baseline:
         return nominal
     cost = layer_cost(spec, family, match, positions)
-    budget = layer_cost(yardstick(), family, match, positions)(nominal)
+    budget = layer_cost(baseline(), family, match, positions)(nominal)
     width = _nearest(cost, budget, math.lcm(family.width_step, snap))
     while snap > 1 and abs(cost(width) / budget - 1) > TOLERANCE:
         snap //= 2
@@ -69,5 +69,5 @@ def mismatch(
     """A layer's cost at ``width`` relative to plain's at ``nominal``, minus 1; 0 if ``match`` is ``width``."""
     if match == "width":
         return 0.0
-    budget = layer_cost(yardstick(), family, match, positions)(nominal)
+    budget = layer_cost(baseline(), family, match, positions)(nominal)
     return layer_cost(spec, family, match, positions)(width) / budget - 1.0

@@ -15,7 +15,7 @@ from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import UnknownName
 from highway_bench.families import Family, families, make_family
 from highway_bench.families.parts import count_parameters
-from highway_bench.matching import matched_width, mismatch, yardstick
+from highway_bench.matching import baseline, matched_width, mismatch
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 from highway_bench.plan.grid import TRAINED
@@ -86,7 +86,7 @@ def summarise(
     chosen_family = make_family(family, **(family_options or {})) if isinstance(family, str) else family
     data = None if dataset is None else make_dataset(dataset, **({"length": seq_len} if seq_len is not None else {}))
     nominal = TRAINED.widths[chosen_family.kind] if width is None else width
-    spec, plain = blocks.get(block), yardstick()
+    spec, plain = blocks.get(block), baseline()
     arguments = (chosen_family, nominal, depth, match, data, dataset, seq_len)
     equal = None if spec is plain else _summary(plain, *arguments, {}, None)
     return _summary(spec, *arguments, block_options or {}, equal)

@@ -15,6 +15,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.families import families
+from highway_bench.matching import baseline
 from highway_bench.registry import Registry, load_plugin
 from highway_bench.tasks import tasks
 
@@ -77,12 +78,14 @@ def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def entries_of(cell: Cell) -> list[tuple[Registry[Any], str]]:
-    """What ``cell`` names, each with its registry: task, block, family, and the data set and architecture it has."""
+    """What ``cell`` runs, each with its registry: its task, block, family, data set and architecture, and the baseline
+    where it is measured next to it."""
     entries: list[tuple[Registry[Any], str | None]] = [
         (tasks, cell.task),
         (blocks, cell.block),
         (families, cell.family),
         (datasets, cell.dataset),
         (architectures, cell.recipe.get("layout")),
+        (blocks, baseline().name if tasks.get(cell.task).with_baseline else None),
     ]
     return [(registry, name) for registry, name in entries if name is not None]

@@ -8,7 +8,7 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Match
 from highway_bench.errors import BadInput
 from highway_bench.families import families, make_family
-from highway_bench.matching import layer_cost, matched_width, mismatch, yardstick
+from highway_bench.matching import baseline, layer_cost, matched_width, mismatch
 from highway_bench.network import build
 
 DENSE = make_family("dense")
@@ -47,7 +47,7 @@ def test_no_other_width_is_nearer(block: str, family: str, match: Match) -> None
     made, spec = make_family(family), blocks.get(block)
     nominal = 48
     found = matched_width(spec, made, nominal, match)
-    budget, cost = layer_cost(yardstick(), made, match)(nominal), layer_cost(spec, made, match)
+    budget, cost = layer_cost(baseline(), made, match)(nominal), layer_cost(spec, made, match)
     step = made.width_step
     assert found % step == 0
     nearest = min(abs(cost(width) - budget) for width in range(step, 2 * nominal, step))

@@ -44,7 +44,7 @@ class BlockSpec:
 
     ``gates`` and ``norms`` count what one connection takes from its family, ``leave_norms`` what ``build_leave`` takes
     after the last layer. ``extra_parameters(width, connections)`` counts a whole stack's parameters beyond these.
-    Together they are the closed form that tests compare the built network with. ``yardstick`` marks the block that
+    Together they are the closed form that tests compare the built network with. ``baseline`` marks the block that
     others are compared with. ``core`` marks the blocks that the history measures over its whole grid. ``control`` marks
     a block that serves one experiment as a control: profiles and the history measure it only where it is named.
     ``order`` ranks blocks in print; blocks without one come last, by name. ``options`` are a variant's option values.
@@ -62,7 +62,7 @@ class BlockSpec:
     order: int | None = None
     core: bool = False
     control: bool = False
-    yardstick: bool = False
+    baseline: bool = False
     vmap: bool = True
     compile: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -142,5 +142,5 @@ def register_variant(name: str, cls: type[Block], *, summary: str, **options: An
     base.check_options(options)
     about = {item: getattr(base, item) for item in BlockSpec.__dataclass_fields__}
     about |= {"name": name, "summary": summary, "options": {**base.options, **options}}
-    about |= {"yardstick": False, "core": False}
+    about |= {"baseline": False, "core": False}
     blocks.register(name, BlockSpec(**about), module=cls.__module__)

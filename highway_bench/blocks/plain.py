@@ -1,4 +1,4 @@
-"""The yard-stick: layers in sequence without any connection."""
+"""The baseline: layers in sequence without any connection."""
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from highway_bench.families import Site
     summary="no shortcut",
     core=True,
     order=1,
-    yardstick=True,
+    baseline=True,
 )
 class Plain(Block):
     """y = H(x): the layer without a connection. The other blocks are compared with it."""

@@ -58,8 +58,7 @@ def run(
     """Measure a profile's cells and store the results.
 
     Options narrow or change the profile. Those with several values may be repeated: --depth 10 --depth 50. Stored cells
-    are not measured again, so after an interruption the same command resumes. If a block is added to a group that is
-    timed in turn, the whole group is timed again.
+    are not measured again, so after an interruption the same command resumes.
     """
     from highway_bench.execution.progress_bar import showing_progress
     from highway_bench.plan.plan import Plan

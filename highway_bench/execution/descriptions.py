@@ -16,7 +16,7 @@ from highway_bench.results.schema import DESCRIBED
 from highway_bench.tasks.base import tasks
 
 TEXTS = ("equation", "transform", "source", "summary")
-FACTS = ("yardstick", "core", "control", "kind", "order", "branch_of")
+FACTS = ("baseline", "core", "control", "kind", "order", "branch_of")
 """Attributes by which a report orders and compares blocks and families; an entry has those that its registry
 declares."""
 METRIC = ("unit", "better", "label", "hint", "percent")

@@ -21,8 +21,7 @@ class Job:
 
     ``cells`` are the cells to run, and ``keys`` identify them to the runner, in the same order. ``mode`` has the cells'
     modes, separated by ``+``. With ``alone``, no other job may run at the same time. ``timeouts`` are seconds, one for
-    each cell; the job's own timeout is their sum. ``unpaired`` is the reason why a cell of a paired group runs by
-    itself; its rows have it in their messages. ``checkpoints`` is the folder where a long measurement may store its
+    each cell; the job's own timeout is their sum. ``checkpoints`` is the folder where a long measurement may store its
     state, under the cells' keys. ``sources`` are the modules that the cells run through, as read when the run was
     planned.
     """
@@ -35,7 +34,6 @@ class Job:
     alone: bool
     timeouts: tuple[float, ...]
     plugins: tuple[str, ...] = ()
-    unpaired: str | None = None
     checkpoints: Path | None = None
     sources: Mapping[str, Fingerprint] = field(default_factory=dict)
 
@@ -43,10 +41,10 @@ class Job:
     def timeout(self) -> float:
         return sum(self.timeouts)
 
-    def single(self, index: int, unpaired: str | None) -> Job:
+    def single(self, index: int) -> Job:
         """The job of the cell at ``index`` alone."""
         one = slice(index, index + 1)
-        return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one], unpaired=unpaired)
+        return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one])
 
 
 @dataclass(frozen=True, kw_only=True)

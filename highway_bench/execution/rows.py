@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult
 from highway_bench.provenance import identity
-from highway_bench.results.schema import OUTCOMES, UNPAIRED, Row, row
+from highway_bench.results.schema import Row, row
 from highway_bench.tasks.base import Task
 from highway_bench.tasks.measurement import Measurement
 
@@ -22,14 +22,11 @@ class Origin:
     commit: str | None
 
 
-def rows_of(
-    result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin, unpaired: str | None = None
-) -> list[Row]:
+def rows_of(result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin) -> list[Row]:
     """``result`` as rows of ``cell``, one for each measurement.
 
     A cell without measurements has one row for each metric of the task, so that its failure shows in every metric.
-    ``unpaired`` is the reason why the cell was measured without its group. The machine is the worker's, or this one
-    where the worker could not give its own.
+    The machine is the worker's, or this one where the worker could not give its own.
     """
     machine, gpu, torch = result.identity or identity(cell.device)
     shared = cell.columns() | {
@@ -50,11 +47,7 @@ def rows_of(
             for metric in task.metrics
         ]
         return [row(**shared, **measured_columns(one, task) | {"n": None}) for one in failed]
-    remark = None if unpaired is None else f"{UNPAIRED}{unpaired}"
-    return [
-        row(**shared, **measured_columns(one.remarked(remark) if remark and one.status in OUTCOMES else one, task))
-        for one in result.measurements
-    ]
+    return [row(**shared, **measured_columns(one, task)) for one in result.measurements]
 
 
 def measured_columns(one: Measurement, task: Task) -> Row:
@@ -71,8 +64,9 @@ def measured_columns(one: Measurement, task: Task) -> Row:
         "high": one.high,
         "status": str(one.status),
         "message": one.message,
-        "n": 1 if one.samples is None else len(one.samples),
+        "n": one.count or (1 if one.samples is None else len(one.samples)),
         "samples": None if one.samples is None else json.dumps(one.samples),
+        "paired": None if one.paired is None else json.dumps(one.paired),
     }
 
 

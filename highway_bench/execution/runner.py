@@ -158,7 +158,7 @@ class _Run:
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
-                self._store_rows(item, CellResult(index=0, status=item.refused[0], message=item.refused[1]), None)
+                self._store_rows(item, CellResult(index=0, status=item.refused[0], message=item.refused[1]))
         jobs = self._schedule.jobs([item for item in items if item.refused is None], plugins)
         try:
             for event in self._engine.run(jobs):
@@ -185,10 +185,10 @@ class _Run:
 
     def _store_ended(self, by_digest: dict[str, ScheduledCell], event: Ended) -> None:
         item = by_digest[event.job.keys[event.result.index]]
-        self._store_rows(item, self._schedule.checked(item, event.result), event.job.unpaired)
+        self._store_rows(item, self._schedule.checked(item, event.result))
 
-    def _store_rows(self, item: ScheduledCell, result: CellResult, unpaired: str | None) -> None:
-        rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, unpaired=unpaired)
+    def _store_rows(self, item: ScheduledCell, result: CellResult) -> None:
+        rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin)
         self._store.put(item.digest, rows)
         item.status = Status(result.status)
         self.measured += 1

@@ -51,11 +51,9 @@ class ScheduledCell:
 class Schedule:
     """The cells of a run and all that they need, each once, in the order in which they were added.
 
-    A cell whose rows are in ``store`` is done, unless it failed. A failure is measured again even where the store has
-    an earlier result, because that result may be of another run than those of the cells timed with it. A cell that
-    cannot be run, because of the results of the cells it needs, is done while the reason is the same. If one cell of a
-    group that is timed together is measured, all of them are, so that ratios come from one run. Without ``resume`` no
-    cell is done.
+    A cell whose rows are in ``store`` is done, unless it failed, even where the store has an earlier result. A cell
+    that cannot be run, because of the results of the cells it needs, is done while the reason is the same. Without
+    ``resume`` no cell is done.
     """
 
     store: Store
@@ -80,10 +78,8 @@ class Schedule:
         while fresh := [item for item in self.items.values() if self._is_fresh(item)]:
             for item in fresh:
                 self._identify(item)
-            missing = {item.digest for item in fresh if self._before.get(item.digest) in {None, *FAILURES}}
-            paired = {self._group(item) for item in fresh if item.digest in missing and item.task.alone}
             for item in fresh:
-                if item.digest in missing or self._group(item) in paired:
+                if self._before.get(item.digest) in {None, *FAILURES}:
                     item.chosen = True
                     chosen.append(item)
                 else:

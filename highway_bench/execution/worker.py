@@ -6,14 +6,11 @@ of one task, mode and thread count only, and exits with the process that started
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +18,7 @@ from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.source_check import SourceCheck
+from highway_bench.measure.processes import exit_with_parent
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.machine import identity_with
 from highway_bench.registry import load_plugin
@@ -43,7 +41,7 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
     another one without end.
     """
     global _start_error, _sources
-    threading.Thread(target=_exit_with_parent, name="exit with parent", daemon=True).start()
+    exit_with_parent()  # otherwise a worker whose runner was killed would disturb the next run
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     _sources = SourceCheck(modules)
@@ -166,12 +164,3 @@ def _release_memory() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.empty_cache()
-
-
-def _exit_with_parent() -> None:
-    """Block until the parent process ends, then exit. Otherwise a worker whose runner was killed would go on, and
-    disturb the next run."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)

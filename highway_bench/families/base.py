@@ -41,6 +41,8 @@ KIND_COSTS: dict[Kind, TrainCost] = {
     "sequence": TrainCost(layer_seconds=5e-3),
 }
 
+KIND_YARDSTICKS: dict[Kind, str] = {"vector": "linear", "image": "convolution", "sequence": "attention"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family(ABC):
@@ -56,6 +58,7 @@ class Family(ABC):
     order: ClassVar[int | None] = None  # rank in lists; families without one come last, by name
     branch_of: ClassVar[str | None] = None  # the family with one map where this one's H has two
     own_cost: ClassVar[TrainCost | None] = None  # where it differs from KIND_COSTS
+    own_yardstick: ClassVar[str | None] = None  # where it differs from KIND_YARDSTICKS
 
     init: Init = "default"
 
@@ -91,6 +94,11 @@ class Family(ABC):
     def train_cost(self) -> TrainCost:
         """What a training step of a layer costs."""
         return self.own_cost or KIND_COSTS[self.kind]
+
+    @property
+    def yardstick(self) -> str:
+        """The yard-stick (see ``measure.yardsticks``) whose work is most like a layer's."""
+        return self.own_yardstick or KIND_YARDSTICKS[self.kind]
 
     @property
     def feature_axis(self) -> int:

@@ -68,6 +68,7 @@ class BiLstm(Transform):
     """
 
     kind = "sequence"
+    own_yardstick = "lstm"
     order = 5
     inits = ("default", "orthogonal")
     vmap = False

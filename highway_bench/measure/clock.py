@@ -1,24 +1,30 @@
-"""Clock: times a step repeatedly, or several steps in turn.
+"""Clock: times several steps in turn, and knows when the machine disturbed them.
 
-A step is a callable that does one unit of work and synchronises its device before it returns (see ``synchronise``), so
-that a clock around the call measures it all. ``restore`` undoes a step; it runs between samples and is never timed. All
+A step is a callable that does one unit of work and synchronises its device before it returns (see ``device``), so that
+a clock around the call measures it all. ``restore`` undoes a step; it runs between samples and is never timed. All
 samples are returned, in order, in seconds.
+
+Other processes disturb a time in two ways. A thread waits for a core: the thread's own clock leaves this out
+(``run_delay.ThreadClock``), which suffices for a step in one thread on a CPU. With several threads, or on a GPU, the
+wait of one thread is hidden in another's, so a round with such a wait is left out and counted. Memory and caches are
+shared: no clock shows it, but all steps of a round share it, so their ratios hardly change.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from highway_bench.errors import BadInput
+from highway_bench.measure.run_delay import ThreadClock, process_delay
 
-if TYPE_CHECKING:
-    import torch
+DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
 
 Step = Callable[[], object]
 Clock = Callable[[], float]
@@ -29,9 +35,9 @@ Key = TypeVar("Key")
 class Budget:
     """How long to warm up and to sample.
 
-    Sampling continues until there are ``min_samples`` samples *and* their times add up to ``min_seconds``; warm-up
-    likewise. ``max_seconds`` bounds the whole call, including warm-up and ``restore``: no round (one call of every
-    step) starts after it. One round is always timed, and a round is never interrupted.
+    Sampling continues until there are ``min_samples`` rounds (one call of every step) *and* their times add up to
+    ``min_seconds``; warm-up likewise. ``max_seconds`` bounds the whole call, including warm-up and ``restore``: no
+    round starts after it. One round is always timed, and a round is never interrupted.
     """
 
     min_samples: int = 20
@@ -52,39 +58,38 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Samples:
-    """The result of sampling: ``seconds`` of every sample in order, the number of warm-up steps before, and whether
-    ``max_seconds`` stopped it before its least count or time."""
+class Stopwatch:
+    """How a step's time is read, and which rounds are left out.
 
-    seconds: list[float]
+    ``clock`` gives the seconds of the statistic. ``delay``, if given, gives the run delay so far of all threads that
+    work on a step: rounds in which it grew by more than ``DISTURBED`` of their wall time are left out.
+    """
+
+    clock: Clock
+    delay: Clock | None = None
+    wall: Clock = time.perf_counter
+
+    @classmethod
+    def of(cls, device: str, threads: int) -> Stopwatch:
+        """For steps on ``device`` ("cpu" or "cuda") with this number of threads, called from this thread."""
+        if device == "cpu" and threads == 1:
+            return cls(ThreadClock())
+        return cls(time.perf_counter, process_delay)
+
+
+@dataclass(frozen=True)
+class Turns(Generic[Key]):
+    """Rounds of several steps, taken in turn. Sample i of every step belongs to round i: the samples are paired.
+
+    ``seconds`` is what the statistic uses, ``wall`` the wall time of the same calls. ``disturbed`` counts the rounds
+    that were left out, ``warmups`` those before the first. ``cut_short``: the time was up before there were enough.
+    """
+
+    seconds: dict[Key, list[float]]
+    wall: dict[Key, list[float]]
     warmups: int
+    disturbed: int
     cut_short: bool
-
-    def __len__(self) -> int:
-        return len(self.seconds)
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.seconds))
-
-    @property
-    def p10(self) -> float:
-        return float(np.percentile(self.seconds, 10))
-
-    @property
-    def p90(self) -> float:
-        return float(np.percentile(self.seconds, 90))
-
-    def __str__(self) -> str:
-        return f"{self.median:.3g} s (p10 {self.p10:.3g}, p90 {self.p90:.3g}, n = {len(self)})"
-
-
-def synchronise(device: str | torch.device) -> None:
-    """Wait until ``device`` has finished all its work; on a CPU there is nothing to wait for."""
-    import torch  # here: modules that must not import torch import ``Budget``
-
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.perf_counter) -> float:
@@ -97,95 +102,94 @@ def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.p
     return seconds
 
 
-def sample(step: Step, budget: Budget, *, restore: Step | None = None, clock: Clock = time.perf_counter) -> Samples:
-    """Warm ``step`` up, then time it call by call within ``budget``; ``restore`` follows every call and is not
-    timed."""
-    seconds, warmups, cut_short = _rounds({None: step}, budget, {} if restore is None else {None: restore}, clock)
-    return Samples(seconds[None], warmups, cut_short)
+def median_time(step: Step, budget: Budget, *, restore: Step | None = None, watch: Stopwatch | None = None) -> float:
+    """The median time of ``step`` alone, in seconds."""
+    turns = take_turns({None: step}, budget, restore={} if restore is None else {None: restore}, watch=watch)
+    return float(np.median(turns.seconds[None]))
 
 
-def sample_interleaved(
+def take_turns(
     steps: Mapping[Key, Step],
     budget: Budget,
     *,
     restore: Mapping[Key, Step] | None = None,
-    clock: Clock = time.perf_counter,
-) -> dict[Key, list[float]]:
+    watch: Stopwatch | None = None,
+    seed: int = 0,
+) -> Turns[Key]:
     """Time several steps in turn, so that drift and disturbances affect all of them alike.
 
-    Each round calls every step once. From round to round the order is rotated by one; once every step has been first,
-    the direction is reversed (A B C, B C A, C A B, A C B, …). So each step has each position equally often, and no step
-    follows itself, with warm caches, more often than the others. Sample i of every key belongs to round i: the samples
-    are paired. The budget counts rounds: ``min_samples`` rounds, and ``min_seconds`` of their times summed over all
-    steps. ``restore`` maps a key to what undoes its step. It runs after each call of the step and is not timed.
+    Each round calls every step once, in an order drawn from ``seed``: a fixed rotation could lock onto the period of a
+    scheduler. The budget counts rounds: ``min_samples`` of them, and ``min_seconds`` of their times summed over all
+    steps. ``restore`` maps a key to what undoes its step. It runs after each call of the step and is not timed. If
+    every round was disturbed, none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one
+    thread on a CPU.
     """
     if not steps:
         raise BadInput("there is no step to time")
-    unknown = [key for key in restore or {} if key not in steps]
-    if unknown:
+    undo = restore or {}
+    if unknown := [key for key in undo if key not in steps]:
         raise BadInput(f"restore names steps that are not timed: {unknown}")
-    return _rounds(steps, budget, restore or {}, clock)[0]
-
-
-def cache_eviction(device: str | torch.device) -> Step:
-    """A callable that evicts a step's buffers from a GPU's L2 cache; call it within ``restore``.
-
-    It overwrites a buffer of twice the cache's size. On a CPU it does nothing: a network that fits the cache is warm
-    there in practice too.
-    """
-    import torch
-
-    target = torch.device(device)
-    if target.type != "cuda":
-        return lambda: None
-    buffer = torch.empty(2 * torch.cuda.get_device_properties(target).L2_cache_size, dtype=torch.uint8, device=target)
-
-    def evict() -> None:
-        buffer.zero_()
-        synchronise(target)
-
-    return evict
-
-
-def _order(keys: list[Key], number: int) -> list[Key]:
-    """The keys in the order of round ``number``."""
-    turns, first = divmod(number, len(keys))
-    direction = keys if turns % 2 == 0 else [keys[0], *reversed(keys[1:])]
-    return direction[first:] + direction[:first]
-
-
-def _rounds(
-    steps: Mapping[Key, Step], budget: Budget, restore: Mapping[Key, Step], clock: Clock
-) -> tuple[dict[Key, list[float]], int, bool]:
-    """Warm-up rounds, then timed rounds: (seconds by key, warm-up rounds, whether max_seconds cut it short)."""
-    keys = list(steps)
-    begin = clock()
-
-    def run_round(number: int) -> dict[Key, float]:
-        times: dict[Key, float] = {}
-        for key in _order(keys, number):
-            start = clock()
-            steps[key]()
-            times[key] = clock() - start
-            if key in restore:
-                restore[key]()
-        return times
+    rounds = _Rounds(steps, undo, watch or Stopwatch.of("cpu", 1), random.Random(seed))
+    begin = rounds.watch.wall()
 
     def out_of_time() -> bool:
-        return clock() - begin >= budget.max_seconds
+        return rounds.watch.wall() - begin >= budget.max_seconds
 
     warmups, spent = 0, 0.0
     while (warmups < budget.warmup_samples or spent < budget.warmup_seconds) and not out_of_time():
-        spent += sum(run_round(warmups).values())
+        spent += sum(rounds.one().wall.values())
         warmups += 1
 
-    rounds: list[dict[Key, float]] = []
-    spent = 0.0
-    cut_short = False
-    while len(rounds) < budget.min_samples or spent < budget.min_seconds:
-        if rounds and out_of_time():
+    taken: list[_Round[Key]] = []
+    left_out: list[_Round[Key]] = []
+    spent, cut_short = 0.0, False
+    while len(taken) < budget.min_samples or spent < budget.min_seconds:
+        if (taken or left_out) and out_of_time():
             cut_short = True
             break
-        rounds.append(run_round(len(rounds)))
-        spent += sum(rounds[-1].values())
-    return {key: [times[key] for times in rounds] for key in keys}, warmups, cut_short
+        one = rounds.one()
+        (left_out if one.disturbed else taken).append(one)
+        spent += 0.0 if one.disturbed else sum(one.wall.values())
+    used = taken or left_out
+    return Turns(
+        {key: [one.seconds[key] for one in used] for key in steps},
+        {key: [one.wall[key] for one in used] for key in steps},
+        warmups,
+        len(left_out),
+        cut_short,
+    )
+
+
+@dataclass(frozen=True)
+class _Round(Generic[Key]):
+    """The times of one round's calls, and whether the machine disturbed them."""
+
+    seconds: dict[Key, float]
+    wall: dict[Key, float]
+    disturbed: bool
+
+
+class _Rounds(Generic[Key]):
+    """Runs rounds."""
+
+    def __init__(
+        self, steps: Mapping[Key, Step], restore: Mapping[Key, Step], watch: Stopwatch, order: random.Random
+    ) -> None:
+        self.steps, self.restore, self.watch, self._order = steps, restore, watch, order
+
+    def one(self) -> _Round[Key]:
+        watch, keys = self.watch, list(self.steps)
+        self._order.shuffle(keys)
+        seconds: dict[Key, float] = {}
+        walls: dict[Key, float] = {}
+        delay = 0.0
+        for key in keys:
+            before = watch.delay() if watch.delay else 0.0
+            wall, start = watch.wall(), watch.clock()
+            self.steps[key]()
+            seconds[key] = watch.clock() - start
+            walls[key] = watch.wall() - wall
+            delay += watch.delay() - before if watch.delay else 0.0
+            if key in self.restore:
+                self.restore[key]()
+        return _Round(seconds, walls, delay > DISTURBED * sum(walls.values()))

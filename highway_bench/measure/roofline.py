@@ -5,7 +5,8 @@ than any cache bounds how fast it moves data. Work of F FLOP that must move B by
 max(matmul_rate, conv_rate), B / copy_rate) seconds. All rates are measured in this process, with its threads; none come
 from tables.
 
-A rate is the best of several calls, since other processes can only lower it. Several CPU threads wait for each other at
+A rate is the best of several calls, since other processes can only lower it; one thread's calls leave out its wait for
+a core. Several CPU threads wait for each other at
 every call, up to 0.1 s where other processes are busy. So one thread's rates are measured as well, and the higher rates
 count. A step can be faster than its floor: cached data can move faster than the copy, and Winograd convolutions take
 fewer FLOP than are counted.
@@ -24,7 +25,9 @@ import torch
 import torch.nn.functional as F
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.clock import Clock, Step, synchronise
+from highway_bench.measure.clock import Clock, Step
+from highway_bench.measure.device import synchronise
+from highway_bench.measure.run_delay import ThreadClock
 
 SECONDS, LEAST_CALLS = 0.15, 3  # of timed calls a size
 PLATEAU = 1.05  # the search stops at a size whose rate is below this multiple of the best before it
@@ -84,8 +87,13 @@ def measure_roofline(
     count = threads or torch.get_num_threads()
     key = (str(target_device), kind, count)
     if key not in _measured:
+        clock = ThreadClock() if target_device.type == "cpu" and count == 1 else time.perf_counter
         with _threads(count), torch.inference_mode():
-            rates = matmul_rate(target_device, kind), conv_rate(target_device, kind), copy_rate(target_device)
+            rates = (
+                matmul_rate(target_device, kind, clock),
+                conv_rate(target_device, kind, clock),
+                copy_rate(target_device, clock),
+            )
         if target_device.type == "cpu" and count > 1:
             one = measure_roofline(target_device, kind, 1)
             rates = max(rates[0], one.matmul_rate), max(rates[1], one.conv_rate), max(rates[2], one.copy_rate)

@@ -95,20 +95,22 @@ def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CON
     return IntervalEstimate(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), n)
 
 
-def noise_floor(samples: Iterable[float], confidence: float = CONFIDENCE) -> float:
-    """Least relative difference that these samples can resolve: 0.02 means that 2 % may be noise. NaN below twelve
-    rounds, which have no interval.
+def ratio_over_processes(
+    a: Iterable[float], b: Iterable[float], process: Sequence[int], confidence: float = CONFIDENCE
+) -> IntervalEstimate:
+    """Ratio a / b from samples that were taken in turn, in several processes.
 
-    An A/A comparison: each even round is paired with the odd one after it, as if they were two steps. The floor is the
-    largest distance from 1 within the interval of their ratio. It is conservative, since it has half as many pairs as a
-    comparison of two steps.
+    ``process[i]`` is the process of sample i. A process gives one number, the median of its log(aᵢ/bᵢ). ``value`` is
+    their geometric mean and the interval is Student's t over the processes, which are the independent units (Kalibera
+    and Jones, arXiv:2007.10899); ``n`` counts them. A single process has no interval.
     """
-    data, n = _finite(samples, positive=True)
-    if n < 2:
-        return math.nan
-    pairs = data[: n - n % 2].reshape(-1, 2)
-    ratio = paired_ratio(pairs[:, 0], pairs[:, 1], confidence)
-    return max(1 / ratio.low, ratio.high) - 1
+    first, n = _finite(a, positive=True)
+    second, m = _finite(b, positive=True)
+    if not n == m == len(process):
+        raise BadInput(f"paired samples need equal counts, not {n}, {m} and {len(process)}")
+    logs, of = np.log(first) - np.log(second), np.asarray(process)
+    ratio = t_interval([float(np.median(logs[of == number])) for number in np.unique(of)], confidence)
+    return IntervalEstimate(math.exp(ratio.value), math.exp(ratio.low), math.exp(ratio.high), ratio.n)
 
 
 # ------------------------------------------------------------------------------------------- trials and comparisons

@@ -15,13 +15,14 @@ from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
 from highway_bench.plan.grid import Grid, with_ladder
 from highway_bench.plan.selection import Selection
+from highway_bench.provenance.machine import cores
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, positions_of
 from highway_bench.words import Word
 
 
-def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:
-    """The cells of one grid under ``selection``. Tasks that run alone get ``threads`` threads, others one.
+def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
+    """The cells of one grid under ``selection``. Tasks that run alone may have more threads than one.
 
     A family and a data set that are incompatible still give a cell: its row is ``skipped`` and says why.
     """
@@ -43,7 +44,7 @@ def expand(grid: Grid, selection: Selection, threads: int) -> Iterator[Cell]:
             device=device,
             dataset=grid.dataset,
             recipe=grid.recipe,
-            threads=(selection.threads or threads) if task.alone else 1,
+            threads=selection.threads or grid.threads or cores() if task.alone else 1,
         )
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         nominal_widths = selection.width or (sizes.widths[family.kind],)
@@ -113,13 +114,13 @@ def recipe_words(grid: Grid, selection: Selection) -> Mapping[str, Word]:
 
 
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
-    """The grid's blocks that the selection includes, the yard-stick first. A control is included only where the grid or
+    """The grid's blocks that the selection includes, the baseline first. A control is included only where the grid or
     the selection names it in full, not by a wildcard."""
     names = [
         name for name in blocks.select(*grid.blocks) if not selection.block or name in blocks.select(*selection.block)
     ]
     names = [name for name in names if not blocks.get(name).control or name in (*grid.blocks, *selection.block)]
-    return sorted(names, key=lambda name: not blocks.get(name).yardstick)
+    return sorted(names, key=lambda name: not blocks.get(name).baseline)
 
 
 def grid_families(grid: Grid, selection: Selection) -> list[Family]:

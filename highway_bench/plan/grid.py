@@ -72,8 +72,8 @@ class Grid:
     """Cells of one task: the product of the listed values over every block of ``blocks``.
 
     ``families`` are names with wildcards, or a rule that decides for each registered family. ``on_cpu`` and ``on_gpu``
-    are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``statuses`` are the expected
-    statuses of these cells, apart from ``ok``.
+    are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``threads`` counts for tasks that
+    run alone; ``None`` is one per core. ``statuses`` are the expected statuses of these cells, apart from ``ok``.
     """
 
     task: str
@@ -88,6 +88,7 @@ class Grid:
     dtypes: Sequence[str] = ("float32",)
     modes: Sequence[Mode] = ("eager",)
     seeds: Sequence[int] = (0,)
+    threads: int | None = 1
     match: Match = "params"
     dataset: str | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
@@ -104,10 +105,9 @@ class Grid:
         return self.on_gpu if device == "cuda" and self.on_gpu is not None else self.on_cpu
 
 
-def timing(seconds: float, samples: int, **grid: Any) -> Grid:
-    """A throughput grid with at least ``seconds`` of sampling per cell and at least ``samples`` samples."""
-    recipe = {"seconds": seconds, "samples": samples}
-    return Grid(**{"task": "throughput", "recipe": recipe, "on_gpu": TIMED_GPU, **grid})
+def timing(**grid: Any) -> Grid:
+    """A throughput grid, sampled by the task's defaults; words of its recipe change them."""
+    return Grid(**{"task": "throughput", "on_gpu": TIMED_GPU, **grid})
 
 
 def memory(**grid: Any) -> Grid:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
@@ -86,11 +85,9 @@ class Plan:
         check_selection(selection)
         grids = [grid for grid in chosen.grids if not selection.task or grid.task in tasks.select(*selection.task)]
         check_grids(grids, selection)
-        # Timed cells get torch's default number of threads, as a user's own code does; OMP_NUM_THREADS changes it.
-        threads = torch.get_num_threads()
         expected: dict[Cell, frozenset[str]] = {}
         for grid in grids:
-            for cell in expand(grid, selection, threads):
+            for cell in expand(grid, selection):
                 expected.setdefault(cell, grid.statuses)
         if not expected:
             raise NothingMeasured(f"profile {chosen.name!r} has no cell for this selection")

@@ -41,14 +41,18 @@ class Profile:
     grids: tuple[Grid, ...]
 
 
+# Recipes of throughput cells. Those of `standard` have the task's defaults.
+ONCE = {"seconds": 0.02, "samples": 3, "processes": 1, "limit": 0}
+LONG = {"seconds": 2.0, "samples": 30, "processes": 5, "precision": 0.01, "limit": 30}
+
 SMOKE = Profile(
     "smoke",
     "every combination once, in about a minute: checks that everything runs",
     (
         memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
-        timing(0.02, 3, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
-        timing(0.02, 3, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
-        timing(0.02, 3, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
+        timing(recipe=ONCE, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
+        timing(recipe=ONCE, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
+        timing(recipe=ONCE, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
         ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
         short_curve(steps=5, families=SHORT_RUNS, depths=(2,)),
         short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
@@ -65,9 +69,11 @@ STANDARD = Profile(
     (
         memory(),
         memory(families=deep, depths=(10, 50)),
-        timing(0.2, 15, phases=("forward-backward",)),
-        timing(0.3, 15, phases=("forward-backward",), families=deep, depths=(10, 50)),
-        timing(0.2, 15, phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
+        timing(phases=("forward-backward",)),
+        timing(phases=("forward-backward",), families=deep, depths=(10,)),
+        timing(phases=("forward-backward",), families=("dense",), depths=(50,)),
+        timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
+        timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
         ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
         # Fifty layers of two maps would take a quarter of this profile's time; `frontier` measures them.
         ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10, 20)),
@@ -105,18 +111,16 @@ FULL = Profile(
     (
         memory(depths=(4, 16)),
         memory(families=deep, depths=(10, 20, 50, 100, 200)),
-        timing(1.0, 30, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
+        timing(recipe=LONG, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
         timing(
-            1.0,
-            30,
+            recipe=LONG,
             phases=("forward", "forward-backward", "train-step"),
             families=deep,
             depths=(10, 20, 50, 100, 200),
         ),
-        timing(1.0, 30, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
+        timing(recipe=LONG, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
         timing(
-            1.0,
-            30,
+            recipe=LONG,
             phases=("forward-backward",),
             families=of_kind("sequence"),
             depths=(4,),

@@ -79,7 +79,7 @@ class Selection:
     recipe: Mapping[str, Any] = by_name(
         "Recipe words, which replace the profile's in tasks that have them: steps=100, rate=0.1, seconds=1, …"
     )
-    threads: int | None = single("Threads of timed cells; by default, torch's number of threads.", minimum=1)
+    threads: int | None = single("Threads of timed cells; by default one, which is pinned to a core.", minimum=1)
 
     @classmethod
     def of(cls, task: OneOrMore[str] | None = None, **words: Unpack[SelectionOptions]) -> Selection:

@@ -81,15 +81,17 @@ def whole(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint), lambda record: _number(record.get(column), count)
 
 
-def ratio(column: str, heading: str, hint: str = "") -> Column:
+def ratio(column: str, heading: str, hint: str = "", *, bounds: str = "ratio") -> Column:
     """A column of measured ratios, in the notation of ``ratio.quoted``.
 
-    ``column`` has the value, ``ratio_low`` and ``ratio_high`` the interval, ``ratio_gap`` the reason for a missing one.
+    ``column`` has the value, ``bounds`` is the prefix of the interval's columns, and ``ratio_gap`` has the reason for a
+    missing interval.
     """
 
     def make(record: Record) -> Entry:
         value, low, high = (
-            math.nan if missing(record[name]) else float(record[name]) for name in (column, "ratio_low", "ratio_high")
+            math.nan if missing(record[name]) else float(record[name])
+            for name in (column, f"{bounds}_low", f"{bounds}_high")
         )
         return Entry(quoted(value, low, high, record["ratio_gap"] or ""), LAST if math.isnan(value) else value)
 

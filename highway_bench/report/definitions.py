@@ -42,23 +42,29 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "step ÷ plain's [low, high]",
-        "Step time relative to plain's. The steps of all blocks are sampled in turn in one process; the value is the "
-        "median of the paired ratios, with its 95 % interval. Over several families: the geometric means of the "
-        "ratios and of their bounds.",
+        "Step time relative to plain's. The steps of all blocks, plain's and a yard-stick's are sampled in turn, in "
+        "several processes. A process gives the median ratio of its rounds; the value is the geometric mean over "
+        "processes, with the 95 % t interval. Over several families: the geometric means of the ratios and of their "
+        "bounds.",
     ),
     (
-        "undecided, not paired, too few samples",
+        "÷ yard-stick's [95 %]",
+        "The same relative to a stack of torch's own layers of like work (linear, convolution, LSTM or attention), "
+        "which no change of this package moves.",
+    ),
+    (
+        "wait for a core, rounds left out",
+        "A step in one thread on a CPU is timed without the time in which it was ready to run and waited for a core; "
+        "the column gives that share of the wall time. With several threads, or on a GPU, rounds in which a thread "
+        "waited for more than 1 % of the time are left out, and counted.",
+    ),
+    (
+        "undecided, one process, no ratio stored",
         "A ratio is never quoted without its interval. A ratio is undecided if a bound differs from the value by "
         f"more than {PERCENT}, as a factor. Then only the interval is given: it may exclude 1, but the size of the "
-        "ratio is not known. If the steps were not sampled in turn in one run, or if there are too few of them, there "
-        "is no interval and no ratio.",
+        "ratio is not known. A single process gives no interval, and a version before 0.2 stored no ratio.",
     ),
     ("step time [p10, p90]", "Median, 10th and 90th percentile of all samples after warm-up, outliers included."),
-    (
-        "noise floor",
-        "The relative difference between two halves of one cell's samples. Smaller differences between cells may be "
-        "noise.",
-    ),
     (
         "of roofline, time ÷ floor [p10, p90]",
         "The floor is the time of the step at the measured rates of this device for matrix products, convolutions and "

@@ -37,9 +37,10 @@ class Descriptions:
         self.tasks: Described = merged["tasks"]
 
     @property
-    def yardstick(self) -> str:
+    def baseline(self) -> str:
         """The block that is the denominator of every ratio."""
-        return next((name for name, block in self.blocks.items() if block.get("yardstick")), older_stores.YARDSTICK)
+        marked = (name for name, block in self.blocks.items() if block.get("baseline", block.get("yardstick")))
+        return next(marked, older_stores.BASELINE)  # "yardstick" in the records of version 0.1
 
     def block_order(self, labels: Iterable[str]) -> list[str]:
         """Distinct block ``labels`` in the order of print: variants follow their block, unranked blocks come last."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-YARDSTICK: Final = "plain"
+BASELINE: Final = "plain"
 """The block that is the denominator of every ratio."""
 
 BLOCKS: Final = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")

@@ -34,7 +34,7 @@ def blocks_of(results: Results) -> list[dict[str, str]]:
         described.append(
             {
                 "key": name,
-                "name": name + (" (the yardstick)" if name == about.yardstick else ""),
+                "name": name + (" (the baseline)" if name == about.baseline else ""),
                 "source": source,
                 "equation": str(spec.get("equation") or ""),
                 "summary": str(spec.get("summary") or ""),

@@ -17,20 +17,17 @@ UNDECIDED: Final = 0.10
 
 PERCENT: Final = f"{100 * UNDECIDED:g} %"
 
-NOT_PAIRED: Final = "not paired"
-TOO_FEW: Final = "too few samples"
-NO_PLAIN: Final = "plain not timed"
+ONE_PROCESS: Final = "one process"
+OLDER: Final = "no ratio stored"
 NOT_TIMED: Final = "not timed"
 
 MEANINGS: Final = {
-    "undecided [": f"“undecided”: the 95 % interval reaches more than {PERCENT} from the value. More samples "
-    "(--recipe seconds=2) or an idle machine make it narrower.",
-    f"{NOT_PAIRED}: ": f"“{NOT_PAIRED}: …”: the steps of this block and of plain could not be sampled in turn, for the "
-    "reason after the colon. Remove the cause, leave out the block that fails, or use a smaller size.",
-    NOT_PAIRED: f"“{NOT_PAIRED}”: the steps of this block and of plain were not sampled in turn in one run, so their "
-    "ratio is unknown. Time all blocks together: highway-bench run throughput --fresh.",
-    TOO_FEW: f"“{TOO_FEW}”: there are too few pairs of steps for an interval. Increase them: --recipe samples=20.",
-    NO_PLAIN: f"“{NO_PLAIN}”: there is no step time of plain to compare with. Add --block plain.",
+    "undecided [": f"“undecided”: the 95 % interval reaches more than {PERCENT} from the value. More processes "
+    "(--recipe limit=60) or an idle machine make it narrower.",
+    ONE_PROCESS: f"“{ONE_PROCESS}”: the interval of a ratio covers processes, and this cell was timed in one. Allow "
+    "more: --recipe processes=3.",
+    OLDER: f"“{OLDER}”: an older version timed this cell, without plain in the same rounds. Time it again: "
+    "highway-bench run throughput.",
     NOT_TIMED: f"“{NOT_TIMED}”: each training run takes its steps alone, which gives no paired ratio. "
     "Time the steps in turn: highway-bench run throughput.",
 }

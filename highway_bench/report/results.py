@@ -58,7 +58,7 @@ class Results(Derived):
         Columns: those of ``frontier``; ``verdict``, ``final_loss``, ``seconds_to_threshold``, ``training_seconds``,
         ``params`` and ``edge_rate`` at ``at_depth``, the deepest depth at which a block trains (the shallowest if none
         does). ``edge_rate`` is the tuned rate if it is the largest or smallest of those tried and the block trains with
-        any seed. ``step_ratio`` is the step time over the yard-stick's and ``bytes_per_layer`` the saved activations
+        any seed. ``step_ratio`` is the step time over the baseline's and ``bytes_per_layer`` the saved activations
         per layer, both from cells measured as the contest was trained, at the depth nearest to ``at_depth``.
         ``ratio_depth``, ``ratio_width``, ``ratio_batch`` and ``bytes_…`` are the sizes of these cells, ``ratio_from``
         the timed phase, and ``ratio_gap`` the reason for a missing ratio.
@@ -124,13 +124,13 @@ class Results(Derived):
 
     @once
     def step_times(self) -> pd.DataFrame:
-        """One row per timed cell, the yard-stick first within each comparison. Failed cells have only a status.
+        """One row per timed cell, the baseline first within each comparison. Failed cells have only a status.
 
         Columns: the setting, ``block``, ``width``, ``params`` and the task's metrics; ``step_time`` is the median of
         ``n`` samples; ``step_low`` and ``step_high`` are their p10 and p90, and so are the bounds of ``roofline_share``
-        and ``slowdown`` (NaN if the step is faster than the roofline). ``ratio`` is the step time over the yard-stick's
-        with its interval, if the two were sampled in turn and often enough; else ``ratio_gap`` is the reason. ``noise``
-        is the noise floor, the relative difference between halves of the same samples.
+        and ``slowdown`` (NaN if the step is faster than the roofline). ``ratio`` is the step time over the baseline's
+        with its interval over processes; without an interval, ``ratio_gap`` is the reason. ``waited`` is the share of
+        the wall time in which the step waited for a core, ``disturbed`` the number of rounds left out for it.
         """
         return self.with_units(step_times.step_times(self.rows, self.about), "throughput", **STEP_UNITS)
 
@@ -142,8 +142,8 @@ class Results(Derived):
 
     @once
     def memory(self) -> pd.DataFrame:
-        """One row per cell of the memory task, the yard-stick first within each comparison: the setting, ``block``, the
-        task's metrics, and ``layer_ratio``, bytes per layer over the yard-stick's."""
+        """One row per cell of the memory task, the baseline first within each comparison: the setting, ``block``, the
+        task's metrics, and ``layer_ratio``, bytes per layer over the baseline's."""
         return self.with_units(memory.memory_table(self.rows, self.about), "memory", layer_ratio="1")
 
     @once
@@ -201,8 +201,8 @@ class Results(Derived):
 
     @once
     def counts(self) -> pd.DataFrame:
-        """One row per network of the cost task, the yard-stick first: ``parameters``, ``multiply_adds``, and
-        ``adds_ratio``, the multiply-adds over the yard-stick's."""
+        """One row per network of the cost task, the baseline first: ``parameters``, ``multiply_adds``, and
+        ``adds_ratio``, the multiply-adds over the baseline's."""
         return self.with_units(counts.counts_table(self.rows, self.about), "cost", adds_ratio="1")
 
     @once
@@ -222,7 +222,7 @@ class Results(Derived):
         return {axis: self.with_units(table, task, index=axis) for axis, table in tables.items()}
 
 
-STEP_UNITS: Mapping[str, str] = {"step_low": "s", "step_high": "s", "ratio": "1", "noise": "1"}
+STEP_UNITS: Mapping[str, str] = {"step_low": "s", "step_high": "s", "ratio": "1"}
 START_UNITS: Mapping[str, str] = {
     f"{way}{bound}": "layer" for way in ("signal", "gradient") for bound in ("_at", "_low", "_high")
 }

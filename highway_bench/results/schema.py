@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Status(StrEnum):
@@ -38,7 +38,6 @@ def worst(statuses: Iterable[str]) -> Status:
 
 
 DESCRIBED = ("blocks", "families", "datasets", "tasks")  # what a run's record describes by name, for its report
-UNPAIRED = "unpaired: "  # begins a message: the cell was not sampled in turn with its group; the reason follows
 
 # Column → (SQLite type, meaning). Options, recipe and samples are JSON text.
 COLUMNS: Mapping[str, tuple[str, str]] = {
@@ -80,8 +79,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "value": ("REAL", "median of the samples, or the one value; null where there is none"),
     "low": ("REAL", "10th percentile of the samples, or an interval's lower bound"),
     "high": ("REAL", "90th percentile of the samples, or an interval's upper bound"),
-    "n": ("INTEGER", "number of samples"),
+    "n": ("INTEGER", "number of samples, or of the values behind an estimate"),
     "samples": ("TEXT", "JSON list of all samples, in order; null where there is one value"),
+    "paired": ("TEXT", "JSON lists by name: what was sampled in the same rounds as samples; else null"),
     "params": ("INTEGER", "parameters of the measured network"),
     "flops_per_item": ("REAL", "FLOP of the phase for one item, a multiply-add is two"),
     "digest": ("TEXT", "identity of the cell, the task's version and the source that it ran"),

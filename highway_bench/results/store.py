@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.provenance.lock import file_lock, holder
 from highway_bench.results.attempts import attempts_in, stored
+from highway_bench.results.migration import columns_of, migrate
 from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, SCHEMA, UNIQUE, Row, Status, worst
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Store:
 
     Opened for writing, a missing file and its folders are created, and no other process can write until ``close``.
     Opened ``read_only``, the file must exist. Raises ``BadInput``, in one line, for a path that cannot be written or
-    read, that another process is writing, that is damaged or no store, or that a newer version wrote.
+    read, that another process is writing, that is damaged or no store, or that a newer version wrote. An older store is
+    migrated when it is opened for writing, after a backup next to it; ``read_only`` it is read as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -171,7 +173,7 @@ class Store:
     def _put(self, digest: str, rows: list[Row]) -> None:
         self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
         self._db.executemany(
-            f'INSERT INTO "rows" VALUES ({", ".join("?" * len(COLUMNS))})',
+            f'INSERT INTO "rows" ({", ".join(map(quoted, COLUMNS))}) VALUES ({", ".join("?" * len(COLUMNS))})',
             [[row[name] for name in COLUMNS] for row in rows],
         )
 
@@ -201,7 +203,7 @@ class Store:
             null = f' OR "{name}" IS NULL' if len(known) < len(several) else ""
             where.append(f'("{name}" IN (SELECT value FROM json_each(?)){null})')  # any number of values
             values.append(json.dumps(known))
-        columns = ", ".join(f'"{name}"' for name in COLUMNS)
+        columns = ", ".join(f'"{name}"' if name in self._columns else f'NULL AS "{name}"' for name in COLUMNS)
         return self._db.execute(f'SELECT {columns} FROM "rows" WHERE {" AND ".join(where)} ORDER BY rowid', values)
 
     def _prepare(self) -> None:
@@ -224,9 +226,12 @@ class Store:
             raise BadInput(f"{self.path} has schema {version}, which never existed; it is damaged")
         if version > SCHEMA:
             raise BadInput(f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
-        columns = {name for _, name, *_ in self._db.execute('PRAGMA table_info("rows")')}
-        if columns != set(COLUMNS):
+        self._columns = {name for _, name, *_ in self._db.execute('PRAGMA table_info("rows")')}
+        if self._columns != columns_of(version):
             raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
+        if version < SCHEMA and not self.read_only:
+            migrate(self._db, self.path, version)
+            self._columns = set(COLUMNS)
 
     def _create(self) -> None:
         columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in COLUMNS.items())
@@ -254,6 +259,11 @@ class Store:
             raise ValueError(f"rows that contradict each other: {error}") from error
         except sqlite3.DatabaseError as error:
             raise BadInput(f"store {self.path}: {error}{_advice(error)}") from error
+
+
+def quoted(name: str) -> str:
+    """A column's name for SQL."""
+    return f'"{name}"'
 
 
 def _advice(error: sqlite3.DatabaseError) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from highway_bench.cell import Cell
 from highway_bench.families.parts import count_parameters
-from highway_bench.measure.clock import cache_eviction, synchronise
+from highway_bench.measure.device import cache_eviction, synchronise
 from highway_bench.measure.flops import count_flops
 from highway_bench.tasks.base import Skip, check_step
 from highway_bench.tasks.from_cell import (

@@ -36,7 +36,9 @@ class Metric:
 class Measurement:
     """One metric's value. With ``samples``, ``value`` is their median and ``low``/``high`` their p10 and p90.
 
-    ``axis`` names what ``index`` counts (layer, step, …); it is empty for a scalar.
+    ``paired`` has lists as long as ``samples``, by name: what was sampled in the same rounds. ``count`` is the number
+    of values behind an estimate that stores no samples. ``axis`` names what ``index`` counts (layer, step, …); it is
+    empty for a scalar.
     """
 
     metric: str
@@ -44,6 +46,8 @@ class Measurement:
     low: float | None = None
     high: float | None = None
     samples: Sequence[float | None] | None = None
+    paired: Mapping[str, Sequence[float]] | None = None
+    count: int | None = None
     axis: str = ""
     index: float = 0.0
     status: Status = Status.OK
@@ -69,10 +73,6 @@ class Measurement:
             status=Status.FAILED if odd and self.status == Status.OK else self.status,
             message="; ".join(filter(None, [self.message, *odd])) or None,
         )
-
-    def remarked(self, remark: str) -> Measurement:
-        """This measurement with ``remark`` put before its message."""
-        return replace(self, message="; ".join(filter(None, [remark, self.message])))
 
     @classmethod
     def of_plain(cls, fields: Mapping[str, Any]) -> Self:

@@ -1,7 +1,12 @@
 """Throughput: how long a step of a stack takes, and how near that is to the device's roofline.
 
-Cells that differ only in block or mode are timed together. Their samples are taken in turn, so that a disturbance
-affects all of them and ratios are paired.
+Cells that differ only in block or mode are timed together with plain and a yard-stick (``_timing``): in turn, so that a
+disturbance affects all of them, and in several processes, which the interval of a ratio covers. Each cell stores the
+samples of plain and of the yard-stick that it was timed with, so its ratio needs no other cell.
+
+A step in one thread on a CPU is pinned to a core, and its time leaves out the time in which it waited for that core.
+The C library's allocator keeps freed memory, so that no step pays for the kernel's (see ``measure.allocator``).
+With several threads, or on a GPU, disturbed rounds are left out.
 
 The floor of a step is the larger of two times: its FLOP at the device's measured rate of matrix products or of
 convolutions, whichever is faster, and its least bytes at the measured copy rate. ``slowdown`` is time over floor, and
@@ -11,8 +16,8 @@ a busy device can make a step faster than its floor; both metrics are then empty
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,23 +27,24 @@ from torch._inductor import config as inductor_config
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.matching import yardstick
-from highway_bench.measure.clock import Budget, first_step, sample_interleaved
+from highway_bench.matching import baseline
+from highway_bench.measure.allocator import keep_freed_memory
+from highway_bench.measure.clock import Budget, first_step
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array
-from highway_bench.results.schema import UNPAIRED
 from highway_bench.tasks._step import StackStep
+from highway_bench.tasks._timing import CellTimes, GroupTimes, time_group
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, cell_dtype
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
 from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.words import NOT_NEGATIVE, Word, whole
+from highway_bench.words import NOT_NEGATIVE, POSITIVE, Word, whole
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder
 
-PREPARED_ALONE = f"{UNPAIRED}it could not be prepared together with the others of its group"
+SECONDS, ROUNDS, PROCESSES, PRECISION, LIMIT = 0.5, 20, 3, 0.03, 1.0  # defaults of recipe words
 LARGEST_SHARE = 1.05  # of the roofline: noise of the roofline explains a share up to this
 RATES = ("matmul_rate", "conv_rate", "copy_rate")  # of the device, see Roofline
 
@@ -52,11 +58,15 @@ class Throughput(StepTask):
     """Seconds of a step, forward, with backward, or with the update, and its share of the measured roofline."""
 
     name = "throughput"
-    version = "2"  # 2: the floor takes the faster of products and convolutions, and is left out where steps are faster
+    version = "3"  # 3: times leave out the wait for a core, in rounds of random order, in several processes
     section = "throughput"
     metrics = (
         Metric("step_time", "s", "lower"),
+        Metric("plain_ratio", "1", "lower", label="÷ plain's", hint="interval over processes"),
+        Metric("yardstick_ratio", "1", "lower", label="÷ yard-stick's", hint="torch's own layers of like work"),
         Metric("step_time_p99", "s", "lower", label="p99"),
+        Metric("waited", "1", "lower", label="wait for a core", hint="share of the wall time, left out", percent=True),
+        Metric("disturbed", "1", "lower", label="rounds left out", hint="a thread waited for a core"),
         Metric("throughput", "sample/s", "higher"),
         Metric("flop_rate", "FLOP/s", "higher", label="FLOP rate"),
         Metric("roofline_share", "1", "higher", label="of roofline"),
@@ -70,10 +80,14 @@ class Throughput(StepTask):
         BUDGET_MISMATCH,
     )
     alone = True
+    with_baseline = True
     meter = True
     recipe_words: Mapping[str, Word] = {
-        "seconds": NOT_NEGATIVE.meaning("Minimum sampling time per cell, in seconds."),
-        "samples": whole(1).meaning("Minimum number of samples per cell."),
+        "seconds": NOT_NEGATIVE.meaning("Minimum time of the rounds per process, in seconds."),
+        "samples": whole(1).meaning("Minimum number of rounds per process."),
+        "processes": whole(1).meaning("Minimum number of processes."),
+        "precision": POSITIVE.meaning("Relative half-width of a ratio's interval from which on no process is added."),
+        "limit": NOT_NEGATIVE.meaning("Seconds per cell of a group after which no process is added."),
     }
 
     def group(self, cell: Cell) -> Hashable:
@@ -83,61 +97,62 @@ class Throughput(StepTask):
         return 60.0 + (300.0 if EXECUTION_MODES[cell.mode].compiles else 0.0) + 10.0 * self.cost(cell).seconds
 
     def cost(self, cell: Cell) -> CellCost:
+        processes = value_of(cell, "processes", PROCESSES)
         compiling = 2.0 * cell.depth if EXECUTION_MODES[cell.mode].compiles else 0.0
-        return CellCost(0.1 + 1.5 * budget_of(cell).min_seconds + compiling, network_bytes(cell))
+        return CellCost(processes * (0.1 + budget_of(cell).min_seconds + compiling), network_bytes(cell))
 
     def prepare(self, cell: Cell) -> StackStep:
         return StackStep(cell)
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        """Time the group's cells in turn. A cell that cannot be prepared is dropped, and the others stay paired.
-
-        A dropped cell is tried again by itself after the others are released, because it may only have lacked their
-        memory. Its rows then say that it was not paired.
-        """
+        """Time the group's cells in turn. A cell that cannot be prepared with the others is timed after them."""
+        keep_freed_memory()
         measure_rooflines(cells)  # first, so that no cell's first step includes the process's lazy set-up
         works: dict[Cell, StackStep] = {}
         first: dict[Cell, tuple[float, int]] = {}
         dropped: list[Cell] = []
         for cell in cells:
             try:
-                works[cell], first[cell] = self._begin(cell)
+                works[cell] = self.prepare(cell)
+                first[cell] = measure_first_step(works[cell])
             except USER_ERRORS as error:  # the worker turns it into a status and a row
+                works.pop(cell, None)
                 if len(cells) == 1 or isinstance(error, Skip | BadInput):
                     yield Outcome(cell, error=error)
                 else:
-                    dropped.append(cell)
+                    dropped.append(cell)  # it may have lacked the memory of the others
         if works:
-            samples = sample_interleaved(
-                {cell: work.step for cell, work in works.items()},
-                budget_of(cells[0], rounds_of=len(works)),
-                restore={cell: work.restore for cell, work in works.items()},
-            )
+            times = timed(works)
             for cell, work in works.items():
-                measurements = step_measurements(work, cell, samples[cell], *first[cell])
+                measurements = step_measurements(work, cell, times, *first[cell])
                 yield Outcome(cell, measurements, work.params, work.flops_per_item)
             works.clear()
             del work
         for cell in dropped:
-            for outcome in self.measure([cell]):
-                yield replace(outcome, measurements=[one.remarked(PREPARED_ALONE) for one in outcome.measurements])
-
-    def _begin(self, cell: Cell) -> tuple[StackStep, tuple[float, int]]:
-        """The cell's workload after its first step, with that step's seconds and graph breaks."""
-        work = self.prepare(cell)
-        return work, measure_first_step(work)
+            yield from self.measure([cell])
 
 
-def budget_of(cell: Cell, *, rounds_of: int = 1) -> Budget:
-    """How long to sample, from the cell's recipe: at least ``samples`` rounds, and at least ``seconds`` for each of the
-    ``rounds_of`` cells of a round."""
-    seconds = float(value_of(cell, "seconds", 0.5))
+def timed(works: Mapping[Cell, StackStep]) -> GroupTimes:
+    """The samples of a group, as its cells' recipe says."""
+    one = next(iter(works))
+    return time_group(
+        works,
+        budget_of(one),
+        processes=value_of(one, "processes", PROCESSES),
+        precision=value_of(one, "precision", PRECISION),
+        most_seconds=value_of(one, "limit", LIMIT) * len(works),
+    )
+
+
+def budget_of(cell: Cell) -> Budget:
+    """How long to sample in a process, from the cell's recipe."""
+    seconds = float(value_of(cell, "seconds", SECONDS))
     return Budget(
-        min_samples=value_of(cell, "samples", 20),
-        min_seconds=seconds * rounds_of,
+        min_samples=value_of(cell, "samples", ROUNDS),
+        min_seconds=seconds,
         warmup_samples=2,
-        warmup_seconds=min(0.1, seconds / 5) * rounds_of,
-        max_seconds=(10.0 + 5.0 * seconds) * rounds_of,
+        warmup_seconds=min(0.1, seconds / 5),
+        max_seconds=60.0 + 5.0 * seconds,
     )
 
 
@@ -170,13 +185,13 @@ def throw_away_cell(cell: Cell) -> Cell:
     """The cell of one layer whose first step sets up a process for the first step of ``cell``.
 
     It has the same block, because a block's own kernels are loaded at its first step. In a mode that compiles it has
-    the yard-stick's block, so there is one a family: it sets up the compilers, and one for each block would take
+    the baseline's block, so there is one a family: it sets up the compilers, and one for each block would take
     seconds and change little.
     """
     one = cell.but(depth=1, seed=0, recipe={})
     if not EXECUTION_MODES[cell.mode].compiles:
         return one
-    return one.but(block=yardstick().name, block_options={}, width=cell.nominal_width)
+    return one.but(block=baseline().name, block_options={}, width=cell.nominal_width)
 
 
 _set_up: set[str] = set()  # throw-away cells that this process has run
@@ -187,20 +202,29 @@ def _first_step(work: StackStep) -> float:
         return first_step(work.step, restore=work.restore)
 
 
-def step_measurements(
-    work: StackStep, cell: Cell, samples: Sequence[float], first: float, breaks: int
-) -> list[Measurement]:
-    """A cell's measurements from its samples, in seconds and in the order they were taken."""
+def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: float, breaks: int) -> list[Measurement]:
+    """A cell's measurements from the samples of its group."""
     flops = work.flops_per_item * work.items
     roofline = measure_roofline(cell.device, cell_dtype(cell), torch.get_num_threads())
     floor = roofline.floor(flops, work.least_bytes())
-    times = np.asarray(samples)
-    least = budget_of(cell).min_samples
-    cut = f"cut short by its time limit: {len(samples)} of {least} samples" if len(samples) < least else None
+    samples = group.cells[cell]
+    times = np.asarray(samples.seconds)
     low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
     measured = [
-        Measurement(metric="step_time", value=middle, low=low, high=high, samples=list(samples), message=cut),
+        Measurement(
+            metric="step_time",
+            value=middle,
+            low=low,
+            high=high,
+            samples=samples.seconds,
+            paired=samples.paired,
+            message=remark(group),
+        ),
+        ratio("plain_ratio", samples, samples.plain),
+        ratio("yardstick_ratio", samples, samples.yardstick),
         Measurement(metric="step_time_p99", value=float(np.percentile(times, 99))),
+        Measurement(metric="waited", value=1 - math.fsum(samples.seconds) / math.fsum(samples.wall)),
+        Measurement(metric="disturbed", value=float(group.disturbed)),
         rate("throughput", work.items, times),
         rate("flop_rate", flops, times),
         *against_floor(floor, times),
@@ -214,6 +238,21 @@ def step_measurements(
             Measurement(metric="graph_breaks", value=float(breaks)),
         ]
     return measured
+
+
+def remark(group: GroupTimes) -> str | None:
+    """What a reader must know of a group's samples; ``None`` for nothing."""
+    remarks = [f"a process gave no samples: {reason}" for reason in group.failures]
+    if group.cut_short:
+        remarks.append(f"cut short by its time limit in {group.cut_short} of {group.processes} processes")
+    return "; ".join(remarks) or None
+
+
+def ratio(metric: str, samples: CellTimes, other: Sequence[float]) -> Measurement:
+    """The ratio of a cell's time to ``other``, one sample per process; no interval from a single process."""
+    estimate = samples.ratio(other)
+    low, high = (None if math.isnan(bound) else bound for bound in (estimate.low, estimate.high))
+    return Measurement(metric=metric, value=estimate.value, low=low, high=high, count=estimate.n)
 
 
 def rate(metric: str, amount: float, times: Array) -> Measurement:

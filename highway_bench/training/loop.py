@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 from highway_bench.errors import BadInput
-from highway_bench.measure.clock import synchronise
+from highway_bench.measure.device import synchronise
 from highway_bench.training.evaluation import Evaluation, device_and_dtype, evaluate, loss_of, to_device
 from highway_bench.training.recipe import Recipe
 

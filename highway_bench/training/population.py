@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from highway_bench.data import Split
-from highway_bench.measure.clock import synchronise
+from highway_bench.measure.device import synchronise
 from highway_bench.training.evaluation import loss_of, to_device
 from highway_bench.training.graphed_step import GraphedStep
 from highway_bench.training.loop import FINITE_EVERY, Training

@@ -14,7 +14,7 @@ from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.families import families, make_family
-from highway_bench.matching import yardstick
+from highway_bench.matching import baseline
 from highway_bench.tasks import tasks
 
 COMBINATIONS = [
@@ -61,8 +61,8 @@ def test_every_entry_says_what_it_is() -> None:
         assert all((family.transform, family.summary, family.source, family.cls.__doc__)), name
 
 
-def test_one_block_is_the_yardstick() -> None:
-    assert [name for name in blocks.names() if blocks.get(name).yardstick] == [yardstick().name] == ["plain"]
+def test_one_block_is_the_baseline() -> None:
+    assert [name for name in blocks.names() if blocks.get(name).baseline] == [baseline().name] == ["plain"]
 
 
 def test_what_the_issue_asks_for_is_there() -> None:

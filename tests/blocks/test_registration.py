@@ -40,10 +40,10 @@ def test_a_cells_options_override_a_variants(variant: str) -> None:
     assert float(network.joins[0].maps.product.bias[-1].detach()) == -2.0  # type: ignore[union-attr,index]
 
 
-def test_a_variant_of_the_yardstick_is_no_yardstick() -> None:
+def test_a_variant_of_the_baseline_is_no_baseline() -> None:
     register_variant("plain-again", Plain, summary="")
     try:
-        assert not blocks.get("plain-again").yardstick
+        assert not blocks.get("plain-again").baseline
     finally:
         blocks.unregister("plain-again")
 

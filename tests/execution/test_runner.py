@@ -14,7 +14,7 @@ from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import identity
-from highway_bench.results import COLUMNS, LATER_ATTEMPT, Store
+from highway_bench.results import COLUMNS, Store
 
 MakeCell = Callable[..., Cell]
 
@@ -167,7 +167,7 @@ def test_cells_that_ended_survive_a_later_one_of_their_group(
     assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
 
 
-def test_timing_group_whose_worker_dies_is_run_singly_and_says_so(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_timing_group_whose_worker_dies_is_run_singly(fakes: str, store: Store, cell: MakeCell) -> None:
     group = [
         cell("exit", task="fake-timing", block="plain"),
         cell(task="fake-timing", block="highway"),
@@ -178,19 +178,16 @@ def test_timing_group_whose_worker_dies_is_run_singly_and_says_so(fakes: str, st
     assert rows["plain"]["status"] == "crashed"
     for block in ("highway", "residual"):
         assert rows[block]["status"] == "ok"
-        assert rows[block]["message"] == "unpaired: the worker process left with exit code 3"
+        assert rows[block]["message"] is None
 
 
-def test_one_missing_cell_of_a_timing_group_measures_all_again(
-    fakes: str, store: Store, cell: MakeCell, log: Path
-) -> None:
+def test_a_cell_added_to_a_timing_group_is_measured_alone(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
     pair = [cell(task="fake-timing", block="plain"), cell(task="fake-timing", block="highway")]
-    other = cell(task="fake-timing", depth=2)
-    run_cells([pair[0], other], store, plugins=[fakes])
-    summary = run_cells([*pair, other], store, plugins=[fakes])
-    assert [line.split()[:2] for line in lines(log)[2:]] == [["plain", "1"], ["highway", "1"]]
-    assert {row["run_id"] for row in store.rows(depth=1)} == {summary.run_id}
-    assert summary.stored == 1
+    first = run_cells(pair[:1], store, plugins=[fakes])
+    second = run_cells(pair, store, plugins=[fakes])
+    assert [line.split()[0] for line in lines(log)] == ["plain", "highway"]
+    assert {row["block"]: row["run_id"] for row in store.rows()} == {"plain": first.run_id, "highway": second.run_id}
+    assert (second.measured, second.stored) == (1, 1)
 
 
 def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_path: Path, log: Path) -> None:
@@ -212,30 +209,6 @@ def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_p
     healthy = run_cells(cells, store, plugins=[fakes])
     assert {(row["status"], row["run_id"]) for row in store.rows()} == {("ok", healthy.run_id)}
     assert run_cells(cells, store, plugins=[fakes]).stored == 1
-
-
-def test_a_crash_while_a_group_is_timed_again_costs_no_result(
-    fakes: str, store: Store, cell: MakeCell, tmp_path: Path
-) -> None:
-    flag = tmp_path / "flag"
-    group = [cell("crash-later", task="fake-timing", file=str(flag)), cell(task="fake-timing", block="highway")]
-    first = run_cells(group, store, plugins=[fakes])
-    flag.touch()
-    group.append(cell(task="fake-timing", block="residual"))
-    second = run_cells(group, store, plugins=[fakes])
-    assert (second.counts, second.exit_status) == ({"crashed": 1, "ok": 2}, 1)
-    rows = {row["block"]: row for row in store.rows(metric="time", axis="")}
-    assert {block: (row["run_id"], row["value"]) for block, row in rows.items()} == {
-        "plain": (first.run_id, 2.0),
-        "highway": (second.run_id, 2.0),
-        "residual": (second.run_id, 2.0),
-    }
-    (later,) = store.rows(axis=LATER_ATTEMPT)
-    assert (later["block"], later["run_id"], later["status"]) == ("plain", second.run_id, "crashed")
-    flag.unlink()
-    third = run_cells(group, store, plugins=[fakes])
-    assert (third.measured, third.exit_status) == (3, 0)
-    assert {(row["run_id"], row["message"]) for row in store.rows()} == {(third.run_id, None)}  # paired again
 
 
 def test_processes_do_not_serve_two_tasks_or_modes(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:

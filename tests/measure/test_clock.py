@@ -1,13 +1,16 @@
-"""The clock on fakes: what is inside the timed interval, how a budget ends, and the order of interleaved rounds."""
+"""The clock on fakes: what is inside the timed interval, how a budget ends, order, and which rounds are left out."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from typing import Any
 
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.clock import Budget, Samples, cache_eviction, first_step, sample, sample_interleaved
+from highway_bench.measure.clock import Budget, Stopwatch, Turns, first_step, median_time, take_turns
+from highway_bench.measure.run_delay import process_delay
 
 
 class FakeDevice:
@@ -36,8 +39,17 @@ class FakeDevice:
 
         return work
 
+    @property
+    def watch(self) -> Stopwatch:
+        return Stopwatch(self.clock, wall=self.clock)
+
 
 QUICK = Budget(min_samples=3, min_seconds=0, warmup_samples=2, warmup_seconds=0, max_seconds=1000)
+
+
+def turns_of(device: FakeDevice, budget: Budget, step: Any = None, **options: Any) -> Turns[str]:
+    """Rounds of one step, by default of one second."""
+    return take_turns({"a": step or device.step()}, budget, watch=device.watch, **options)
 
 
 def test_the_steps_synchronisation_is_timed_and_restore_is_not() -> None:
@@ -47,47 +59,54 @@ def test_the_steps_synchronisation_is_timed_and_restore_is_not() -> None:
         device.launch(100.0)
         device.synchronise()
 
-    got = sample(device.step(seconds=2.0), QUICK, restore=restore, clock=device.clock)
-    assert got.seconds == [2.0, 2.0, 2.0]
+    turns = turns_of(device, QUICK, device.step(seconds=2.0), restore={"a": restore})
+    assert turns.seconds == turns.wall == {"a": [2.0, 2.0, 2.0]}
     assert device.now == (2 + 3) * 102.0  # restore ran after each of five calls all the same
 
 
 def test_a_step_that_does_not_synchronise_would_look_free() -> None:
     device = FakeDevice()
-    got = sample(lambda: device.launch(2.0), QUICK, clock=device.clock)
-    assert got.seconds == [0.0, 0.0, 0.0]  # so the contract that a step synchronises is what makes the figure right
+    turns = turns_of(device, QUICK, lambda: device.launch(2.0))
+    assert turns.seconds == {"a": [0.0, 0.0, 0.0]}  # so the contract that a step synchronises makes the figure right
 
 
 def test_sampling_needs_both_the_least_count_and_the_least_time() -> None:
     device = FakeDevice()
     by_count = Budget(min_samples=7, min_seconds=1.0, warmup_samples=0, warmup_seconds=0)
     by_time = Budget(min_samples=2, min_seconds=4.5, warmup_samples=0, warmup_seconds=2.5)
-    assert len(sample(device.step(), by_count, clock=device.clock)) == 7
-    got = sample(device.step(), by_time, clock=device.clock)
-    assert (len(got), got.warmups, got.cut_short) == (5, 3, False)
+    assert len(turns_of(device, by_count).seconds["a"]) == 7
+    turns = turns_of(device, by_time)
+    assert (len(turns.seconds["a"]), turns.warmups, turns.cut_short) == (5, 3, False)
 
 
 def test_max_seconds_bounds_warm_up_sampling_and_restoring_together() -> None:
     device = FakeDevice()
     budget = Budget(min_samples=100, min_seconds=0, warmup_samples=2, warmup_seconds=0, max_seconds=10)
-    got = sample(device.step(), budget, restore=device.step("restore"), clock=device.clock)
-    assert (got.warmups, len(got), got.cut_short) == (2, 3, True)
+    turns = turns_of(device, budget, restore={"a": device.step("restore")})
+    assert (turns.warmups, len(turns.seconds["a"]), turns.cut_short) == (2, 3, True)
     assert device.now == 10
 
 
 def test_one_sample_is_taken_however_slow_the_step() -> None:
     device = FakeDevice()
-    got = sample(device.step(seconds=50.0), Budget(max_seconds=10), clock=device.clock)
-    assert (got.seconds, got.warmups, got.cut_short) == ([50.0], 1, True)
+    turns = turns_of(device, Budget(max_seconds=10), device.step(seconds=50.0))
+    assert (turns.seconds, turns.warmups, turns.cut_short) == ({"a": [50.0]}, 1, True)
 
 
-def test_interleaved_rounds_give_every_step_every_place() -> None:
-    device = FakeDevice()
-    steps = {"a": device.step("a", 1.0), "b": device.step("b", 2.0), "c": device.step("c", 4.0)}
-    budget = Budget(min_samples=6, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=100)
-    got = sample_interleaved(steps, budget, clock=device.clock)
-    assert "".join(device.log) == "abcbcacabacbcbabac"
-    assert got == {"a": [1.0] * 6, "b": [2.0] * 6, "c": [4.0] * 6}
+def test_rounds_have_random_orders_that_a_seed_repeats() -> None:
+    def orders(seed: int) -> list[str]:
+        device = FakeDevice()
+        steps = {name: device.step(name) for name in "abc"}
+        budget = Budget(min_samples=60, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=1000)
+        turns = take_turns(steps, budget, watch=device.watch, seed=seed)
+        assert turns.seconds == {name: [1.0] * 60 for name in "abc"}
+        return ["".join(device.log[i : i + 3]) for i in range(0, len(device.log), 3)]
+
+    first = orders(0)
+    assert all(sorted(one) == ["a", "b", "c"] for one in first)
+    assert len(set(first)) == 6  # every order
+    assert len({first[i : i + 6].count("abc") for i in range(0, 60, 6)}) > 1  # without a period
+    assert orders(0) == first != orders(1)
 
 
 def test_sample_i_of_every_key_belongs_to_round_i() -> None:
@@ -102,17 +121,54 @@ def test_sample_i_of_every_key_belongs_to_round_i() -> None:
         return work
 
     budget = Budget(min_samples=5, min_seconds=0, warmup_samples=2, warmup_seconds=0, max_seconds=1000)
-    got = sample_interleaved({"a": counted("a"), "b": counted("b")}, budget, clock=device.clock)
-    assert got == {"a": [3.0, 4.0, 5.0, 6.0, 7.0], "b": [3.0, 4.0, 5.0, 6.0, 7.0]}
+    turns = take_turns({"a": counted("a"), "b": counted("b")}, budget, watch=device.watch)
+    assert turns.seconds == {"a": [3.0, 4.0, 5.0, 6.0, 7.0], "b": [3.0, 4.0, 5.0, 6.0, 7.0]}
 
 
-def test_the_interleaved_budget_counts_rounds() -> None:
+def test_the_budget_counts_rounds() -> None:
     device = FakeDevice()
     budget = Budget(min_samples=1, min_seconds=10, warmup_samples=0, warmup_seconds=0)
     steps = {"a": device.step("a", 1.0), "b": device.step("b", 2.0)}
-    got = sample_interleaved(steps, budget, restore={"b": device.step("undo b", 0.5)}, clock=device.clock)
-    assert len(got["a"]) == len(got["b"]) == 4  # 3 s a round; the fourth passes 10 s
+    turns = take_turns(steps, budget, restore={"b": device.step("undo b", 0.5)}, watch=device.watch)
+    assert len(turns.seconds["a"]) == len(turns.seconds["b"]) == 4  # 3 s a round; the fourth passes 10 s
     assert device.log.count("undo b") == 4
+
+
+def test_the_wait_for_a_core_is_in_the_wall_time_alone() -> None:
+    device = FakeDevice()
+    watch = Stopwatch(lambda: device.now / 2, wall=device.clock)  # the thread waits for half of the time
+    turns = take_turns({"a": device.step(seconds=4.0)}, QUICK, watch=watch)
+    assert (turns.seconds, turns.wall, turns.disturbed) == ({"a": [2.0] * 3}, {"a": [4.0] * 3}, 0)
+
+
+def test_disturbed_rounds_are_left_out_for_every_step_and_counted() -> None:
+    device = FakeDevice()
+    delay, rounds = [0.0], itertools.count()
+
+    def disturbed_every_third() -> None:
+        device.now += 1.0
+        if next(rounds) % 3 == 2:
+            delay[0] += 0.5
+            device.now += 8.0
+
+    budget = Budget(min_samples=4, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=1000)
+    watch = Stopwatch(device.clock, lambda: delay[0], wall=device.clock)
+    turns = take_turns({"a": disturbed_every_third, "b": device.step("b", 2.0)}, budget, watch=watch)
+    assert (turns.seconds, turns.disturbed) == ({"a": [1.0] * 4, "b": [2.0] * 4}, 1)
+    assert not turns.cut_short
+
+
+def test_where_every_round_is_disturbed_none_is_left_out() -> None:
+    device = FakeDevice()
+    watch = Stopwatch(device.clock, device.clock, wall=device.clock)
+    budget = Budget(min_samples=4, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=10)
+    turns = take_turns({"a": device.step()}, budget, watch=watch)
+    assert (turns.seconds, turns.disturbed, turns.cut_short) == ({"a": [1.0] * 10}, 10, True)
+
+
+def test_only_one_thread_on_a_cpu_has_a_clock_of_its_own() -> None:
+    assert Stopwatch.of("cpu", 1).delay is None
+    assert Stopwatch.of("cpu", 2).delay is Stopwatch.of("cuda", 1).delay is process_delay
 
 
 def test_first_step_is_one_call() -> None:
@@ -126,13 +182,13 @@ def test_an_exception_in_a_step_is_not_swallowed() -> None:
         raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError, match="out of memory"):
-        sample(broken, QUICK)
+        median_time(broken, QUICK)
 
 
-def test_quantiles_of_the_samples() -> None:
-    got = Samples([float(value) for value in range(11)], 0, False)
-    assert (got.median, got.p10, got.p90) == (5.0, 1.0, 9.0)
-    assert str(got) == "5 s (p10 1, p90 9, n = 11)"
+def test_the_median_time_of_one_step() -> None:
+    device = FakeDevice()
+    times = itertools.chain([9.0, 9.0, 1.0, 2.0], itertools.repeat(3.0))  # two warm up
+    assert median_time(lambda: device.step(seconds=next(times))(), QUICK, watch=device.watch) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -152,10 +208,6 @@ def test_impossible_budgets_are_bad_input(wrong: dict[str, float]) -> None:
 
 def test_bad_mappings_are_bad_input() -> None:
     with pytest.raises(BadInput, match="no step"):
-        sample_interleaved({}, QUICK)
+        take_turns({}, QUICK)
     with pytest.raises(BadInput, match="not timed: \\['b'\\]"):
-        sample_interleaved({"a": lambda: None}, QUICK, restore={"b": lambda: None})
-
-
-def test_evicting_a_cpu_cache_does_nothing() -> None:
-    cache_eviction("cpu")()
+        take_turns({"a": lambda: None}, QUICK, restore={"b": lambda: None})

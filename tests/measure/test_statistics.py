@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import (
@@ -19,9 +20,9 @@ from highway_bench.measure.statistics import (
     holm,
     log10_interval,
     median_interval,
-    noise_floor,
     paired_ratio,
     pairs_needed,
+    ratio_over_processes,
     sign_flip_minimum_p,
     t_interval,
     wilson,
@@ -139,19 +140,24 @@ def test_swapping_the_pair_inverts_the_ratio(pairs: list[tuple[float, float]]) -
     assert one.value <= one.high * (1 + 1e-12)
 
 
-def test_the_noise_floor_of_a_steady_step_is_zero_and_of_a_noisy_one_is_its_spread() -> None:
-    assert noise_floor([2.0] * 20) == 0
-    assert math.isnan(noise_floor([2.0] * 11))  # five pairs have no interval
-    noisy = np.exp(np.random.default_rng(0).normal(0, 0.05, size=200))
-    assert 0.002 < noise_floor(noisy) < 0.05
-    assert noise_floor([1.0, 2.0] * 6) == pytest.approx(1.0)  # every second sample is twice the one before
+def test_a_ratio_over_processes_has_one_number_for_each() -> None:
+    """Process medians of 2, 2 and 4 times: the geometric mean, and Student's t over the three."""
+    a = [2.0, 2.0, 9.0, 2.0, 2.0, 0.1, 4.0, 4.0, 4.0]
+    ratio = ratio_over_processes(a, [1.0] * 9, [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    logs = np.log([2.0, 2.0, 4.0])
+    half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
+    assert ratio.n == 3
+    assert math.log(ratio.value) == pytest.approx(logs.mean())
+    assert math.log(ratio.low) == pytest.approx(logs.mean() - half)
+    assert math.log(ratio.high) == pytest.approx(logs.mean() + half)
 
 
-@given(st.lists(st.floats(1e-6, 1e3), min_size=12, max_size=20))
-def test_a_noise_floor_is_not_negative_and_has_no_unit(samples: list[float]) -> None:
-    floor = noise_floor(samples)
-    assert floor >= 0
-    assert noise_floor([1000 * value for value in samples]) == pytest.approx(floor, rel=1e-6, abs=1e-9)
+def test_one_process_has_no_interval() -> None:
+    ratio = ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0, 0])
+    assert (ratio.value, ratio.n) == (pytest.approx(2.0), 1)
+    assert math.isnan(ratio.low)
+    with pytest.raises(BadInput, match="equal counts"):
+        ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0])
 
 
 # ------------------------------------------------------------------------------------------- trials and comparisons
@@ -213,7 +219,7 @@ def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[flo
         lambda: log10_interval([0.0, 1.0]),
         lambda: paired_ratio([1.0], [1.0, 2.0]),
         lambda: paired_ratio([0.0], [1.0]),
-        lambda: noise_floor([]),
+        lambda: ratio_over_processes([], [], []),
         lambda: best_of_k([1.0], 2),
         lambda: best_of_k([1.0], 0),
         lambda: best_of_k([math.nan], 1),

@@ -14,6 +14,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
+from highway_bench.plan import expand
 from highway_bench.plan.grid import Grid, Sizes, skipping_ladder
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Profile
@@ -68,7 +69,7 @@ def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
     assert values(cells(named), "block") == {"shortcut-gate"}
 
 
-def test_the_yardstick_comes_first() -> None:
+def test_the_baseline_comes_first() -> None:
     found = cells(task=["memory"], family=["dense"])
     assert found[0].block == "plain"
     assert [cell.block for cell in cells(task=["memory"], family=["dense"], block=["residual", "plain"])] == [
@@ -224,11 +225,12 @@ def test_a_word_that_no_chosen_cell_has() -> None:
 
 
 def test_threads_are_for_what_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = {("throughput", 4), ("memory", 1), ("trainability", 1)}
-    given = cells(threads=4)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    for found in (given, cells()):
-        assert {(cell.task, cell.threads) for cell in found} == expected
+    monkeypatch.setattr(expand, "cores", lambda: 6)
+    for threads, of_grid, timed in ((4, 1, 4), (None, 1, 1), (None, None, 6)):
+        grids = (Grid(task="throughput", threads=of_grid), Grid(task="memory", threads=of_grid))
+        profile = Profile("own", "", grids)
+        chosen = Plan.of(profile, Selection.of(threads=threads, block="plain", family="dense")).cells
+        assert [(cell.task, cell.threads) for cell in chosen] == [("throughput", timed), ("memory", 1)]
 
 
 def test_options_reach_the_cells() -> None:

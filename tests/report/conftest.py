@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from highway_bench.measure.statistics import ratio_over_processes
 from highway_bench.results.schema import COLUMNS, Row, row
 
 BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
@@ -87,10 +89,15 @@ def metric(base: Row, name: str, value: float | None, unit: str, better: str = "
     return base | {"metric": name, "value": value, "unit": unit, "better": better} | values
 
 
-def timing(base: Row, samples: list[float]) -> list[Row]:
-    """The rows of a timed cell."""
+def timing(base: Row, samples: list[float], plain: list[float] | None = None, processes: int = 4) -> list[Row]:
+    """The rows of a cell that was timed in several processes, in turn with ``plain``: by default, itself."""
     ranked = sorted(samples)
     middle = ranked[len(ranked) // 2]
+    plain = samples if plain is None else plain
+    process = [index * processes // len(samples) for index in range(len(samples))]
+    ratio = ratio_over_processes(samples, plain, process)
+    low, high = (None if math.isnan(bound) else bound for bound in (ratio.low, ratio.high))
+    paired = {"process": process, "wall": samples, "plain": plain, "yardstick": plain}
     return [
         metric(
             base,
@@ -101,7 +108,12 @@ def timing(base: Row, samples: list[float]) -> list[Row]:
             high=ranked[-1 - len(ranked) // 10],
             n=len(samples),
             samples=json.dumps(samples),
+            paired=json.dumps(paired),
         ),
+        metric(base, "plain_ratio", ratio.value, "1", low=low, high=high, n=ratio.n),
+        metric(base, "yardstick_ratio", ratio.value, "1", low=low, high=high, n=ratio.n),
+        metric(base, "waited", 0.02, "1"),
+        metric(base, "disturbed", 0.0, "1"),
         metric(base, "step_time_p99", ranked[-1], "s"),
         metric(base, "throughput", 64 / middle, "sample/s", "higher"),
         metric(base, "flop_rate", 3e9 / middle * 1e-3, "FLOP/s", "higher"),
@@ -229,6 +241,7 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
     rows: list[Row] = []
     for rank, family in enumerate(families):
         for depth in (4, 16) if family == "dense" else (4,):
+            plain_times: list[float] = []
             for block in blocks:
                 base = cell(
                     "throughput",
@@ -243,7 +256,9 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
                     continue
                 cost = 1 + (COST.get(block, 1.4) - 1) * (1.2 - 0.1 * rank)
                 seconds = 2e-4 * 1.9**rank * depth * cost
-                rows += timing(base, [seconds * draw.lognormvariate(0, 0.03) for _ in range(30)])
+                times = [seconds * draw.lognormvariate(0, 0.03) for _ in range(32)]
+                plain_times = times if block == "plain" else plain_times
+                rows += timing(base, times, plain_times)
                 size = 64 * 71 * 4 * (1 + rank) * (1 + 1.5 * (cost - 1))
                 rows += memory(cell("memory", block, family, depth, phase="train-step"), round(size))
     for family in families[:2]:

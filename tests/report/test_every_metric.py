@@ -56,7 +56,7 @@ def frame_of(rows: list[Row]) -> pd.DataFrame:
 
 
 BLOCKS = ("plain", "highway-free")
-"""The yardstick, and the block with all that there is to measure: two gates."""
+"""The baseline, and the block with all that there is to measure: two gates."""
 
 NARROW = Selection(family=("dense", "mlp", "bilstm"), block=(*BLOCKS, "highway"))
 """Every grid of ``smoke`` has cells of these."""

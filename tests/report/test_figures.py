@@ -74,7 +74,7 @@ def test_failures_and_divergence_are_drawn(standard: pd.DataFrame) -> None:
     (panel,) = timed.figure.axes
     assert any(line.get_marker() == "x" for line in panel.lines)
     legend = {text.get_text() for text in timed.figure.legends[0].get_texts()}
-    assert legend >= {"no ratio: failed or not paired", "highway"}
+    assert legend >= {"no ratio: failed or one process", "highway"}
 
 
 def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
@@ -151,14 +151,14 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     assert lacking == "dense on mnist-5k: 10 seeds. 2 seeds give no verdict."
 
 
-def test_a_title_names_paired_ratios_only(make: Make) -> None:
-    def steps(block: str, run: str) -> list[dict[str, Any]]:
-        base = make["cell"]("throughput", block, "dense", 4, phase="forward", run_id=run)
-        return list(make["timing"](base, [2.0 if block == "highway" else 1.0] * 8))
+def test_a_title_names_only_ratios_with_an_interval(make: Make) -> None:
+    def steps(block: str, processes: int) -> list[dict[str, Any]]:
+        base = make["cell"]("throughput", block, "dense", 4, phase="forward")
+        return list(make["timing"](base, [2.0 if block == "highway" else 1.0] * 8, [1.0] * 8, processes))
 
-    alone = [*steps("plain", "run-2"), *steps("residual", "run-1")]
-    with pytest.raises(NothingToShow, match="timed in turn"):
+    alone = [*steps("plain", 4), *steps("residual", 1)]
+    with pytest.raises(NothingToShow, match="several processes"):
         step_time_ratio(Results(make["frame"](alone)))
-    (picture,) = step_time_ratio(Results(make["frame"]([*alone, *steps("highway", "run-2")])))
+    (picture,) = step_time_ratio(Results(make["frame"]([*alone, *steps("highway", 4)])))
     assert picture.title == "highway's step ÷ plain's: 2.00 [2.00, 2.00]"
-    assert "residual: not paired" in picture.alt
+    assert "residual: one process" in picture.alt

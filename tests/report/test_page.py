@@ -31,7 +31,7 @@ RUN = {
             "equation": "y = H(x)",
             "source": "arXiv:1505.00387, eq. 1",
             "summary": "no carry",
-            "yardstick": True,
+            "baseline": True,
         },
         f"evil{HOSTILE}": {"equation": "y < x & z", "source": "javascript:alert(1)", "summary": HOSTILE},
     },

@@ -18,7 +18,7 @@ from highway_bench.report import Results, print_summary, write_report
 from highway_bench.report.figures.quality import quality_against_cost
 from highway_bench.report.figures.step_time import step_time_ratio
 from highway_bench.report.further_values import all_results
-from highway_bench.report.ratio import NOT_PAIRED, TOO_FEW, UNDECIDED, geometric_mean, is_decided, quoted
+from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, geometric_mean, is_decided, quoted
 from highway_bench.report.summary_tables import summary_tables
 from highway_bench.results.schema import Row
 
@@ -35,14 +35,21 @@ def samples(scale: float, spread: float, seed: int, n: int = 25) -> list[float]:
     return [scale * draw.lognormvariate(0, spread) for _ in range(n)]
 
 
-def timed(make: Make, spread: float, *, families: tuple[str, ...] = ("dense",), n: int = 25, **apart: Any) -> list[Row]:
-    """Plain and highway in each family, whose pairs' ratios scatter by ``spread``; ``apart`` sets them apart."""
+def timed(make: Make, spread: float, *, families: tuple[str, ...] = ("dense",), processes: int = 4) -> list[Row]:
+    """Plain and highway in each family, whose pairs' ratios scatter by ``spread``."""
     rows = []
     for family in families:
+        plain = samples(4.1e-4, spread, 0)
         for turn, (block, scale) in enumerate((("plain", 4.1e-4), ("highway", 4.1e-4 * TIMES))):
-            base = make["cell"]("throughput", block, family, 10, phase="forward", **(apart if turn else {}))
-            rows += make["timing"](base, samples(scale, spread, turn, n))
+            base = make["cell"]("throughput", block, family, 10, phase="forward")
+            rows += make["timing"](base, samples(scale, spread, turn), plain, processes)
     return rows
+
+
+def without_ratio(rows: list[Row]) -> list[Row]:
+    """``rows`` as version 0.1 stored them."""
+    later = ("plain_ratio", "yardstick_ratio", "waited", "disturbed")
+    return [row | {"paired": None} for row in rows if row["metric"] not in later]
 
 
 def trained(make: Make) -> list[Row]:
@@ -67,9 +74,7 @@ def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
 CASES = {
     "narrow": ({"spread": 0.005}, True, r"1\.7[67] \[1\.7"),
     "wide": ({"spread": 0.6}, False, r"undecided \[[01]\.\d+, \d\.\d+\]"),
-    "unpaired": ({"spread": 0.005, "message": "unpaired: the group's worker died"}, False, NOT_PAIRED),
-    "another run": ({"spread": 0.005, "run_id": "run-2"}, False, NOT_PAIRED),
-    "one sample": ({"spread": 0.005, "n": 1}, False, TOO_FEW),
+    "one process": ({"spread": 0.005, "processes": 1}, False, ONE_PROCESS),
     "several families": ({"spread": 0.005, "families": ("dense", "conv", "mlp")}, True, r"1\.7[67] \[1\.7"),
 }
 
@@ -124,12 +129,12 @@ def test_the_margin_of_a_loss_is_both_losses_with_their_intervals(make: Make) ->
         (1.41, 1.69, "1.54 [1.41, 1.69]"),  # within 10 % of the value both ways
         (1.39, 1.58, "undecided [1.39, 1.58]"),
         (1.50, 1.70, "undecided [1.50, 1.70]"),
-        (math.nan, math.nan, "too few samples"),
+        (math.nan, math.nan, "one process"),
     ],
 )
 def test_one_rule_decides(low: float, high: float, text: str) -> None:
-    assert quoted(1.54, low, high, TOO_FEW) == text
-    assert quoted(1 / 1.54, 1 / high, 1 / low, TOO_FEW).startswith("undecided") == text.startswith("undecided")
+    assert quoted(1.54, low, high, ONE_PROCESS) == text
+    assert quoted(1 / 1.54, 1 / high, 1 / low, ONE_PROCESS).startswith("undecided") == text.startswith("undecided")
 
 
 def test_the_rule_is_the_same_both_ways_round() -> None:
@@ -149,61 +154,28 @@ def test_a_mean_over_places_has_the_mean_of_their_ends() -> None:
     assert geometric_mean([(1.0, 0.5, 2.0), (4.0, 2.0, 8.0)]) == pytest.approx((2.0, 1.0, 4.0))
 
 
-@pytest.mark.parametrize(
-    ("apart", "gap"),
-    [
-        ({"message": "unpaired: the group's worker died; cut short"}, f"{NOT_PAIRED}: the group's worker died"),
-        ({"run_id": "run-2"}, NOT_PAIRED),
-        ({"n": 1}, TOO_FEW),
-        ({"threads": 2}, "plain not timed"),
-    ],
-)
-def test_why_there_is_no_ratio_is_printed_in_its_column(apart: dict[str, Any], gap: str, make: Make) -> None:
-    table = Results(make["frame"](timed(make, 0.005, **apart))).step_times()
-    (highway,) = table[table["block"] == "highway"].to_dict("records")
-    assert math.isnan(highway["ratio"])
-    assert highway["ratio_gap"] == gap
-    assert list(table.loc[table["block"] == "plain", "ratio_gap"]) == [""]
+def test_why_there_is_no_ratio_is_printed_in_its_column(make: Make) -> None:
+    for rows, gap in (
+        (timed(make, 0.005, processes=1), ONE_PROCESS),
+        (without_ratio(timed(make, 0.005)), OLDER),
+    ):
+        table = Results(make["frame"](rows)).step_times()
+        assert set(table.loc[table["block"] == "highway", "ratio_gap"]) == {gap}
+        assert table["ratio_low"].isna().all()
 
 
-def test_plain_may_be_what_was_not_paired(make: Make) -> None:
-    rows = timed(make, 0.005)
-    rows = [row | {"message": "unpaired: its worker died"} if row["block"] == "plain" else row for row in rows]
-    table = Results(make["frame"](rows)).step_times()
-    assert list(table.loc[table["block"] == "highway", "ratio_gap"]) == [f"{NOT_PAIRED}: plain: its worker died"]
-
-
-def test_measuring_again_is_no_advice_where_the_cell_says_why_it_was_not_paired(make: Make) -> None:
-    for apart, advised in (({"message": "unpaired: its worker died"}, False), ({"run_id": "run-2"}, True)):
-        (table,) = (
-            one for one in all_results(Results(make["frame"](timed(make, 0.005, **apart)))) if one.name == "throughput"
-        )
-        assert ("--fresh" in table.note) == advised
-        assert ("reason after the colon" in table.note) != advised
-
-
-def twice(make: Make, **second: Any) -> pd.DataFrame:
-    """Plain and highway timed under two recipes, the second time with ``second``; both undecided, apart."""
+def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_everywhere(make: Make) -> None:
     rows = []
     for turn, (seconds, n) in enumerate(((0.2, 25), (0.3, 41))):
+        plain = samples(1.0, 0.6, 2 * turn + 1, n)
         for block, scale in (("plain", 1.0), ("highway", TIMES)):
             base = make["cell"]("throughput", block, "dense", 10, phase="forward", recipe={"seconds": seconds})
-            seed = 2 * turn + (block == "plain")
-            rows += make["timing"](base | (second if turn else {}), samples(scale, 0.6, seed, n))
-    return make["frame"](rows)
-
-
-@pytest.mark.parametrize(
-    ("second", "quoted_one"), [({}, 1), ({"message": "unpaired: its worker died"}, 0)], ids=["more samples", "unpaired"]
-)
-def test_of_cells_that_were_timed_twice_one_is_quoted_everywhere(
-    second: dict[str, Any], quoted_one: int, make: Make
-) -> None:
-    frame = twice(make, **second)
+            rows += make["timing"](base, plain if block == "plain" else samples(scale, 0.6, 2 * turn, n), plain)
+    frame = make["frame"](rows)
     both = Results(frame).step_times()
     both = both[both["block"] == "highway"]
     assert len(both) == 2
-    wanted = both.iloc[quoted_one]
+    wanted = both.iloc[1]
     text = quoted(wanted["ratio"], wanted["ratio_low"], wanted["ratio_high"])
     assert text.startswith("undecided [")
     (sentence,) = Results(frame).answer()
@@ -216,7 +188,9 @@ def test_of_cells_that_were_timed_twice_one_is_quoted_everywhere(
 
 
 def test_what_to_do_is_said_once_below_the_table(make: Make) -> None:
-    for spread, apart, what in ((0.005, {"run_id": "run-2"}, "in one run"), (0.6, {}, "more than 10 %")):
-        rows = make["frame"](timed(make, spread, **apart))
-        (table,) = (table for table in all_results(Results(rows)) if table.name == "throughput")
+    for rows, what in (
+        (without_ratio(timed(make, 0.005)), "Time it again"),
+        (timed(make, 0.6), "more than 10 %"),
+    ):
+        (table,) = (table for table in all_results(Results(make["frame"](rows))) if table.name == "throughput")
         assert table.note.count(what) == 1

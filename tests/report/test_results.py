@@ -103,11 +103,11 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
         for task in ("memory", "gates")
     ]
     said = descriptions(cells)
-    assert said["blocks"]["plain"]["yardstick"] is True
+    assert said["blocks"]["plain"]["baseline"] is True
     assert said["families"]["dense"]["kind"] == "vector"
     assert said["tasks"]["gates"]["metrics"]["lesion_loss"]["unit"] == "nat"
     about = Descriptions({"run-1": said})
-    assert about.yardstick == "plain"
+    assert about.baseline == "plain"
     assert about.metric("gates", "lesion_loss").unit == "nat"
 
 
@@ -116,7 +116,7 @@ def test_the_runs_descriptions_decide_order_labels_and_branches(make: Make) -> N
         {
             "old": {"blocks": {"late": {"order": 1}, "early": {"order": 9}}},
             "new": {
-                "blocks": {"early": {"order": 0}, "mine": {"yardstick": True, "order": 2}},
+                "blocks": {"early": {"order": 0}, "mine": {"baseline": True, "order": 2}},
                 "families": {"my-pair": {"branch_of": "mine"}},
                 "tasks": {
                     "heat": {
@@ -134,7 +134,7 @@ def test_the_runs_descriptions_decide_order_labels_and_branches(make: Make) -> N
         "mine",
         "zeta",
     ]
-    assert about.yardstick == "mine"
+    assert about.baseline == "mine"
     assert about.branch("my-pair") == "mine"
     assert about.branch("conv-pair") == "conv"
     label = about.metric("heat", "warmth")
@@ -183,7 +183,11 @@ def test_costs_of_a_block_that_was_not_trained_are_not_lost(make: Make) -> None:
     rows = make["whole"](("plain", "highway"), families=("dense",))
     for family, block in (("conv", "plain"), ("conv", "highway"), ("dense", "my-block")):
         base = make["cell"]("throughput", block, family, 4, phase="forward-backward")
-        rows += make["timing"](base, [1.0 + (block != "plain") + 0.001 * index for index in range(30)])
+        rows += make["timing"](
+            base,
+            [1.0 + (block != "plain") + 0.001 * index for index in range(30)],
+            [1.0 + 0.001 * index for index in range(30)],
+        )
     results = Results(make["frame"](rows))
     listed = results.summary()[["family_label", "block"]].drop_duplicates().to_numpy().tolist()
     assert ["conv", "highway"] in listed

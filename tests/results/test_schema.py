@@ -14,6 +14,7 @@ FROZEN = {
     "family_options match width nominal_width depth batch_size seq_len phase dtype mode dataset recipe trial seed "
     "metric axis index unit better status message value low high n samples params flops_per_item digest",
 }
+FROZEN[2] = FROZEN[1].replace("samples ", "samples paired ")
 
 
 def test_columns_are_frozen() -> None:

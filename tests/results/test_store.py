@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results import COLUMNS, LATER_ATTEMPT, Row, Store, row
+from highway_bench.results import COLUMNS, LATER_ATTEMPT, SCHEMA, Row, Store, row
 
 
 def some(digest: str, *values: float | None, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
@@ -305,7 +305,7 @@ def truncated(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    with_schema(path, "2")
+    with_schema(path, str(SCHEMA + 1))
 
 
 def older_than_any(path: Path) -> None:
@@ -351,10 +351,10 @@ def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path:
         (garbage, "file is not a database"),
         (foreign, "is a database, but no highway_bench store"),
         (truncated, "malformed"),
-        (newer, r"has schema 2, this version reads up to 1: update highway_bench"),
+        (newer, f"has schema {SCHEMA + 1}, this version reads up to {SCHEMA}: update highway_bench"),
         (older_than_any, "has schema 0, which never existed; it is damaged"),
         (of_no_number, "does not say which schema it has"),
-        (other_columns, "columns of its rows are not those of schema 1"),
+        (other_columns, f"columns of its rows are not those of schema {SCHEMA}"),
     ],
 )
 def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], message: str, read_only: bool) -> None:

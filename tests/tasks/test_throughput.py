@@ -15,13 +15,15 @@ from highway_bench.blocks import Block, blocks, register_block
 from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
-from highway_bench.tasks import Measurement, Outcome, tasks, throughput
+from highway_bench.measure.clock import Budget, Turns
+from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.throughput import PREPARED_ALONE, NotCompiled, budget_of, step_measurements
+from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
+from highway_bench.tasks.throughput import NotCompiled, budget_of, step_measurements
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
-QUICK = {"seconds": 0.0, "samples": 3}
+QUICK = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}
 
 
 def by_name(measurements: Any) -> dict[str, Measurement]:
@@ -46,37 +48,113 @@ def raising(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Cell, Any], Mapping[Cell, Any]]]:
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapping[Any, Any]]]:
     """What is handed to the clock: (steps, restores) of each call."""
-    calls: list[tuple[Mapping[Cell, Any], Mapping[Cell, Any]]] = []
-    real = throughput.sample_interleaved
+    calls: list[tuple[Mapping[Any, Any], Mapping[Any, Any]]] = []
+    real = _timing.take_turns
 
-    def noted(steps: Mapping[Cell, Any], budget: Any, *, restore: Mapping[Cell, Any]) -> dict[Cell, list[float]]:
+    def noted(steps: Mapping[Any, Any], budget: Any, *, restore: Mapping[Any, Any], **options: Any) -> Turns[Any]:
         calls.append((steps, restore))
-        return real(steps, budget, restore=restore)
+        return real(steps, budget, restore=restore, **options)
 
-    monkeypatch.setattr(throughput, "sample_interleaved", noted)
+    monkeypatch.setattr(_timing, "take_turns", noted)
     return calls
+
+
+def samples_of(cell: Cell, seconds: list[float], **fields: Any) -> GroupTimes:
+    """A group of one cell, timed in one process beside plain and a yard-stick that each take a second."""
+    ones = [1.0] * len(seconds)
+    return GroupTimes({cell: CellTimes(seconds, seconds, ones, ones, [0] * len(seconds))}, processes=1, **fields)
 
 
 def test_a_group_is_timed_in_turn(cell: MakeCell, timed: list[Any], roofline: float) -> None:
     cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
     outcomes = list(TASK.measure(cells))
     ((steps, restores),) = timed
-    assert list(steps) == list(restores) == cells
-    assert all(step.__func__ is StackStep.step for step in steps.values())
+    assert list(steps) == list(restores) == [*cells, _timing.YARDSTICK]
+    assert all(steps[one].__func__ is StackStep.step for one in cells)
     assert [outcome.cell for outcome in outcomes] == cells
-    counts = {len(by_name(outcome.measurements)["step_time"].samples or ()) for outcome in outcomes}
-    assert len(counts) == 1  # sample i of each belongs to round i
-    assert counts.pop() >= 3
+    times = [by_name(outcome.measurements)["step_time"] for outcome in outcomes]
+    assert len({len(time.samples or ()) for time in times}) == 1  # sample i of each belongs to round i
+    plain, *others = times
+    for time in others:
+        assert time.paired is not None
+        assert time.paired["plain"] == plain.samples
+        assert len(time.paired["yardstick"]) == len(time.paired["wall"]) == len(time.samples or ())
 
 
-def test_one_that_fails_drops_out_and_the_others_stay_paired(
+def test_plain_is_timed_with_a_block_that_is_measured_alone(cell: MakeCell, timed: list[Any], roofline: float) -> None:
+    one = cell("throughput", "highway", width=50, nominal_width=71, **QUICK)
+    (outcome,) = TASK.measure([one])
+    plain = plain_of(one)
+    assert (plain.block, plain.width) == ("plain", 71)
+    assert list(timed[0][0]) == [one, plain, _timing.YARDSTICK]
+    time = by_name(outcome.measurements)["step_time"]
+    assert time.paired is not None
+    assert len(time.paired["plain"]) == len(time.samples or ())
+
+
+def test_several_processes_give_a_ratio_its_interval(cell: MakeCell, roofline: float) -> None:
+    one = cell("throughput", "highway", **{**QUICK, "processes": 3})
+    (outcome,) = TASK.measure([one])
+    result = by_name(outcome.measurements)
+    time, ratio = result["step_time"], result["plain_ratio"]
+    assert time.paired is not None
+    assert set(time.paired["process"]) == {0, 1, 2}
+    assert ratio.count == result["yardstick_ratio"].count == 3
+    assert ratio.value is not None
+    assert ratio.low is not None
+    assert ratio.high is not None
+    assert 0 < ratio.low < ratio.value < ratio.high
+
+
+def test_processes_are_added_until_the_ratio_is_precise_or_time_is_up(
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second block's ratio is 2, but in the first process."""
+    plain, other = cell("throughput", "plain"), cell("throughput", "highway")
+    called: list[int] = []
+    first = 2.05
+
+    def turns(number: int) -> Turns[Any]:
+        called.append(number)
+        seconds = {plain: [1.0] * 3, other: [first if number == 0 else 2.0] * 3, _timing.YARDSTICK: [1.0] * 3}
+        return Turns(seconds, seconds, 1, 0, False)
+
+    monkeypatch.setattr(_timing, "_take_turns", lambda works, budget, number: turns(number))
+    monkeypatch.setattr(_timing, "call_in", lambda number, *_: turns(number))
+    works: Any = {plain: None, other: None}
+    options: dict[str, Any] = {"processes": 3, "most_seconds": 60.0}
+    times = _timing.time_group(works, Budget(), precision=0.03, **options)
+    assert called == [0, 1, 2, 3]
+    assert times.precise(0.03)
+    assert not _timing.time_group(works, Budget(), precision=0.03, processes=3, most_seconds=0.0).precise(0.03)
+    called.clear()
+    assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3
+    first = 4.0  # never precise
+    assert _timing.time_group(works, Budget(), precision=0.03, **options).processes == _timing.MOST_PROCESSES
+
+
+def test_a_process_that_dies_costs_only_its_own_samples(
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
+) -> None:
+    def broken(*_: Any) -> Turns[Any]:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(_timing, "call_in", broken)
+    (outcome,) = TASK.measure([cell("throughput", "highway", **{**QUICK, "processes": 3})])
+    result = by_name(outcome.measurements)
+    assert outcome.error is None
+    assert (result["plain_ratio"].low, result["plain_ratio"].count) == (None, 1)
+    assert result["step_time"].message == "; ".join(["a process gave no samples: RuntimeError: killed"] * 2)
+
+
+def test_one_that_fails_drops_out_and_the_others_are_timed(
     cell: MakeCell, timed: list[Any], raising: str, roofline: float
 ) -> None:
     cells = [cell("throughput", block, **QUICK) for block in ("plain", raising, "no-such-block", "highway")]
     outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
-    assert list(timed[0][0]) == [cells[0], cells[3]]
+    assert list(timed[0][0]) == [cells[0], cells[3], _timing.YARDSTICK]
     assert str(outcomes[raising].error) == "cannot run"
     assert isinstance(outcomes["no-such-block"].error, UnknownName)
     assert not outcomes[raising].measurements
@@ -86,8 +164,8 @@ def test_one_that_fails_drops_out_and_the_others_stay_paired(
         assert outcomes[block].flops_per_item
 
 
-def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
+def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, timed: list[Any], roofline: float
 ) -> None:
     tries: list[str] = []
 
@@ -98,14 +176,14 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_by_itself(
         return StackStep(one)
 
     monkeypatch.setattr(TASK, "prepare", prepare)
-    monkeypatch.setattr(throughput, "sample_interleaved", lambda steps, *_, **__: {one: [1e-3] for one in steps})
     cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
     outcomes = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert tries == ["plain", "highway", "pre-norm", "highway"]
     assert all(outcome.error is None for outcome in outcomes.values())
-    cut = "cut short by its time limit: 1 of 3 samples"
-    assert {one.message for one in outcomes["highway"].measurements} == {PREPARED_ALONE, f"{PREPARED_ALONE}; {cut}"}
-    assert {one.message for one in outcomes["plain"].measurements} == {None, cut}
+    assert [list(steps) for steps, _ in timed] == [
+        [cells[0], cells[2], _timing.YARDSTICK],
+        [cells[1], cells[0], _timing.YARDSTICK],
+    ]
 
 
 def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
@@ -152,7 +230,7 @@ def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput")
     work = TASK.prepare(one)
     samples = [step / 1e3 for step in range(1, 11)]
-    result = by_name(step_measurements(work, one, samples, first=0.5, breaks=0))
+    result = by_name(step_measurements(work, one, samples_of(one, samples), first=0.5, breaks=0))
     time = result["step_time"]
     assert (time.value, time.low, time.high) == pytest.approx((5.5e-3, 1.9e-3, 9.1e-3))
     assert time.samples == samples
@@ -175,7 +253,7 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
     one = cell("throughput")
     times = [*[seconds] * 3, *[1.0] * disturbed]
-    result = by_name(step_measurements(TASK.prepare(one), one, times, first=0.5, breaks=0))
+    result = by_name(step_measurements(TASK.prepare(one), one, samples_of(one, times), first=0.5, breaks=0))
     highest, least = result["roofline_share"].high, result["slowdown"].low
     assert (highest, least) == (pytest.approx((share, 1 / share), rel=1e-4) if share else (None, None))
     for metric in ("roofline_share", "slowdown"):
@@ -187,8 +265,9 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
 def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput")
     work = TASK.prepare(one)
-    eager = by_name(step_measurements(work, one, [1.0], 2.0, 0))
-    compiled = by_name(step_measurements(work, one.but(mode="compile"), [1.0], 2.0, 3))
+    eager = by_name(step_measurements(work, one, samples_of(one, [1.0]), 2.0, 0))
+    other = one.but(mode="compile")
+    compiled = by_name(step_measurements(work, other, samples_of(other, [1.0]), 2.0, 3))
     declared = {metric.name for metric in TASK.metrics}
     assert set(compiled) == declared
     assert declared - set(eager) == {"compile_time", "graph_breaks"}
@@ -197,13 +276,13 @@ def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
 
 def test_the_mismatch_is_of_the_cells_width(cell: MakeCell, roofline: float) -> None:
     one = cell("throughput", "highway", width=50, nominal_width=71, match="params")
-    result = by_name(step_measurements(TASK.prepare(one), one, [1.0], 1.0, 0))
+    result = by_name(step_measurements(TASK.prepare(one), one, samples_of(one, [1.0]), 1.0, 0))
     assert result["budget_mismatch"].value == pytest.approx(5_100 / 5_112 - 1)
 
 
 def test_the_recipe_says_how_long(cell: MakeCell) -> None:
-    budget = budget_of(cell("throughput", seconds=0.25, samples=7), rounds_of=4)
-    assert (budget.min_samples, budget.min_seconds) == (7, 1.0)
+    budget = budget_of(cell("throughput", seconds=0.25, samples=7))
+    assert (budget.min_samples, budget.min_seconds) == (7, 0.25)
 
 
 def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(

@@ -105,13 +105,9 @@ class Running:
         self.gone = self.gone or time.monotonic()
         return time.monotonic() - self.gone > SILENCE
 
-    def left(self, unpaired: str) -> list[Job]:
-        """The cells that have not ended, each as its own job. Cells of a paired group get the reason ``unpaired``."""
-        return [
-            self.job.single(index, unpaired if self.job.alone else None)
-            for index in range(len(self.job.cells))
-            if index not in self.ended
-        ]
+    def left(self) -> list[Job]:
+        """The cells that have not ended, each as its own job."""
+        return [self.job.single(index) for index in range(len(self.job.cells)) if index not in self.ended]
 
 
 @register_engine("local")
@@ -189,7 +185,7 @@ class LocalEngine:
                     ) from None
                 self._stop()
                 for running in self._running.values():
-                    queue.extendleft(running.left("its worker died") if running.ended else [running.job])
+                    queue.extendleft(running.left() if running.ended else [running.job])
                 self._running.clear()
 
     def _submit(self, kind: WorkerKind, lanes: int, job: Job, modules: frozenset[str]) -> None:
@@ -251,7 +247,7 @@ class LocalEngine:
         yield from self._read(running)
         again: list[Job] = []
         if len(running.job.cells) > 1:
-            again = running.left(message)
+            again = running.left()
         elif not running.ended:
             yield Ended(
                 running.job,

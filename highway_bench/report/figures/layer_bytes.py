@@ -41,7 +41,7 @@ def bytes_per_layer(results: Results) -> list[Picture]:
     for setting, part in groups(table, SETTING):
         if part["saved_per_layer"].gt(0).any():
             pictures += [
-                _picture(f"bytes-per-layer-{len(pictures) + number}", setting, rows, style, results.about.yardstick)
+                _picture(f"bytes-per-layer-{len(pictures) + number}", setting, rows, style, results.about.baseline)
                 for number, rows in enumerate(in_pictures(part), start=1)
             ]
     if not pictures:
@@ -50,7 +50,7 @@ def bytes_per_layer(results: Results) -> list[Picture]:
 
 
 def _picture(
-    name: str, setting: Mapping[str, object], rows: Sequence[DotRow], style: Mapping[str, Style], yardstick: str
+    name: str, setting: Mapping[str, object], rows: Sequence[DotRow], style: Mapping[str, Style], baseline: str
 ) -> Picture:
     cells = pd.concat([part for _, part in rows])
     style = of_blocks(style, cells["block"])
@@ -66,7 +66,7 @@ def _picture(
         figure, axes, described = dot_plot(rows, list(style), draw, spacing=0.13)
         log_axis(axes, "x", "B")
         axes.set_xlabel("saved bytes per layer (log)")
-        title = _finding(cells, yardstick)
+        title = _finding(cells, baseline)
         head(figure, title)
         failed = not cells["saved_per_layer"].gt(0).all()
         legend(figure, style, [mark("x", "failed")] if failed else [])
@@ -78,8 +78,8 @@ def _picture(
     return Picture(name, title, f"Dot plot, bytes per layer. {joined(described, 60)}", caption, figure)
 
 
-def _finding(cells: pd.DataFrame, yardstick: str) -> str:
-    ratios = cells[(cells["block"] != yardstick) & cells["layer_ratio"].gt(0)]
+def _finding(cells: pd.DataFrame, baseline: str) -> str:
+    ratios = cells[(cells["block"] != baseline) & cells["layer_ratio"].gt(0)]
     if ratios.empty:
         least, most = cells["saved_per_layer"].min(), cells["saved_per_layer"].max()
         return f"Bytes per layer: {quantity(least, 'B')} to {quantity(most, 'B')}"

@@ -1,4 +1,4 @@
-"""Step times over the yard-stick's, by family."""
+"""Step times over the baseline's, by family."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
 def step_time_ratio(results: Results) -> list[Picture]:
     """One picture per setting (phase, mode, …): one mark with its interval per family and block, open if undecided.
 
-    A cell without a ratio, because it failed or was not paired, is a cross at the edge."""
+    A cell without a ratio, because it failed or was timed in one process, is a cross at the edge."""
     table = results.ratios()
     table = table[table["status"] != Status.SKIPPED]
     style = styles(table["block"], results.about)
-    table = table[table["block"] != results.about.yardstick]
+    table = table[table["block"] != results.about.baseline]
     pictures: list[Picture] = []
     for setting, part in groups(table, SETTING):
         if part["ratio"].notna().any():
@@ -48,7 +48,7 @@ def step_time_ratio(results: Results) -> list[Picture]:
                 for number, rows in enumerate(in_pictures(part), start=1)
             ]
     if not pictures:
-        raise NothingToShow("step-time ratios need plain and another block that were timed in turn, in one setting")
+        raise NothingToShow("step-time ratios need a block that was timed in several processes")
     return pictures
 
 
@@ -72,7 +72,7 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
         axes.set_xlabel("step time ÷ plain's step time (log)")
         title = _finding(known)
         head(figure, title)
-        extra = [mark("x", "no ratio: failed or not paired")] if cells["ratio"].isna().any() else []
+        extra = [mark("x", "no ratio: failed or one process")] if cells["ratio"].isna().any() else []
         if not all(is_decided(*_estimate(cell)) for cell in rows_of(known)):
             extra.append(mark("o", f"undecided: interval beyond ± {PERCENT}", filled=False))
         legend(figure, style, extra)
@@ -80,8 +80,8 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
     counts = known["n"].dropna()
     n = " to ".join(dict.fromkeys(str(int(count)) for count in (counts.min(), counts.max()))) if len(counts) else "?"
     caption = (
-        f"{where}; equal {setting['match']}. Marks are ratios of paired samples, bars their 95 % intervals; the line "
-        f"at 1 is plain. Samples per cell: {n}."
+        f"{where}; equal {setting['match']}. Marks are ratios of samples taken in turn, bars their 95 % intervals over "
+        f"processes; the line at 1 is plain. Samples per cell: {n}."
     )
     return Picture(name, title, f"Dot plot, step time over plain's. {joined(described, 60)}", caption, figure)
 

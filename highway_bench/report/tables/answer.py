@@ -12,7 +12,7 @@ import pandas as pd
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import between, listed, quantity, three
 from highway_bench.report.labels import contest_text, size_text
-from highway_bench.report.ratio import NOT_PAIRED, NOT_TIMED, TOO_FEW, geometric_mean, quoted
+from highway_bench.report.ratio import NOT_TIMED, OLDER, ONE_PROCESS, geometric_mean, quoted
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.tables.conflicts import ConflictingVerdict
 from highway_bench.report.tables.matched_costs import measured_alike
@@ -50,7 +50,7 @@ def answer(
         able = able_blocks(part)
         for depth in sorted(part["depth"].unique()):
             rungs = part[part["depth"] == depth]
-            text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able, about.yardstick)
+            text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able, about.baseline)
             answers.append(Answer(contest_text(contest), f"Depth {depth}:", text))
     answers += _cost_only(without_contest(timed, contests), about, anything_trained=bool(answers))
     if conflicts:
@@ -71,7 +71,7 @@ def _sentence(
     timed: pd.DataFrame,
     contest: dict[str, Any],
     able: set[str],
-    yardstick: str,
+    baseline: str,
 ) -> str:
     cells = rows_of(rungs)
     of = {verdict: [cell["block"] for cell in cells if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
@@ -94,7 +94,7 @@ def _sentence(
     words += [f"not enough seeds: {listed(of[FEW])}"] if of[FEW] else []
     remarks = [provisional] if provisional else []
     if of[TRAINS]:
-        margin, remark = _margin(cells, single, of[TRAINS], timed, contest, yardstick)
+        margin, remark = _margin(cells, single, of[TRAINS], timed, contest, baseline)
         words.append(margin)
         remarks += [remark] if remark else []
     at_edge = [cell for cell in cells if cell["rate_at_edge"] and cell["block"] in able]
@@ -109,12 +109,12 @@ def _margin(
     trained: list[str],
     timed: pd.DataFrame,
     contest: dict[str, Any],
-    yardstick: str,
+    baseline: str,
 ) -> tuple[str, str]:
     """The block of lowest loss among those that train, its margin and cost; and a remark on its significance."""
     by_block = {cell["block"]: cell for cell in cells}
     best, *others = sorted(trained, key=lambda block: by_block[block]["final_loss"])
-    cost = _cost(best, by_block[best], timed, contest, yardstick)
+    cost = _cost(best, by_block[best], timed, contest, baseline)
     if not others:
         return f"{best} has a final loss of {_loss(by_block[best])}{cost}", ""
     second = others[0]
@@ -133,7 +133,7 @@ def _loss(cell: Mapping[str, Any]) -> str:
     return f"{three(cell['final_loss'])} {between(cell['loss_low'], cell['loss_high'])}".strip()
 
 
-def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any], yardstick: str) -> str:
+def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any], baseline: str) -> str:
     """The cost of a block: time to the threshold, and its step time over plain's if it was timed at this depth."""
     parts: list[str] = []
     if math.isfinite(own["seconds_to_threshold"]):
@@ -141,12 +141,12 @@ def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict
     alike = measured_alike(timed[timed["depth"] == own["depth"]], contest, block, own["depth"])
     cells = rows_of(alike)
     nearest = next((cell for cell in cells if not cell["ratio_gap"]), cells[0] if cells else None)
-    if block != yardstick and nearest:
+    if block != baseline and nearest:
         width, batch = nearest["nominal_width"], nearest["batch_size"]
         same = (width, batch) == (contest["nominal_width"], contest["batch_size"])
         at = "" if same else f" at {size_text(math.nan, width, batch)}"
         parts.append(f"its {nearest['phase']} step ÷ plain's{at}: {_ratio(nearest)}")
-    elif block != yardstick:
+    elif block != baseline:
         parts.append(f"its step ÷ plain's: {NOT_TIMED} at this depth")
     return "".join(f"; {part}" for part in parts)
 
@@ -168,9 +168,8 @@ def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
 def _cost_only(timed: pd.DataFrame, about: Descriptions, *, anything_trained: bool) -> list[Answer]:
     """One sentence per depth, phase and mode on the step time of blocks that were not trained for a verdict."""
     answers: list[Answer] = []
-    lacking = [str(gap).startswith((NOT_PAIRED, TOO_FEW)) for gap in timed["ratio_gap"]]
-    compared = timed["ratio"].notna() | pd.Series(lacking, index=timed.index, dtype=bool)
-    costs = timed[(timed["block"] != about.yardstick) & compared]
+    compared = timed["ratio"].notna() | timed["ratio_gap"].isin([ONE_PROCESS, OLDER])
+    costs = timed[(timed["block"] != about.baseline) & compared]
     for setting, part in groups(costs.sort_values("depth", kind="stable"), ["depth", "phase", "mode", "device"]):
         families = about.family_order(part["family_label"])
         ratios = [

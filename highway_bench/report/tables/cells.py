@@ -1,4 +1,4 @@
-"""From tidy rows, one metric per row, to one row per cell; and the ratio of a column to the yard-stick's."""
+"""From tidy rows, one metric per row, to one row per cell; and the ratio of a column to the baseline's."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _cell(
     return cell
 
 
-def over_yardstick(table: pd.DataFrame, column: str, alike: Sequence[str], yardstick: str) -> pd.Series:
-    """``column`` of each row divided by that of the block ``yardstick`` with equal columns ``alike``.
+def over_baseline(table: pd.DataFrame, column: str, alike: Sequence[str], baseline: str) -> pd.Series:
+    """``column`` of each row divided by that of the block ``baseline`` with equal columns ``alike``.
 
-    NaN if the yard-stick has no such row or none above 0. If it has several, the last one counts.
+    NaN if the baseline has no such row or none above 0. If it has several, the last one counts.
     """
     ratios = pd.Series(math.nan, index=table.index)
     for _, part in groups(table, alike):
-        reference = part.loc[part["block"] == yardstick, column].dropna()
+        reference = part.loc[part["block"] == baseline, column].dropna()
         if len(reference) and reference.iloc[-1] > 0:
             ratios.loc[part.index] = part[column] / reference.iloc[-1]
     return ratios

@@ -8,7 +8,7 @@ import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import of_task
-from highway_bench.report.tables.cells import by_cell, over_yardstick
+from highway_bench.report.tables.cells import by_cell, over_baseline
 
 METRICS: Final = ("parameters", "multiply_adds")
 CONTEXT: Final = ("family_label", "dataset", "depth", "nominal_width", "match", "seq_len", "recipe")
@@ -18,5 +18,5 @@ def counts_table(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     """The table of ``Results.counts``. Counts do not depend on the machine, so each is listed once."""
     table = by_cell(of_task(rows, "cost"), METRICS)
     table = table.drop_duplicates([*CONTEXT, "block", *METRICS, "status"])
-    table["adds_ratio"] = over_yardstick(table, "multiply_adds", CONTEXT, about.yardstick)
+    table["adds_ratio"] = over_baseline(table, "multiply_adds", CONTEXT, about.baseline)
     return about.in_order(table, (*CONTEXT, "block"))

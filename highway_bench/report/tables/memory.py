@@ -6,7 +6,7 @@ import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import COMPARISON, of_task
-from highway_bench.report.tables.cells import by_cell, over_yardstick
+from highway_bench.report.tables.cells import by_cell, over_baseline
 
 BYTES = ("parameters", "gradients", "optimiser_state", "saved_activations", "saved_per_layer", "peak")
 METRICS = (*BYTES, "budget_mismatch")
@@ -16,5 +16,5 @@ CONTEXT = tuple(name for name in COMPARISON if name != "threads")  # bytes do no
 def memory_table(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     """The table of ``Results.memory``."""
     table = by_cell(of_task(rows, "memory"), METRICS)
-    table["layer_ratio"] = over_yardstick(table, "saved_per_layer", CONTEXT, about.yardstick)
+    table["layer_ratio"] = over_baseline(table, "saved_per_layer", CONTEXT, about.baseline)
     return about.in_order(table, (*CONTEXT, "block"))

@@ -1,23 +1,25 @@
-"""Step times, their ratios to the yard-stick's, and the measured rates of the machine."""
+"""Step times, their ratios to plain's and the yard-stick's, and the measured rates of the machine."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.statistics import noise_floor, paired_ratio
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.ratio import NO_PLAIN, NOT_PAIRED, TOO_FEW
-from highway_bench.report.rows import COMPARISON, groups, of_task, rows_of, samples_of
+from highway_bench.report.ratio import OLDER, ONE_PROCESS
+from highway_bench.report.rows import COMPARISON, groups, of_task
 from highway_bench.report.tables.cells import by_cell
-from highway_bench.results.schema import UNPAIRED
+from highway_bench.results.schema import OUTCOMES
 
 METRICS = (
     "step_time",
+    "plain_ratio",
+    "yardstick_ratio",
     "step_time_p99",
+    "waited",
+    "disturbed",
     "throughput",
     "flop_rate",
     "roofline_share",
@@ -27,7 +29,13 @@ METRICS = (
     "graph_breaks",
     "budget_mismatch",
 )
-SPREAD = {"step_time": "step", "roofline_share": "roofline_share", "slowdown": "slowdown"}
+SPREAD = {
+    "step_time": "step",
+    "plain_ratio": "ratio",
+    "yardstick_ratio": "yardstick_ratio",
+    "roofline_share": "roofline_share",
+    "slowdown": "slowdown",
+}
 RATES = {"matmul_rate": "FLOP/s", "conv_rate": "FLOP/s", "copy_rate": "B/s"}
 """The measured rates of a device, and their units."""
 DEVICE = ("machine", "device", "dtype", "threads")
@@ -35,16 +43,22 @@ DEVICE = ("machine", "device", "dtype", "threads")
 
 def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     """The table of ``Results.step_times``."""
-    table = by_cell(of_task(rows, "throughput"), METRICS, spread=SPREAD)
+    table = by_cell(of_task(rows, "throughput"), METRICS, spread=SPREAD).rename(columns={"plain_ratio": "ratio"})
     if table.empty:
-        return table.assign(noise=[], ratio=[], ratio_low=[], ratio_high=[], ratio_gap=[])
-    table["noise"] = [_noise(text) for text in table["samples"]]
-    ratios = pd.DataFrame(
-        [_ratio(timed, reference, about.yardstick) for timed, reference in _compared(table, about.yardstick)],
-        columns=["ratio", "ratio_low", "ratio_high", "ratio_gap"],
-    )
-    table = pd.concat([table.reset_index(drop=True), ratios], axis=1)
+        return table.assign(ratio_gap=[])
+    table["ratio_gap"] = [gap(*cell) for cell in zip(table["status"], table["ratio"], table["ratio_low"], strict=True)]
+    for name in ("ratio", "yardstick_ratio"):  # a ratio without an interval is none
+        table[name] = table[name].where(table[f"{name}_low"].notna())
     return about.in_order(table, (*COMPARISON, "block"))
+
+
+def gap(status: str, ratio: float, low: float) -> str:
+    """Why a cell has no ratio with an interval; empty where it has one."""
+    if not math.isnan(low):
+        return ""
+    if status not in OUTCOMES:
+        return status
+    return OLDER if math.isnan(ratio) else ONE_PROCESS
 
 
 def quoted_ratios(table: pd.DataFrame) -> pd.DataFrame:
@@ -70,59 +84,3 @@ def device_rates(rows: pd.DataFrame) -> pd.DataFrame:
         records.append(device | record)
     columns = [*DEVICE, *(f"{name}{bound}" for name in RATES for bound in ("", "_low", "_high")), "n"]
     return pd.DataFrame(records, columns=columns).sort_values(list(DEVICE), ignore_index=True)
-
-
-def _compared(table: pd.DataFrame, yardstick: str) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Every row of ``table`` with the yard-stick's row of its comparison, or ``None``.
-
-    A yard-stick of the same run and recipe, sampled in turn with the cell, takes precedence over another one.
-    """
-    cells: list[dict[str, Any]] = rows_of(table)
-    references: dict[int, dict[str, Any]] = {}
-    for columns in (COMPARISON, (*COMPARISON, "run_id", "recipe")):
-        for _, part in groups(table, columns):
-            reference = part[(part["block"] == yardstick) & part["step_time"].notna()]
-            if len(reference):
-                references.update(dict.fromkeys(part.index, cells[reference.index[-1]]))
-    return [(cell, references.get(index)) for index, cell in enumerate(cells)]
-
-
-def _finite(samples: list[float]) -> bool:
-    return all(map(math.isfinite, samples))
-
-
-def _noise(text: str | None) -> float:
-    samples = samples_of(text)
-    return noise_floor(samples) if len(samples) >= 4 and min(samples) > 0 and _finite(samples) else math.nan
-
-
-def _unpaired(cell: dict[str, Any]) -> str:
-    """The recorded reason why a cell was not sampled in turn with its group; empty if it was."""
-    parts = str(cell["message"] or "").split("; ")
-    return next((part.removeprefix(UNPAIRED) for part in parts if part.startswith(UNPAIRED)), "")
-
-
-def _ratio(timed: dict[str, Any], reference: dict[str, Any] | None, yardstick: str) -> tuple[float, float, float, str]:
-    """The ratio to ``reference`` with its interval, or NaN and the reason."""
-    nothing = (math.nan,) * 3
-    if pd.isna(timed["step_time"]):
-        return *nothing, timed["status"]
-    if reference is None:
-        return *nothing, NO_PLAIN
-    if timed is reference:
-        return 1.0, 1.0, 1.0, ""
-    own, other = samples_of(timed["samples"]), samples_of(reference["samples"])
-    if reason := _unpaired(timed):
-        return *nothing, f"{NOT_PAIRED}: {reason}"
-    if reason := _unpaired(reference):
-        return *nothing, f"{NOT_PAIRED}: {yardstick}: {reason}"
-    if (
-        timed["run_id"] != reference["run_id"]
-        or timed["recipe"] != reference["recipe"]
-        or len(own) != len(other)
-        or not own
-        or not _finite(own + other)
-    ):
-        return *nothing, NOT_PAIRED
-    ratio = paired_ratio(own, other)
-    return (*nothing, TOO_FEW) if math.isnan(ratio.low) else (ratio.value, ratio.low, ratio.high, "")

@@ -1,0 +1,92 @@
+"""Further processes of this interpreter, which stay alive between calls.
+
+Some conditions last as long as a process, such as where its memory lies. They would look like a property of what is
+timed in it, so a time is taken in several processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ProcessDied(RuntimeError):
+    """A process ended during a call."""
+
+
+class Served(NamedTuple):
+    """A process, and this side's end of the pipe to it."""
+
+    process: BaseProcess
+    calls: Connection
+
+
+_served: dict[int, Served] = {}
+
+
+def call_in(number: int, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Call ``function`` in the process of this ``number``, which starts with its first call, and return its result.
+
+    Function, arguments and result are pickled. An exception of the call is raised here. Where the process dies,
+    ``ProcessDied`` is raised, and the next call of its number starts another one. The processes end with this one, even
+    if it is killed.
+    """
+    served = _served.get(number) or _start(number)
+    try:
+        served.calls.send((function, args, options))
+        returned, value = served.calls.recv()
+    except (EOFError, OSError):
+        served.process.join()
+        del _served[number]
+        raise ProcessDied(f"the process ended with status {served.process.exitcode}") from None
+    if not returned:
+        raise value
+    result: T = value
+    return result
+
+
+def _start(number: int) -> Served:
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there,), name=f"timing {number}", daemon=True)
+    process.start()
+    there.close()  # so that the pipe ends with the process
+    _served[number] = Served(process, here)
+    return _served[number]
+
+
+def exit_with_parent() -> None:
+    """Make this process exit as soon as its parent does, even if that is killed."""
+    parent = multiprocessing.parent_process()
+
+    def leave() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    threading.Thread(target=leave, name="exit with parent", daemon=True).start()
+
+
+def _serve(calls: Connection) -> None:
+    """Answer calls until the other end of the pipe is closed."""
+    exit_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; this one ends with its parent
+    with suppress(EOFError, OSError):
+        while True:
+            function, args, options = calls.recv()
+            answer: tuple[bool, Any]
+            try:
+                answer = True, function(*args, **options)
+            except BaseException as error:  # raised again by the caller
+                answer = False, error
+            calls.send(answer)

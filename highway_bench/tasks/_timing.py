@@ -1,0 +1,163 @@
+"""Timing a group of cells against plain and a yard-stick, in turn, in several processes.
+
+A process gives each cell one number: the median over rounds of the logarithm of its time over plain's in the same
+round. The interval covers the processes, because what lasts as long as a process would otherwise pass for a difference.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.families import families
+from highway_bench.matching import baseline
+from highway_bench.measure.allocator import keep_freed_memory
+from highway_bench.measure.clock import Budget, Stopwatch, Turns, take_turns
+from highway_bench.measure.precision import ieee_float32
+from highway_bench.measure.processes import call_in
+from highway_bench.measure.run_delay import pinned
+from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
+from highway_bench.measure.yardsticks import YardstickStep
+from highway_bench.tasks._step import StackStep
+from highway_bench.tasks.from_cell import cell_family
+
+YARDSTICK = "yard-stick"
+MOST_PROCESSES = 6  # each takes seconds to start, and a few hundred MiB
+
+Arm = Cell | str
+"""What is timed in a round: a cell, or the yard-stick."""
+
+
+@dataclass
+class CellTimes:
+    """The paired samples of one cell, in seconds: its own, plain's and the yard-stick's in the same rounds.
+
+    Sample i belongs to a round of process ``process[i]``. ``wall`` is the wall time of the cell's own call.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    yardstick: list[float] = field(default_factory=list)
+    process: list[int] = field(default_factory=list)
+
+    def ratio(self, other: Sequence[float]) -> IntervalEstimate:
+        """The cell's time over ``other``, with its interval over processes."""
+        return ratio_over_processes(self.seconds, other, self.process)
+
+    @property
+    def paired(self) -> dict[str, Sequence[float]]:
+        """What is stored next to the samples."""
+        return {"process": self.process, "wall": self.wall, "plain": self.plain, "yardstick": self.yardstick}
+
+
+@dataclass
+class GroupTimes:
+    """The samples of a group's cells. ``disturbed`` counts the rounds that were left out, ``cut_short`` the processes
+    that took fewer rounds than they should; ``failures`` are the reasons of processes that gave no samples."""
+
+    cells: dict[Cell, CellTimes]
+    processes: int = 0
+    disturbed: int = 0
+    cut_short: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, turns: Turns[Arm]) -> None:
+        """Add the rounds of one more process."""
+        for cell, times in self.cells.items():
+            times.seconds += turns.seconds[cell]
+            times.wall += turns.wall[cell]
+            times.plain += turns.seconds[plain_of(cell)]
+            times.yardstick += turns.seconds[YARDSTICK]
+            times.process += [self.processes] * len(turns.seconds[cell])
+        self.processes += 1
+        self.disturbed += turns.disturbed
+        self.cut_short += turns.cut_short
+
+    def precise(self, precision: float) -> bool:
+        """Whether every ratio to plain is known to ± ``precision``."""
+        ratios = [times.ratio(times.plain) for cell, times in self.cells.items() if cell != plain_of(cell)]
+        return all(ratio.high / ratio.value - 1 <= precision for ratio in ratios)
+
+
+def time_group(
+    works: Mapping[Cell, StackStep], budget: Budget, *, processes: int, precision: float, most_seconds: float
+) -> GroupTimes:
+    """Time ``works``, whose cells differ only in block and mode, in turn with plain and their yard-stick.
+
+    They are timed in this process, then in ``processes`` − 1 others, and in further ones until every ratio to plain is
+    known to ± ``precision``, ``most_seconds`` are over, or there are ``MOST_PROCESSES``.
+    """
+    begin = time.monotonic()
+    cells = tuple(works)
+    times = GroupTimes({cell: CellTimes() for cell in cells})
+    times.add(_take_turns(works, budget, 0))
+    modules = modules_of(cells)
+    while times.processes + len(times.failures) < processes or not times.precise(precision):
+        number = times.processes + len(times.failures)
+        if number >= processes and (number >= MOST_PROCESSES or time.monotonic() - begin >= most_seconds):
+            break
+        try:
+            times.add(call_in(number, turns_of, cells, modules, budget, number))
+        except Exception as error:  # of another process, whose error must not cost the samples of this one
+            times.failures.append(f"{type(error).__name__}: {error}")
+            if len(times.failures) == processes:
+                break
+    return times
+
+
+def turns_of(cells: Sequence[Cell], modules: Iterable[str], budget: Budget, number: int) -> Turns[Arm]:
+    """The rounds of ``cells`` in this process, the one of this ``number``, which imports ``modules`` first."""
+    for module in modules:
+        importlib.import_module(module)
+    torch.set_num_threads(cells[0].threads)
+    ieee_float32()
+    keep_freed_memory()
+    works = {cell: StackStep(cell) for cell in cells}
+    turns = _take_turns(works, budget, number)
+    if cells[0].device == "cuda":
+        works.clear()
+        torch.cuda.empty_cache()
+    return turns
+
+
+def _take_turns(works: Mapping[Cell, StackStep], budget: Budget, number: int) -> Turns[Arm]:
+    plain = {plain_of(cell): works.get(plain_of(cell)) or StackStep(plain_of(cell)) for cell in works}
+    first, work = next(iter(plain.items()))
+    stacks: dict[Arm, StackStep | YardstickStep] = dict((*works.items(), *plain.items()))
+    arms = stacks | {YARDSTICK: yardstick_step(first, work)}
+    one_thread = first.device == "cpu" and first.threads == 1
+    with pinned(number if one_thread else None):
+        return take_turns(
+            {arm: work.step for arm, work in arms.items()},
+            budget,
+            restore={arm: work.restore for arm, work in arms.items()},
+            watch=Stopwatch.of(first.device, first.threads),
+            seed=number,
+        )
+
+
+def plain_of(cell: Cell) -> Cell:
+    """The cell of plain that ``cell`` is compared with."""
+    return cell.but(block=baseline().name, block_options={}, width=cell.nominal_width)
+
+
+def yardstick_step(plain: Cell, work: StackStep) -> YardstickStep:
+    """The yard-stick's step for work like that of ``plain``: of its width and depth, on its input."""
+    return YardstickStep(cell_family(plain).yardstick, plain.width, plain.depth, work.x, str(plain.phase))
+
+
+def modules_of(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """The modules that register the blocks and families of ``cells``, which another process imports."""
+    modules: dict[str, None] = {}
+    for cell in cells:
+        modules[blocks.module_of(cell.block)] = None
+        if ":" not in cell.family:
+            modules[families.module_of(cell.family)] = None
+    return tuple(modules)

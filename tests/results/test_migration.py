@@ -1,0 +1,67 @@
+"""Stores of older schemas are read as they are, and migrated when they are opened for writing."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput
+from highway_bench.results import SCHEMA, Store, row
+from highway_bench.results.migration import ADDED, backup_path, columns_of
+
+
+def older_store(path: Path, version: int) -> None:
+    """A store of schema ``version`` with the rows of one cell."""
+    with Store(path) as store:
+        store.put("a", [row(digest="a", metric="time", value=1.0, status="ok", time_utc="2026-01-01", samples="[1.0]")])
+    with sqlite3.connect(path) as db:
+        for newer in range(version + 1, SCHEMA + 1):
+            for name in ADDED[newer]:
+                db.execute(f'ALTER TABLE "rows" DROP COLUMN "{name}"')
+        db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(version),))
+    db.close()
+
+
+def columns_in(path: Path) -> set[str]:
+    with sqlite3.connect(path) as db:
+        names = {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
+    db.close()
+    return names
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA))
+def test_reading_changes_nothing(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "s.sqlite"
+    older_store(path, version)
+    with Store(path, read_only=True) as store:
+        (one,) = store.rows()
+    assert (one["value"], one["samples"], one["paired"]) == (1.0, "[1.0]", None)
+    assert columns_in(path) == columns_of(version)
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA))
+def test_writing_migrates_after_a_backup(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "s.sqlite"
+    older_store(path, version)
+    with Store(path) as store:
+        store.put("b", [row(digest="b", metric="time", value=2.0, status="ok", paired='{"plain": [1.0]}')])
+    with Store(path, read_only=True) as store:
+        assert [(one["digest"], one["value"], one["paired"]) for one in store.rows()] == [
+            ("a", 1.0, None),
+            ("b", 2.0, '{"plain": [1.0]}'),
+        ]
+    with Store(backup_path(path, version), read_only=True) as backup:
+        assert [one["digest"] for one in backup.rows()] == ["a"]
+    assert columns_in(backup_path(path, version)) == columns_of(version)
+    assert columns_in(path) == columns_of(SCHEMA)
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    older_store(path, 1)
+    backup_path(path, 1).mkdir()
+    with pytest.raises(BadInput, match="unable to open"):
+        Store(path)
+    assert columns_in(path) == columns_of(1)
