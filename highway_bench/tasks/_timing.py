@@ -30,7 +30,7 @@ from highway_bench.tasks.from_cell import cell_family
 YARDSTICK = "yard-stick"
 MOST_PROCESSES = 6  # each takes seconds to start, and a few hundred MiB
 
-Arm = Cell | str
+Timed = Cell | str
 """What is timed in a round: a cell, or the yard-stick."""
 
 
@@ -68,7 +68,7 @@ class GroupTimes:
     cut_short: int = 0
     failures: list[str] = field(default_factory=list)
 
-    def add(self, turns: Turns[Arm]) -> None:
+    def add(self, turns: Turns[Timed]) -> None:
         """Add the rounds of one more process."""
         for cell, times in self.cells.items():
             times.seconds += turns.seconds[cell]
@@ -112,7 +112,7 @@ def time_group(
     return times
 
 
-def turns_of(cells: Sequence[Cell], modules: Iterable[str], budget: Budget, number: int) -> Turns[Arm]:
+def turns_of(cells: Sequence[Cell], modules: Iterable[str], budget: Budget, number: int) -> Turns[Timed]:
     """The rounds of ``cells`` in this process, the one of this ``number``, which imports ``modules`` first."""
     for module in modules:
         importlib.import_module(module)
@@ -127,10 +127,10 @@ def turns_of(cells: Sequence[Cell], modules: Iterable[str], budget: Budget, numb
     return turns
 
 
-def _take_turns(works: Mapping[Cell, StackStep], budget: Budget, number: int) -> Turns[Arm]:
+def _take_turns(works: Mapping[Cell, StackStep], budget: Budget, number: int) -> Turns[Timed]:
     plain = {plain_of(cell): works.get(plain_of(cell)) or StackStep(plain_of(cell)) for cell in works}
     first, work = next(iter(plain.items()))
-    stacks: dict[Arm, StackStep | YardstickStep] = dict((*works.items(), *plain.items()))
+    stacks: dict[Timed, StackStep | YardstickStep] = dict((*works.items(), *plain.items()))
     arms = stacks | {YARDSTICK: yardstick_step(first, work)}
     one_thread = first.device == "cpu" and first.threads == 1
     with pinned(number if one_thread else None):
