@@ -30,7 +30,7 @@ TORCH_FREE = (
     "tests/results",
     "tests/test_import_time.py",
     "tests/test_registry.py",
-    "tests/test_success.py",
+    "tests/success",
     "tests/test_terminal.py",
     "--ignore=tests/report/test_every_metric.py",  # compares the tasks' metrics with the report's, and so needs torch
 )
