@@ -19,12 +19,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from highway_bench.errors import BadInput
 from highway_bench.measure.run_delay import ThreadClock, process_delay
 
 DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
+MOST_TRIED = 3  # times the least rounds and seconds: a busy machine may disturb every round
 
 Step = Callable[[], object]
 Clock = Callable[[], float]
@@ -102,12 +101,6 @@ def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.p
     return seconds
 
 
-def median_time(step: Step, budget: Budget, *, restore: Step | None = None, watch: Stopwatch | None = None) -> float:
-    """The median time of ``step`` alone, in seconds."""
-    turns = take_turns({None: step}, budget, restore={} if restore is None else {None: restore}, watch=watch)
-    return float(np.median(turns.seconds[None]))
-
-
 def take_turns(
     steps: Mapping[Key, Step],
     budget: Budget,
@@ -120,8 +113,9 @@ def take_turns(
 
     Each round calls every step once, in an order drawn from ``seed``: a fixed rotation could lock onto the period of a
     scheduler. The budget counts rounds: ``min_samples`` of them, and ``min_seconds`` of their times summed over all
-    steps. ``restore`` maps a key to what undoes its step. It runs after each call of the step and is not timed. If
-    every round was disturbed, none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one
+    steps; disturbed rounds do not count, but after ``MOST_TRIED`` times the budget it is cut short. ``restore`` maps a
+    key to what undoes its step. It runs after each call of the step and is not timed. If every round was disturbed,
+    none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one
     thread on a CPU.
     """
     if not steps:
@@ -142,14 +136,17 @@ def take_turns(
 
     taken: list[_Round[Key]] = []
     left_out: list[_Round[Key]] = []
-    spent, cut_short = 0.0, False
+    spent, tried, cut_short = 0.0, 0.0, False
     while len(taken) < budget.min_samples or spent < budget.min_seconds:
-        if (taken or left_out) and out_of_time():
+        enough = len(taken) + len(left_out) >= MOST_TRIED * budget.min_samples
+        if (taken or left_out) and (out_of_time() or (enough and tried >= MOST_TRIED * budget.min_seconds)):
             cut_short = True
             break
         one = rounds.one()
+        seconds = sum(one.wall.values())
         (left_out if one.disturbed else taken).append(one)
-        spent += 0.0 if one.disturbed else sum(one.wall.values())
+        tried += seconds
+        spent += 0.0 if one.disturbed else seconds
     used = taken or left_out
     return Turns(
         {key: [one.seconds[key] for one in used] for key in steps},

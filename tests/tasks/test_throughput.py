@@ -62,7 +62,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapp
 
 
 def samples_of(cell: Cell, seconds: list[float], **fields: Any) -> GroupTimes:
-    """A group of one cell, timed in one process beside plain and a yard-stick that each take a second."""
+    """A group of one cell, timed in one process in turn with plain and a yard-stick, which take a second each."""
     ones = [1.0] * len(seconds)
     return GroupTimes({cell: CellTimes(seconds, seconds, ones, ones, [0] * len(seconds))}, processes=1, **fields)
 
