@@ -244,7 +244,9 @@ def remark(group: GroupTimes) -> str | None:
     """What a reader must know of a group's samples; ``None`` for nothing."""
     remarks = [f"a process gave no samples: {reason}" for reason in group.failures]
     if group.cut_short:
-        remarks.append(f"cut short by its time limit in {group.cut_short} of {group.processes} processes")
+        remarks.append(
+            f"cut short in {group.cut_short} of {group.processes} processes: out of time, or disturbed too often"
+        )
     return "; ".join(remarks) or None
 
 
