@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from highway_bench.errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
+from .errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
 
 T = TypeVar("T")
 

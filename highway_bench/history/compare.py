@@ -1,212 +1,157 @@
 """Compare two commits: steps timed in turn, in several pairs of processes; the ratio with its interval.
 
-Each commit's package is unpacked into a folder of its own. One process of each commit runs, and the two take their
-steps in turn (A B, B A, A B, …), so the machine's drift affects both alike. Some conditions last as long as a process,
-such as its memory layout, and would look like a difference between the commits. Therefore several fresh pairs are
-started, and the interval is that of the pairs' ratios, not of the steps.
+Each commit's files are unpacked into a folder of their own. One process of each commit runs, both on the same core, and
+the two take their steps in turn, in random order, so whatever else the machine does affects both alike. Some conditions
+last as long as a process, such as its memory layout, and would look like a difference between the commits. Therefore
+fresh pairs are started until the ratio's interval is narrow enough, and the interval is that of the pairs' ratios.
 """
 
 from __future__ import annotations
 
 import io
-import json
-import os
-import subprocess
+import math
+import random
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
+from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.archives import extract
-from highway_bench.history.asv_command import AsvFailed
 from highway_bench.history.paths import Paths
-from highway_bench.measure.statistics import IntervalEstimate, median_interval, paired_ratio
+from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, log10_interval
 
-WORKER = Path(__file__).with_name("compare_worker.py")
-PAIRS = 8
-LEAST_PAIRS = 6  # with five, the widest interval of a median covers it with 94 %
-STEPS = 6
-WARM = 2
+ROUNDS, SECONDS = 20, 1.0  # the least of a cell in a pair, the seconds being those of the timed steps added up
+LEAST_PAIRS = 6
+LEFT_OUT = "left out: "  # how the line of a cell begins that was not compared
 
-TimedCell = tuple[str, str, int]
-Times = tuple[list[float], list[float]]  # one cell's seconds of each step, with the first and with the second commit
+
+class Precision(NamedTuple):
+    """When to stop: a cell is done after ``least`` pairs if its interval's half-width is at most ``half_width`` at
+    ``confidence`` (two-sided), or after ``most``; ``seconds`` bound the whole comparison."""
+
+    least: int = 8
+    most: int = 24
+    half_width: float = 0.025
+    confidence: float = 0.95
+    seconds: float = math.inf
+
+    def check(self) -> None:
+        """Raise ``BadInput`` for fewer pairs than an interval needs."""
+        if not LEAST_PAIRS <= self.least <= self.most:
+            raise BadInput(f"an interval needs {LEAST_PAIRS} pairs of processes or more, not {self.least}")
 
 
 @dataclass
 class Compared:
-    """One cell at two commits: the seconds of its steps at each, and each pair's ratio of the second to the first."""
+    """One cell at two commits. Each pair of processes gives one ratio of the second to the first.
 
-    cell: TimedCell
-    first: list[float] = field(default_factory=list)
-    second: list[float] = field(default_factory=list)
+    ``seconds`` are all timed steps of each commit, without the wait for a core, ``wall`` both commits' with it.
+    """
+
+    cell: HistoryCell
     ratios: list[float] = field(default_factory=list)
+    seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+    wall: list[float] = field(default_factory=list)
 
-    def add(self, first: list[float], second: list[float]) -> None:
-        """Add a pair of processes: the seconds of its steps with each commit, taken in turn."""
-        self.first += first
-        self.second += second
-        self.ratios.append(paired_ratio(second, first).value)
+    def ratio(self, confidence: float = 0.95) -> IntervalEstimate:
+        """The geometric mean of the pairs' ratios, with Student's interval over the pairs."""
+        return log10_interval(self.ratios, confidence)
+
+    def is_done(self, precision: Precision) -> bool:
+        """Whether no further pair is needed."""
+        if len(self.ratios) < precision.least:
+            return False
+        ratio = self.ratio(precision.confidence)
+        return ratio.high / ratio.value - 1 <= precision.half_width or len(self.ratios) >= precision.most
 
     @property
-    def name(self) -> str:
-        block, family, depth = self.cell
-        return f"{block}, {family}, depth {depth}"
-
-    @property
-    def ratio(self) -> IntervalEstimate:
-        """The median of the pairs' ratios, with an interval that is valid for every distribution."""
-        return median_interval(self.ratios)
+    def waited(self) -> float:
+        """The share of the wall time in which the steps waited for a core."""
+        return 1 - math.fsum(map(math.fsum, self.seconds)) / math.fsum(self.wall)
 
     @property
     def verdict(self) -> str:
-        if self.ratio.low > 1:
+        ratio = self.ratio()
+        if ratio.low > 1:
             return "slower"
-        return "faster" if self.ratio.high < 1 else "no difference detected"
-
-
-class CommitProcess:
-    """A process that runs one commit's package. It reads a request as a line of JSON, and writes a line in response."""
-
-    def __init__(self, name: str, package: Path, benches: Path) -> None:
-        self.name = name
-        paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
-        environment = {
-            **os.environ,
-            "PYTHONPATH": paths,
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-            "HIGHWAY_BENCH_BENCHES": str(benches),
-        }
-        # -P: the worker's own folder, which is this checkout's package, must not be on the path.
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", str(WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-            cwd=package,
-        )
-
-    def request(self, **message: Any) -> Any:
-        """The response to ``message``; raises ``AsvFailed`` if the process has died."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
-            self.process.stdin.write(json.dumps(message) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise AsvFailed(f"measuring {self.name} failed with status {self.process.wait()}; its output is above")
-        return json.loads(line)
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with suppress(BrokenPipeError):  # it died before it read a request
-            self.process.stdin.close()
-        self.process.stdout.close()
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:  # in a step whose time is no longer needed
-            self.process.kill()
-            self.process.wait()
+        return "faster" if ratio.high < 1 else "no difference detected"
 
 
 def compare(
     paths: Paths,
     first: str,
     second: str,
-    cells: Sequence[TimedCell],
+    cells: Sequence[HistoryCell],
     *,
-    pairs: int = PAIRS,
-    steps: int = STEPS,
+    precision: Precision | None = None,
     device: str = "cpu",
+    seed: int = 0,
     report: Callable[[str], None] = lambda line: None,
 ) -> list[Compared]:
-    """Compare two commits over ``cells`` (block, family, depth), in ``pairs`` of processes with ``steps`` of each cell.
+    """Compare two commits at ``cells``.
 
-    A commit may be compared with itself: any difference is chance then. Cells that one of the commits lacks are left
-    out; ``report`` receives a line for each, and one for each pair that is done. Raises ``NothingMeasured`` where no
-    cell remains, ``BadInput`` for commits that do not exist or have no package.
+    A commit may be compared with itself: any difference is chance then. Cells that one of the commits lacks, or where
+    one of them fails, are left out; ``report`` receives a line for each, and one for each pair that is done. Raises
+    ``NothingMeasured`` where no cell remains, ``BadInput`` for commits that do not exist.
     """
-    if pairs < LEAST_PAIRS:
-        raise BadInput(f"an interval of 95 % needs {LEAST_PAIRS} pairs of processes or more, not {pairs}")
-    if steps < 1:
-        raise BadInput(f"a pair takes one step or more of each commit, not {steps}")
+    rule, begin = precision or Precision(), time.monotonic()
+    rule.check()
+    order = random.Random(seed)
     commits = [git.commit_of(paths.root, name) for name in (first, second)]
     compared = {cell: Compared(cell) for cell in cells}
     with ExitStack() as stack:
-        packages = []
-        for commit in commits:
-            packages.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="highway-bench-"))))
-            unpack(paths.root, commit, packages[-1])
-        benches = paths.root / "benches/history/cells.py"
-        sides = list(zip((first, second), packages, strict=True))
-        for number in range(pairs):
-            for cell, times in one_pair(sides, benches, list(compared), steps, device, swapped=number % 2 == 1):
-                if isinstance(times, str):
-                    report(f"left out: {compared.pop(cell).name}: {times}")
-                else:
-                    compared[cell].add(*times)
-            report(f"{number + 1} of {pairs} pairs of processes")
+        trees = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="commit-"))) for _ in commits]
+        for commit, tree in zip(commits, trees, strict=True):
+            unpack(paths.root, commit, tree)
+        for number in range(rule.most):
+            wanted = [one for one in compared.values() if not one.is_done(rule)]
+            late = time.monotonic() - begin >= rule.seconds
+            if not wanted or (late and number >= LEAST_PAIRS):
+                break
+            with ExitStack() as processes:
+                sides = [processes.enter_context(PackageProcess(path_of(tree), device, number)) for tree in trees]
+                for one in wanted:
+                    try:
+                        one_pair(sides, one, order)
+                    except (CellLacking, RequestFailed) as reason:
+                        report(f"{LEFT_OUT}{compared.pop(one.cell).cell}: {reason}")
+            report(f"{number + 1} pairs of processes, {len(wanted)} of {len(cells)} cells")
             if not compared:
                 raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
     return list(compared.values())
 
 
-def one_pair(
-    sides: Sequence[tuple[str, Path]],
-    benches: Path,
-    cells: Sequence[TimedCell],
-    steps: int,
-    device: str,
-    *,
-    swapped: bool,
-) -> Iterator[tuple[TimedCell, Times | str]]:
-    """Each cell's seconds with both commits, from fresh processes; or a text that says why there are none.
-
-    ``sides`` are the commits' names and packages. If ``swapped``, the second one is started, prepared and timed first.
-    """
-    turn = -1 if swapped else 1
-    with ExitStack() as processes:
-        workers = []
-        for name, package in sides[::turn]:
-            workers.append(CommitProcess(name, package, benches))
-            processes.callback(workers[-1].close)
-        for cell in cells:
-            times = in_turn(workers, cell, steps, device)
-            yield cell, times if isinstance(times, str) or not swapped else (times[1], times[0])
+def one_pair(sides: Sequence[PackageProcess], compared: Compared, order: random.Random) -> None:
+    """Add a pair of processes to a cell: the steps of both in turn, in an order that is drawn for each round."""
+    for side in order.sample(sides, 2):
+        side.ask("prepare", **compared.cell._asdict())
+    times: tuple[list[float], list[float]] = ([], [])
+    while len(times[0]) < ROUNDS or sum(map(math.fsum, times)) < SECONDS:
+        for index in order.sample((0, 1), 2):
+            seconds, wall = sides[index].ask("step")
+            times[index].append(seconds)
+            compared.wall.append(wall)
+    logs = [math.log(second / first) for first, second in zip(*times, strict=True)]
+    compared.ratios.append(math.exp(hodges_lehmann(logs)))
+    for mine, new in zip(compared.seconds, times, strict=True):
+        mine.extend(new)
 
 
-def in_turn(sides: Sequence[CommitProcess], cell: TimedCell, steps: int, device: str) -> Times | str:
-    """The seconds of a cell's steps with each commit, taken in turn; or a text that says which commit lacks it."""
-    block, family, depth = cell
-    for one in sides:
-        response = one.request(do="prepare", block=block, family=family, depth=depth, device=device)
-        if not response["ready"]:
-            return f"{one.name}: {response['reason']}"
-    times: Times = ([], [])
-    for number in range(WARM + steps):
-        for side in (0, 1) if number % 2 == 0 else (1, 0):
-            seconds = float(sides[side].request(do="step"))
-            if number >= WARM:
-                times[side].append(seconds)
-    return times
+def path_of(tree: Path) -> list[str]:
+    """The path of a process that measures the package in ``tree``, which comes before what is installed."""
+    return [str(folder) for folder in (tree / "src", tree) if folder.is_dir()] + sys.path[1:]
 
 
 def unpack(root: Path, commit: str, folder: Path) -> None:
-    """Write a commit's package into ``folder``. Unlike a work tree, this changes nothing in the repository."""
-    try:
-        packed = git.archive(root, commit, "highway_bench")
-    except BadInput as error:
-        raise BadInput(f"commit {commit[:8]} has no package to measure") from error
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    """Write a commit's files into ``folder``. Unlike a work tree, this changes nothing in the repository."""
+    with tarfile.open(fileobj=io.BytesIO(git.archive(root, commit))) as archive:
         extract(archive, folder)

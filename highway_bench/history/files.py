@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput
 from highway_bench.history.validate import faults
 
@@ -93,14 +94,21 @@ class Result:
         return {value.series: point for value in self.values if (point := value.point) is not None}
 
     @cached_property
-    def series(self) -> set[str]:
-        """The names of all series, with a value or without."""
-        return {value.series for value in self.values}
-
-    @cached_property
     def failures(self) -> list[str]:
         """Series that failed."""
         return [value.series for value in self.values if value.value is None]
+
+    @cached_property
+    def is_current(self) -> bool:
+        """Whether the point was measured for all of today's series."""
+        benchmarks = {name.rpartition(".")[2] for name in self.rows}
+        return all(series.benchmark in benchmarks for series in SERIES if series.quick)
+
+    @cached_property
+    def is_full(self) -> bool:
+        """Whether the point has values that only full points have."""
+        full_only = tuple(f".{series.benchmark}" for series in SERIES if not series.quick)
+        return any(name.partition("(")[0].endswith(full_only) for name in self.points)
 
     def identity(self, series: str) -> tuple[object, ...]:
         """What the points of a line have in common: version, python and requirements. A new torch starts a new line."""

@@ -1,134 +1,143 @@
-"""Gate: has a series regressed in recent commits, on any machine, and since which commit?
+"""Gate: has a series regressed in recent commits, and since which?
 
-A series that got worse by more than its own noise is a candidate. Candidates of this machine are measured again, and
-count only if that confirms them. The gate does not pass if nothing was measured, or if a series has lost its value.
+Stored points propose. Exact counts are judged by them alone. A step's time is then timed beside that of the last good
+commit, both in turn and in new processes, because a machine's speed changes more from day to day than the gate must
+see. The outcome is clean, a regression, or undecided where the machine was too disturbed to tell.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 
+from highway_bench.asv_suite.series import Judged
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.files import BENCHMARKS, Result, read_json, read_results
+from highway_bench.history.compare import LEFT_OUT, Compared, Precision, compare
+from highway_bench.history.files import Result, read_results
+from highway_bench.history.lines import Followed, Line, Rise, find, lines_of, rises
 from highway_bench.history.machine import Machine
-from highway_bench.history.measure import FULL_ONLY, QUICK_SERIES
-from highway_bench.history.noise import known_noise
 from highway_bench.history.paths import Paths
-from highway_bench.history.publish import publish
-from highway_bench.history.regressions import Limits, Line, Regression, asv_steps, limits, lines_of, newest_steps
-from highway_bench.history.remeasure import remeasured
 from highway_bench.history.working_folder import exclusive
+from highway_bench.measure.statistics import IntervalEstimate
+from highway_bench.provenance.load import Load
 
 WINDOW = 10  # measured commits of a machine that count as recent
+CONFIDENCE = 0.99  # one-sided, over all series that are confirmed together
+LEAST = 1.025  # the estimated slow-down of an alarm
+EXCLUDED = 1.05  # clean, if the interval ends below it
+SECONDS = 400.0  # for confirmation
+
+
+class GateVerdict(StrEnum):
+    """What became of a series that got worse; the worst first."""
+
+    REGRESSION = "regression"
+    UNDECIDED = "undecided"
+    CLEAN = "not confirmed"
+
+
+@dataclass(frozen=True)
+class GateFinding:
+    """A series that got worse, with the verdict.
+
+    ``ratio`` is HEAD's step time over that of the last good commit, with an interval of 98 %, if both were timed.
+    ``waited`` is the share of the wall time in which these steps waited for a core.
+    """
+
+    rise: Rise
+    verdict: GateVerdict
+    ratio: IntervalEstimate | None = None
+    waited: float = 0.0
+    remark: str = ""
 
 
 @dataclass(frozen=True)
 class Lost:
     """A series that has no value at HEAD, though it was measured there: it failed, or the last point had one."""
 
-    series: str
-    machine: str
+    of: Followed
     reason: str
 
 
 @dataclass
 class GateReport:
-    """The gate's result: regressions, series lost at HEAD, candidates that a re-run did not confirm, and how many
-    series were judged with which limits."""
+    """The gate's result. ``judged`` is the number of series with a recent point and one before it; ``load`` says what
+    disturbed the machine during confirmation."""
 
-    regressions: list[Regression] = field(default_factory=list)
+    findings: list[GateFinding] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
-    dismissed: list[Regression] = field(default_factory=list)
-    limits: list[Limits] = field(default_factory=list)
-    series: int = 0  # how many were judged: those with a recent point, and one before it
+    judged: int = 0
     machines: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    load: str = ""
+
+    def of(self, verdict: GateVerdict) -> list[GateFinding]:
+        """The findings with this verdict."""
+        return [one for one in self.findings if one.verdict is verdict]
 
 
 @exclusive
-def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW) -> GateReport:
+def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, seconds: float = SECONDS) -> GateReport:
     """Look for regressions in the last ``window`` measured commits of every machine.
 
-    With ``here``, this machine's candidates are measured again. Raises ``NothingMeasured`` where HEAD has no point on
-    any machine, since older points say nothing about HEAD, and where no series has two points to compare. Raises
-    ``BadInput`` for a tree with uncommitted changes, which the result would not be about.
+    With ``here``, this machine's proposals are timed beside the last good commit, for ``seconds`` at most; those of
+    other machines stay undecided. Raises ``NothingMeasured`` where HEAD has no point on any machine, since older points
+    say nothing about HEAD, and where no series has two points to compare. Raises ``BadInput`` for a tree with
+    uncommitted changes, which the result would not be about.
     """
     check(paths, window)
-    try:
-        published = publish(paths, paths.working / "gate", scripts=False)
-    except NothingMeasured as reason:
-        raise NothingMeasured(f"{reason}; a gate that measured nothing does not pass") from reason
-    report = GateReport(lines=list(published.lines), machines=published.machines)
     commits = git.line_of(paths.root)
     order = {commit: number for number, commit in enumerate(commits)}
     by_machine: dict[str, list[Result]] = {}
-    for result in sorted(read_results(paths.shown), key=lambda one: order[one.commit]):
+    for result in sorted(
+        (one for one in read_results(paths.results) if one.commit in order), key=lambda one: order[one.commit]
+    ):
         by_machine.setdefault(result.machine, []).append(result)
     if not any(results[-1].commit == commits[-1] and results[-1].points for results in by_machine.values()):
         raise NothingMeasured(
-            f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine: run nox -s history -- HEAD"
+            f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine, and a gate that measured nothing does "
+            "not pass: run nox -s history"
         )
-    if here is not None and here.name not in by_machine:
-        report.lines.append(f"{here.name} has no points, so nothing is measured again")
-
-    candidates = [
-        one
-        for machine, results in by_machine.items()
-        for one in _candidates(paths, published.html, machine, results, order, window, report)
-    ]
-    if not report.series and not report.lost:
+    report, proposed = GateReport(machines=list(by_machine)), []
+    accepted = paths.configuration().get("regressions_first_commits", {})
+    for results in by_machine.values():
+        lines = lines_of(results, paths.suite(), accepted, order)
+        recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
+        report.judged += sum(len(line) > 1 and line[-1][0] in recent for line in lines.values())
+        if results[-1].commit == commits[-1]:
+            report.lost += lost_series(results[-1], paths, lines, recent)
+        else:
+            behind = len(order) - 1 - order[results[-1].commit]
+            report.lines.append(f"{results[-1].machine}: not measured at HEAD, last {behind} commits before")
+        proposed += list(rises(lines, recent))
+    if not report.judged and not report.lost:
         raise NothingMeasured(
             "no series has a recent point and one before it, so nothing was judged: run nox -s history -- HEAD~10..HEAD"
         )
-    own = [one for one in candidates if here is not None and one.machine == here.name]
-    others = [replace(one, remark="not measured again") for one in candidates if one not in own]
-    if here is not None and own:
-        own = remeasured(paths, here, own)
-        report.lines.append(f"{len(own)} measured again")
-    for one in (*others, *own):
-        (report.regressions if one.holds else report.dismissed).append(one)
-    report.regressions.sort(key=lambda one: (one.machine, one.series))
+    timed = [one for one in proposed if one.of.series.judged is Judged.TIMED]
+    report.findings += [GateFinding(one, GateVerdict.REGRESSION) for one in proposed if one not in timed]
+    mine = [one for one in timed if here is not None and one.of.machine == here.name]
+    report.findings += [
+        GateFinding(one, GateVerdict.UNDECIDED, remark="not timed here") for one in timed if one not in mine
+    ]
+    if here is not None and mine:
+        load = Load.now()
+        report.findings += confirmed(paths, here, mine, seconds)
+        report.load = str(load.since())
+    report.findings = sorted(worst(report.findings), key=lambda one: (one.rise.of.machine, one.rise.of.name))
     return report
 
 
-def _candidates(
-    paths: Paths,
-    html: Path,
-    machine: str,
-    results: Sequence[Result],
-    order: Mapping[str, int],
-    window: int,
-    report: GateReport,
-) -> Iterable[Regression]:
-    """One machine's candidates, each series once. Adds the number of judged series, their limits, and the series
-    without a value at HEAD to ``report``."""
-    lines = lines_of(results, paths.configuration().get("regressions_first_commits", {}), order)
-    recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
-    behind = len(order) - 1 - order[results[-1].commit]
-    if behind:
-        report.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before")
-    else:
-        report.lost += lost_series(machine, results[-1], lines, recent)
-    judged = [series for series, line in lines.items() if len(line) > 1 and line[-1][0] in recent]
-    report.series += len(judged)
-    if len(judged) < len(lines):
-        report.lines.append(
-            f"{machine}: {len(lines) - len(judged)} of {len(lines)} series were not judged: no value "
-            f"at its last {window} measured commits, or none before"
-        )
-    noise = known_noise(paths, machine)
-    report.limits += limits(machine, {series: lines[series] for series in judged}, noise)
-    candidates = {
-        one.series: one
-        for steps in (newest_steps(machine, lines, recent, noise), asv_steps(html, machine, lines, recent, noise))
-        for one in steps
-    }  # asv's replace ours: its detection covers the whole line, so its commit is more exact
-    units = {name: about["unit"] for name, about in read_json(paths.shown / BENCHMARKS).items() if "." in name}
-    return [replace(one, unit=units.get(series.partition("(")[0], "")) for series, one in candidates.items()]
+def worst(findings: Iterable[GateFinding]) -> Iterable[GateFinding]:
+    """One finding a series: a step and a trend may both have been proposed for it."""
+    severity = list(GateVerdict)
+    kept: dict[Followed, GateFinding] = {}
+    for one in sorted(findings, key=lambda finding: severity.index(finding.verdict)):
+        kept.setdefault(one.rise.of, one)
+    return kept.values()
 
 
 def check(paths: Paths, window: int = WINDOW) -> None:
@@ -140,15 +149,63 @@ def check(paths: Paths, window: int = WINDOW) -> None:
         raise BadInput("uncommitted changes: the gate judges commits, so commit or stash them first")
 
 
-def lost_series(machine: str, head: Result, lines: Mapping[str, Line], recent: Collection[str]) -> Iterable[Lost]:
+def confirmed(paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: float) -> Iterable[GateFinding]:
+    """The verdict on each proposed time, HEAD being timed in turn with the last good commit of each."""
+    by_good: dict[str, list[Rise]] = {}
+    for one in proposed:
+        by_good.setdefault(one.good, []).append(one)
+    confidence = 1 - 2 * (1 - CONFIDENCE) / len(proposed)  # two-sided; Bonferroni's correction
+    end = time.monotonic() + seconds
+    for number, (good, many) in enumerate(by_good.items()):
+        left = (end - time.monotonic()) / (len(by_good) - number)
+        reasons: list[str] = []
+        try:
+            compared = compare(
+                paths,
+                good,
+                "HEAD",
+                list(dict.fromkeys(one.of.cell for one in many)),
+                precision=Precision(half_width=LEAST - 1, confidence=confidence, seconds=left),
+                device=here.device,
+                report=reasons.append,
+            )
+        except (BadInput, NothingMeasured) as reason:
+            compared, reasons = [], [*reasons, str(reason)]
+        found = {one.cell: one for one in compared}
+        for one in many:
+            if one.of.cell in found:
+                yield judged(one, found[one.of.cell], confidence)
+            else:
+                yield GateFinding(
+                    one, GateVerdict.UNDECIDED, remark="; ".join(line for line in reasons if LEFT_OUT in line)
+                )
+
+
+def judged(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENCE - 1) -> GateFinding:
+    """The verdict on a proposed time that was compared; ``confidence`` is that of a two-sided interval."""
+    ratio = compared.ratio(confidence)
+    if ratio.low > 1 and ratio.value >= LEAST:
+        verdict = GateVerdict.REGRESSION
+    elif ratio.high / ratio.value <= LEAST or ratio.high < EXCLUDED:
+        verdict = GateVerdict.CLEAN
+    else:
+        verdict = GateVerdict.UNDECIDED
+    return GateFinding(rise, verdict, compared.ratio(2 * CONFIDENCE - 1), compared.waited)
+
+
+def lost_series(head: Result, paths: Paths, lines: dict[Followed, Line], recent: set[str]) -> Iterable[Lost]:
     """Series without a value at ``head``: those that failed, and those that had one at a recent commit.
 
     A series that a quick run leaves out is not lost, nor is that of a block that was removed.
     """
-    for series in head.failures:
-        yield Lost(series, machine, "failed")
-    measured = re.compile("" if FULL_ONLY in head.data["results"] else QUICK_SERIES)
-    for series in sorted(lines.keys() & head.series - head.points.keys() - set(head.failures)):
-        commit, last = lines[series][-1]
-        if commit in recent and measured.match(series):
-            yield Lost(series, machine, f"n/a, and {last.value:.4g} at {commit[:8]}")
+    suite = paths.suite()
+    for value in head.values:
+        of = find(suite, head.machine, value.series)
+        if of is None:
+            continue
+        if value.value is None:
+            yield Lost(of, "failed")
+        elif value.point is None and of in lines and of.cell in set(suite.cells(of.series, quick=not head.is_full)):
+            commit, last = lines[of][-1]
+            if commit in recent:
+                yield Lost(of, f"n/a, and {last.value:.4g} at {commit[:8]}")

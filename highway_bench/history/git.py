@@ -12,9 +12,9 @@ from highway_bench.provenance.git import git, git_bytes
 NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
 
 
-def archive(root: Path, commit: str, folder: str) -> bytes:
-    """A tar archive of a commit's ``folder``; raises ``BadInput`` where the commit has none."""
-    return git_bytes(root, "archive", "--format=tar", commit, folder)
+def archive(root: Path, commit: str) -> bytes:
+    """A tar archive of a commit's files."""
+    return git_bytes(root, "archive", "--format=tar", commit)
 
 
 def has_git(root: Path) -> bool:

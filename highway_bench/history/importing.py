@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.combine import combined
 from highway_bench.history.files import (
     MACHINE,
     check_machine,
@@ -22,7 +21,6 @@ from highway_bench.history.files import (
 )
 from highway_bench.history.git import check_not_shallow, commit_of, date_of, line_of
 from highway_bench.history.machine import check_clash
-from highway_bench.history.merge import merge_recorded
 from highway_bench.history.paths import Paths
 from highway_bench.history.working_folder import exclusive
 
@@ -40,10 +38,10 @@ class Imported:
 
 @exclusive
 def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imported:
-    """Record the results in ``folder``: one machine's folder, or a folder of such folders.
+    """Store the points in ``folder``: one machine's folder, or a folder of such folders.
 
     ``commit`` is the measured commit, for files that do not name it; each machine may then have one file only. All
-    files are checked before any is recorded. Raises ``BadInput`` for a point that is recorded already with other
+    files are checked before any is recorded. Raises ``BadInput`` for a point that is stored already with other
     values: nothing recorded is overwritten. Imported values replace those of the working results, even newer ones.
     """
     check_not_shallow(paths.root)
@@ -54,29 +52,29 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
         raise NothingMeasured(f"{folder} has no result files")
     full = commit_of(paths.root, commit) if commit else None
     ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # target → its source's folder, and the data to write
-    imported = Imported(lines=merge_recorded(paths))
+    imported = Imported()
     on_line = set(line_of(paths.root))
     for source in sources:
         files = result_paths(source)
         # The folder may have been renamed while it was copied; the entry's name counts.
         machine = read_machine(source, renamed=source == folder)
-        check_clash(machine, paths.recorded, paths.results)
+        check_clash(machine, paths.results)
         if full and len(files) > 1:
             raise BadInput(f"{source} has {len(files)} result files: --commit can name the commit of one only")
         for path in files:
             data = checked_result(paths.root, path, machine, full)
             known = data["commit_hash"]
             name = f"{known[:8]} of machine {machine['machine']!r}"
-            target = paths.recorded / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
+            target = paths.results / str(machine["machine"]) / f"{known[:8]}-{data['env_name']}.json"
             if target in ready:
                 raise BadInput(f"{source} has two files for {name}")
             if not target.exists():
                 ready[target] = source, data
             elif read_result(target).data == data:
-                imported.lines.append(f"{name} is recorded already, with these values")
+                imported.lines.append(f"{name} is stored already, with these values")
             else:
                 raise BadInput(
-                    f"{name} is recorded already, with other values; remove "
+                    f"{name} is stored already, with other values; remove "
                     f"{target.relative_to(paths.root)} first if these are to count"
                 )
             if known not in on_line:
@@ -86,10 +84,6 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
             copy_file(source / MACHINE, target.parent / MACHINE)
         write_json(target, data)
         imported.written.append(target)
-        working = paths.results / target.relative_to(paths.recorded)
-        if working.is_file():
-            write_json(working, combined(read_result(target), read_result(working), newest=False).data)
-    imported.lines += merge_recorded(paths)
     return imported
 
 

@@ -24,7 +24,6 @@ from highway_bench.provenance.machine import cores, cpu_model
 
 NO_GPU = "none"
 GIB = 2**30
-BUSY = 0.75  # load of each core in the last minute; installing the requirements alone takes half of it
 
 
 @dataclass(frozen=True)
@@ -88,15 +87,6 @@ def rounded_gib(bytes_of_memory: int) -> int:
     return math.ceil(next(size for size in (power, 1.5 * power, 2 * power) if gib <= size))
 
 
-def busy() -> str | None:
-    """A warning if this machine is busy with other work, else ``None``. Such work lengthens the times, and those of a
-    re-run a minute later too."""
-    load, count = psutil.getloadavg()[0], cores()
-    if load < BUSY * count:
-        return None
-    return f"this machine is busy (load {load:.1f} on {count} cores): times may have risen for that reason alone"
-
-
 def write_entry(machine: Mapping[str, str]) -> None:
     """Write the entry into asv's own file, ``~/.asv-machine.json``; other machines' entries there stay."""
     from asv.machine import MachineCollection
@@ -122,6 +112,6 @@ def check_clash(machine: Mapping[str, Any], *folders: Path) -> None:
         ]
         if other:
             raise BadInput(
-                f"machine {name!r} is recorded with other hardware ({'; '.join(other)}): two "
+                f"machine {name!r} is stored with other hardware ({'; '.join(other)}): two "
                 f"machines need two names, so give this one its own with --machine NAME"
             )

@@ -1,12 +1,14 @@
-"""The history's folders: asv's configuration, the committed results, and asv's ignored working folder."""
+"""The history's folders: asv's configuration, the points, and an ignored working folder."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from highway_bench.asv_suite.series import Suite
 from highway_bench.errors import BadInput
 
 CONFIGURATION = "asv.conf.json"
@@ -16,9 +18,8 @@ CONFIGURATION = "asv.conf.json"
 class Paths:
     """The folders of a checkout's history.
 
-    ``recorded`` and ``noise`` are committed. git ignores the others: ``results`` is what asv writes, ``uncommitted``
-    the points of a tree with uncommitted changes, ``shown`` what was last published, ``merged`` the names of recorded
-    results, and ``withdrawn`` the copies of results that are no longer recorded.
+    ``results`` holds the points of commits, for git. git ignores the others: ``scratch`` is what asv writes during a
+    run, ``uncommitted`` the point of a tree with uncommitted changes, ``shown`` what was last published.
     """
 
     root: Path
@@ -28,24 +29,20 @@ class Paths:
         """The paths of the checkout at ``root``; raises ``BadInput`` where there is no configuration of asv."""
         folder = Path(root).resolve()
         if not (folder / CONFIGURATION).is_file():
-            raise BadInput(f"{folder.name}: no {CONFIGURATION} here; run this in highway_bench's own checkout")
+            raise BadInput(f"{folder.name}: no {CONFIGURATION} here; run this at the top of a checkout that has one")
         return cls(folder)
 
     @property
-    def recorded(self) -> Path:
+    def results(self) -> Path:
         return self.root / "reports/asv/results"
-
-    @property
-    def noise(self) -> Path:
-        return self.root / "reports/asv/noise"
 
     @property
     def working(self) -> Path:
         return self.root / "reports/asv/.working"
 
     @property
-    def results(self) -> Path:
-        return self.working / "results"
+    def scratch(self) -> Path:
+        return self.working / "scratch"
 
     @property
     def uncommitted(self) -> Path:
@@ -56,16 +53,28 @@ class Paths:
         return self.working / "shown"
 
     @property
-    def merged(self) -> Path:
-        return self.working / "merged.txt"
-
-    @property
-    def withdrawn(self) -> Path:
-        return self.working / "withdrawn"
-
-    @property
     def html(self) -> Path:
         return self.root / "reports/asv/html"
+
+    @property
+    def benchmarks(self) -> Path:
+        """The folder of asv's benchmarks."""
+        return self.root / str(self.configuration()["benchmark_dir"])
+
+    def suite(self) -> Suite:
+        """What this checkout follows: the ``SUITE`` of the only module in the folder of benchmarks that has one.
+
+        Raises ``BadInput`` where there is none.
+        """
+        for path in sorted(self.benchmarks.glob("[!_]*.py")):
+            spec = importlib.util.spec_from_file_location(f"{self.benchmarks.name}_{path.stem}", path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            if hasattr(module, "SUITE"):
+                return Suite(*module.SUITE)
+        raise BadInput(f"no module in {self.benchmarks} has a SUITE")
 
     def configuration(self) -> dict[str, Any]:
         """asv's configuration from its file; raises ``BadInput`` where it cannot be read."""

@@ -1,4 +1,4 @@
-"""Publish: asv's pages of all machines, from the committed history and what was measured since."""
+"""Publish: asv's pages of all machines, from the stored points."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from highway_bench.asv_suite.series import SERIES, Judged
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
-from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, result_paths
+from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, read_results, result_paths
+from highway_bench.history.gate import LEAST
+from highway_bench.history.lines import LEAST_SHARE
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.merge import merge_recorded, read_working, repair
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
@@ -34,18 +36,19 @@ class Published:
 def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
     """Write asv's pages into ``html``, by default ``paths.html``; raises ``NothingMeasured`` without any point."""
     git.check_not_shallow(paths.root)
-    lines = merge_recorded(paths)
+    lines: list[str] = []
     shutil.rmtree(paths.shown, ignore_errors=True)
     if paths.results.is_dir():
         shutil.copytree(paths.results, paths.shown)
-    if _add_uncommitted(paths, lines):
-        lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not recorded")
+    if _add_uncommitted(paths):
+        lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not stored")
     machines = _drop_off_line(paths, lines)
     if not machines:
         raise NothingMeasured("there are no points to publish: run nox -s history, or nox -s bench, first")
     discover(paths)
     target = html or paths.html
-    status = asv(paths, "publish", ["--no-pull"], {"results_dir": paths.shown, "html_dir": target}, quiet=True)
+    changes = {"results_dir": paths.shown, "html_dir": target, **regression_settings(paths)}
+    status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its output is above")
     if scripts:
@@ -54,6 +57,15 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
             lines.append(f"the pages load their scripts from public networks, so they do not work offline: {reason}")
         link_report(target / "index.html")
     return Published(target, list(machines), sum(machines.values()), lines)
+
+
+def regression_settings(paths: Paths) -> dict[str, dict[str, float | str | None]]:
+    """asv's settings for its page of regressions, from the table of series and the accepted rises."""
+    accepted = paths.configuration().get("regressions_first_commits", {})
+    unjudged = {f".*{one.benchmark}\\b": None for one in SERIES if one.judged is Judged.NOT}
+    limits = {Judged.EXACT: 0.0, Judged.TIMED: LEAST - 1, Judged.TRAINED: LEAST_SHARE}
+    thresholds = {f".*{one.benchmark}\\b": limits[one.judged] for one in SERIES if one.judged in limits}
+    return {"regressions_first_commits": {**accepted, **unjudged}, "regressions_thresholds": thresholds}
 
 
 @exclusive
@@ -100,21 +112,17 @@ def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:
     return counts
 
 
-def _add_uncommitted(paths: Paths, lines: list[str]) -> bool:
-    """Show the uncommitted tree's points instead of HEAD's, if it still has changes and HEAD is the same."""
-    if not paths.uncommitted.is_dir():
+def _add_uncommitted(paths: Paths) -> bool:
+    """Show the uncommitted tree's point instead of HEAD's, if it still has changes and HEAD is the same."""
+    if not git.is_dirty(paths.root):
+        shutil.rmtree(paths.uncommitted, ignore_errors=True)
         return False
     head = git.commit_of(paths.root, "HEAD")
-    if not git.is_dirty(paths.root):
-        shutil.rmtree(paths.uncommitted)
-        return False
-    points, broken = read_working(paths.uncommitted)
-    lines += repair(points, broken)
-    newest = [path for path, result in points.items() if result.commit == head]
-    for path in newest:
-        target = paths.shown / path.parent.name
-        copy_file(path, target / path.name)
-        copy_file(path.with_name(MACHINE), target / MACHINE)
+    newest = [result for result in read_results(paths.uncommitted) if result.commit == head]
+    for result in newest:
+        target = paths.shown / result.machine
+        copy_file(result.path, target / result.path.name)
+        copy_file(result.path.with_name(MACHINE), target / MACHINE)
     return bool(newest)
 
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from highway_bench.errors import BadInput
-from highway_bench.measure.run_delay import ThreadClock, process_delay
+from ..errors import BadInput
+from .run_delay import ThreadClock, process_delay
 
 DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
 MOST_TRIED = 3  # times the least rounds and seconds: a busy machine may disturb every round

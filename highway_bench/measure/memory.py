@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.profiler import ProfilerActivity, profile
 
-from highway_bench.errors import BadInput
+from ..errors import BadInput
 
 Meter = Literal["tracker", "profiler", "allocator"]
 Held = nn.Module | Optimizer | Tensor

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from highway_bench.errors import BadInput
-from highway_bench.measure.clock import Clock, Step
-from highway_bench.measure.device import synchronise
-from highway_bench.measure.run_delay import ThreadClock
+from ..errors import BadInput
+from .clock import Clock, Step
+from .device import synchronise
+from .run_delay import ThreadClock
 
 SECONDS, LEAST_CALLS = 0.15, 3  # of timed calls a size
 PLATEAU = 1.05  # the search stops at a size whose rate is below this multiple of the best before it

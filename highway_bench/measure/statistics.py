@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from highway_bench.errors import BadInput
+from ..errors import BadInput
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000  # of a bootstrap
@@ -79,6 +79,16 @@ def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> 
     data, n = _finite(values)
     bounds = stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
     return IntervalEstimate(float(np.median(data)), float(bounds.low), float(bounds.high), n)
+
+
+def hodges_lehmann(values: Iterable[float]) -> float:
+    """The median of the means of all pairs of values, each with itself too (Hodges and Lehmann 1963).
+
+    Nearly as robust as the median; for normal values its variance is 1.05 times the mean's, the median's 1.57 times.
+    """
+    data, n = _finite(values)
+    first, second = np.triu_indices(n)
+    return float(np.median((data[first] + data[second]) / 2))
 
 
 def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:

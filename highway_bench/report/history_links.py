@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 PAGES = "../asv/html/index.html"  # relative to the report's page
-FOLLOWED = ("blocks.Depths.time_step", "blocks.Others.time_step")  # every block has one of these benchmarks
+FOLLOWED = ("Depths.track_ratio", "Others.track_ratio")  # every block has one of these benchmarks
 
 
 def history_links(folder: Path) -> dict[str, str]:
@@ -19,9 +19,9 @@ def history_links(folder: Path) -> dict[str, str]:
         index = json.loads((folder.resolve().parent / "asv/html/index.json").read_text(encoding="utf-8"))
         return {"": PAGES} | {
             block.strip("'"): f"{PAGES}#{name}?p-block={quote(block)}"
-            for name in FOLLOWED
-            if name in index["benchmarks"]
-            for block in index["benchmarks"][name]["params"][0]
+            for name, benchmark in index["benchmarks"].items()
+            if name.partition(".")[2] in FOLLOWED
+            for block in benchmark["params"][0]
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # absent, truncated, or another format
         return {}

@@ -13,16 +13,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import highway_bench
+from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
 from highway_bench.history.compare import Compared
-from highway_bench.history.gate import GateReport, Lost
+from highway_bench.history.gate import GateFinding, GateReport, GateVerdict, Lost
 from highway_bench.history.importing import Imported
+from highway_bench.history.lines import Followed, Rise
 from highway_bench.history.machine import Machine
 from highway_bench.history.measure import Measured
-from highway_bench.history.noise import Spread
 from highway_bench.history.publish import Published
-from highway_bench.history.record import RecordSummary
-from highway_bench.history.regressions import Limits, Regression
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.run import run
 
@@ -93,31 +92,23 @@ def store(here: Path, measured: Path) -> None:
 def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history whose functions return results of every kind at once: what they do is tested elsewhere."""
     ratio = IntervalEstimate(1.5, 1.4, 1.6, 8)
-    regression = Regression("Steps.time(plain)", "m", 1.0, 1.5, 0.1, "abc1234", "abc1233", "s", 1.4, ratio, "remark")
-    verdict = GateReport(
-        [regression],
-        [Lost("s", "m", "failed")],
-        [regression],
-        [Limits("m", "b", 2, 0.1, 0.2, 0.3)],
-        2,
-        ["m"],
-        ["a line"],
-    )
-    compared = Compared(("plain", "dense", 10), [1.0], [1.5], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5])
+    cell = HistoryCell("plain", "dense", 10)
+    of = Followed(SERIES[0], cell, "m", "blocks.Depths.track_ratio('plain', 10)")
+    finding = GateFinding(Rise(of, 1.0, 1.5, "abc1234", "abc1233"), GateVerdict.REGRESSION, ratio, 0.1, "remark")
+    verdict = GateReport([finding], [Lost(of, "failed")], 2, ["m"], ["a line"], "cpu pressure 1 %")
+    compared = Compared(cell, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5], ([1.0], [1.5]), [2.6])
     given = {
         "machine.this_machine": Machine("cpu", {"machine": "m"}),
-        "measure.measure_here": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
-        "measure.measure_range": Measured("m", {}, ["nothing"], [], ["a line"], False, here),
+        "measure.measure_here": Measured("m", {}, ["nothing"], [], ["a line"], False),
+        "measure.measure_range": Measured("m", {}, ["nothing"], [], ["a line"], False),
         "git.has_git": False,
-        "record.record": RecordSummary("m", ["abc1234"], [], ["abc1233"], ["a line"]),
         "importing.import_results": Imported([here / "m.json"], ["a line"]),
         "publish.discover": None,
         "publish.publish": Published(here, ["m"], 3, ["a line"]),
         "gate.check": None,
         "gate.gate": verdict,
-        "machine.busy": None,
-        "noise.measure_noise": {"Steps.time(plain)": Spread(0.1, 2)},
         "compare.compare": [compared],
+        "paths.Paths.suite": Suite(core=("highway", "plain"), families=("dense",)),
     }
     (here / "asv.conf.json").touch()  # as in a checkout
     (here / "highway_bench").symlink_to(Path(highway_bench.__file__).parent)

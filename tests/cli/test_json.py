@@ -115,19 +115,7 @@ FINDING = {
     "rule": STRING,
     "verdict": STRING,
 }
-REGRESSION = {
-    "series": STRING,
-    "machine": STRING,
-    "before": NUMBER,
-    "after": NUMBER,
-    "tolerated": NUMBER,
-    "commit": STRING,
-    "good": STRING,
-    "unit": STRING,
-    "remeasured": NO_NUMBER,
-    "ratio_to_good": {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": NUMBER},
-    "remark": STRING,
-}
+FOLLOWED = {"series": STRING, "block": STRING, "family": STRING, "depth": NUMBER, "machine": STRING}
 
 SMALL = ("memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--workers", "1")
 COST = {"cells": NUMBER, "stored": NUMBER, "seconds": NUMBER, "bytes": NUMBER}
@@ -209,22 +197,11 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         (),
         {
             "machine": STRING,
-            "folder": NO_STRING,
+            "files": [STRING],
             "values": OBJECT,
             "without": [STRING],
             "failed": [STRING],
             "dirty": FLAG,
-            "lines": [STRING],
-        },
-    ),
-    "history record": (
-        (),
-        {
-            "machine": STRING,
-            "added": [STRING],
-            "replaced": [STRING],
-            "unchanged": [STRING],
-            "left_out": [STRING],
             "lines": [STRING],
         },
     ),
@@ -233,25 +210,43 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "history gate": (
         (),
         {
-            "regressions": [REGRESSION],
-            "lost": [{"series": STRING, "machine": STRING, "reason": STRING}],
-            "dismissed": [REGRESSION],
-            "limits": [
+            "findings": [
                 {
-                    "machine": STRING,
-                    "benchmark": STRING,
-                    "series": NUMBER,
-                    "least": NUMBER,
-                    "median": NUMBER,
-                    "most": NUMBER,
+                    "verdict": STRING,
+                    **FOLLOWED,
+                    "before": NUMBER,
+                    "after": NUMBER,
+                    "commit": STRING,
+                    "good": STRING,
+                    "trend": FLAG,
+                    "ratio": {"value": NUMBER, "low": NUMBER, "high": NUMBER},
+                    "waited": NUMBER,
+                    "remark": STRING,
                 }
             ],
-            "series": NUMBER,
+            "lost": [{**FOLLOWED, "reason": STRING}],
+            "judged": NUMBER,
             "machines": [STRING],
             "lines": [STRING],
+            "load": STRING,
         },
     ),
-    "history noise": ((), {"machine": STRING, "spreads": OBJECT}),
+    "history noise": (
+        (),
+        {
+            "pairs": NUMBER,
+            "cells": [
+                {
+                    "block": STRING,
+                    "family": STRING,
+                    "depth": NUMBER,
+                    "ratio": NUMBER,
+                    "sd": NUMBER,
+                    "pairs_needed": NUMBER,
+                }
+            ],
+        },
+    ),
     "history compare": (
         ("HEAD", "HEAD"),
         {
@@ -266,6 +261,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
                     "low": NUMBER,
                     "high": NUMBER,
                     "ratios": [NUMBER],
+                    "waited": NUMBER,
                     "verdict": STRING,
                 }
             ]

@@ -1,7 +1,4 @@
-"""A throw-away repository: a tiny package with the same entrance and the real benchmarks, whose values are planted.
-
-Its clock is planted too: a step takes the seconds that its commit says, however busy the machine is.
-"""
+"""A throw-away repository: a tiny package, and the real benchmarks, whose measurement is planted by each commit."""
 
 from __future__ import annotations
 
@@ -9,14 +6,16 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import json5
 import pytest
 
 pytest.importorskip("asv", reason="the history needs asv: pip install --group history")
 
+from highway_bench.asv_suite.process import CellLacking, RequestFailed
 from highway_bench.history import Paths
 from highway_bench.history.files import write_json
 from highway_bench.history.machine import Machine, entry
@@ -24,58 +23,64 @@ from highway_bench.history.measure import Measured, measure_here
 
 PROJECT = Path(__file__).resolve().parents[2]
 MACHINE = "cpu-standin-2c"
-SERIES = r"track_|Depths\.time_step\(.*, 10\)"  # one timed depth: tests must be quick
-ENTRANCE = """
-import json, random, time
-from pathlib import Path
-VALUES = json.loads(Path(__file__).with_name("values.json").read_text())
+PLANTED = """
 
-class Clock:
-    seconds = 0.0
+import json as _json, random as _random
+import current.asv_suite.benchmarks as _suite
+from current.asv_suite.measuring import SeriesKey as _Key
 
-time.perf_counter = lambda: Clock.seconds
+def _planted(suite, device, *, quick):
+    import highway_bench  # the measured commit's
+    values = _json.loads(Path(highway_bench.__file__).with_name("values.json").read_text())
+    found = {}
+    for group in suite.groups:
+        for series in group.series:
+            for cell in suite.cells(series, quick=quick):
+                here = values.get(cell.block)
+                if here is None or not hasattr(highway_bench, "api"):
+                    continue
+                source = _random.Random(f"{cell}{series.name}{values['salt']}")
+                value = here.get(series.name, 100)
+                timed = series.name == "ratio"
+                samples = [value * (1 + 2e-3 * source.random()) for _ in range(3)] if timed else [value]
+                found[_Key(series.name, cell)] = "RuntimeError: planted" if here.get("broken") else samples
+    return found
 
-class UnknownName(KeyError):
-    pass
-
-def of(block):
-    if block not in VALUES:
-        raise UnknownName(block)
-    if VALUES[block].get("broken"):
-        raise RuntimeError("planted")
-    return VALUES[block]
-
-class Work:
-    def __init__(self, block):
-        self.seconds = of(block)["step"] * 2e-2
-    def step(self):
-        Clock.seconds += self.seconds * random.uniform(0.99, 1.01)
-    def restore(self):
-        pass
-
-def workload(task, block, family, depth, nominal_width, **fields):
-    return Work(block)
-
-def measured(task, block, family, depth, nominal_width, seed=0, **fields):
-    here, source = of(block), random.Random(f"{block}{depth}{seed}{VALUES['salt']}")
-    if task == "throughput":
-        return {"slowdown": here["step"] * random.uniform(0.99, 1.01)}
-    if task == "memory":
-        return {"peak": here["peak"], "saved_activations": here["saved"]}
-    loss = here["loss"] * (1 + 1e-3 * source.random())
-    return {"final_loss": loss, "steps_to_threshold": 100 + source.randint(0, 3) if loss < 0.5 else None}
-"""
-TIMER = """
-
-import time
-
-_Series.timer = staticmethod(lambda: time.perf_counter())  # the planted clock, once the package is imported
+_suite.measure_point = _planted
 """
 START = {
     "salt": 0,
-    "plain": {"step": 1.0, "peak": 1000, "saved": 100, "loss": 0.2},
-    "highway": {"step": 2.0, "peak": 2000, "saved": 200, "loss": 0.1},
+    "plain": {"ratio": 1.0, "peak_bytes": 1000, "log_loss": 5.0},
+    "highway": {"ratio": 2.0, "peak_bytes": 2000, "log_loss": 5.1},
 }
+
+
+class PlantedProcess:
+    """Stands in for a process that measures a package: a step takes the commit's planted ratio in milliseconds."""
+
+    started: ClassVar[list[str]] = []
+
+    def __init__(self, path: Sequence[str], device: str, core: int) -> None:
+        self.values = json.loads((Path(path[0]) / "highway_bench/values.json").read_text())
+        self.started.append(path[0])
+
+    def __enter__(self) -> PlantedProcess:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def ask(self, request: str, **cell: Any) -> Any:
+        if request == "prepare":
+            if cell["block"] not in self.values:
+                raise CellLacking(f"unknown block {cell['block']!r}")
+            self.here = self.values[cell["block"]]
+            if self.here.get("broken"):
+                raise RequestFailed("RuntimeError: planted")
+            return None
+        self.number = getattr(self, "number", 0) + 1
+        seconds = 0.1 * self.here["ratio"] * (1 + 1e-3 * (self.number % 3))
+        return seconds, 1.1 * seconds
 
 
 class Throwaway:
@@ -91,13 +96,15 @@ class Throwaway:
             PROJECT / "benches/history", root / "benches/history", ignore=shutil.ignore_patterns("__pycache__")
         )
         with (root / "benches/history/blocks.py").open("a", encoding="utf-8") as benches:
-            benches.write(TIMER)
+            benches.write(PLANTED)
+        for part in ("asv_suite", "registry.py", "errors.py"):  # what the benchmarks use of this tree
+            source, target = PROJECT / "highway_bench" / part, root / "highway_bench" / part
+            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
         conf = json5.loads((PROJECT / "asv.conf.json").read_text())
         conf["regressions_first_commits"] = {}  # they name this project's commits, which the new repository lacks
         self.write("asv.conf.json", json.dumps(conf))
-        self.write("highway_bench/__init__.py", '__version__ = "0"\n')
-        self.write("highway_bench/asv_api.py", ENTRANCE)
+        self.write("highway_bench/__init__.py", "api = True\n")
         self.write("highway_bench/families/dense.py", '@register_family("dense")\nclass Dense: pass\n')
         self.write(
             "pyproject.toml",
@@ -147,7 +154,7 @@ class Throwaway:
         return self.commits[-1]
 
     def measure(self, **options) -> Measured:
-        return measure_here(self.paths, self.machine, **{"series": [SERIES], **options})
+        return measure_here(self.paths, self.machine, **options)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -213,22 +220,25 @@ def write_point() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
-    """Eight measured commits: three alike, a harmless one, a slow-down, more memory, a block that stops training, and
-    one without a change."""
+    """Six measured commits: two alike, a slow-down, more memory, a block that stops training, and one without a
+    change."""
     repository = Throwaway(tmp_path_factory.mktemp("planted") / "repository")
-    repository.commit("start")
-    repository.measure()
     for changes in (
         {},
         {},
-        {"plain": {"loss": 0.2000001}},
-        {"highway": {"step": 6.0}},
-        {"plain": {"peak": 1008}},
-        {"highway": {"loss": 2.3}},
+        {"highway": {"ratio": 3.0}},
+        {"plain": {"peak_bytes": 1008}},
+        {"highway": {"log_loss": 6.4}},
         {},
     ):
-        if "plain" in changes and "loss" in changes["plain"]:
-            repository.values["salt"] = 1  # other rounding: the seeds' losses differ in the fourth place
         repository.commit("change", **changes)
         repository.measure()
     return repository
+
+
+@pytest.fixture
+def planted_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Comparisons use planted processes; the list has the folder of each that was started."""
+    monkeypatch.setattr("highway_bench.history.compare.PackageProcess", PlantedProcess)
+    PlantedProcess.started = []
+    return PlantedProcess.started

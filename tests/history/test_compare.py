@@ -1,81 +1,89 @@
-"""Two commits compared: the planted ratio is measured, in as many pairs of processes as requested."""
+"""Two commits compared: the planted ratio is measured, in as many fresh pairs of processes as its interval needs."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import highway_bench.history.compare as comparing
+from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.cli import app
+from highway_bench.cli.history.noise import pairs_needed
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.compare import CommitProcess, Compared, compare
+from highway_bench.history.compare import Compared, Precision, compare, path_of
 
-CELLS = [("highway", "dense", 10), ("plain", "dense", 10)]
-ABSENT = ("absent", "dense", 10)
+CELLS = [HistoryCell("highway", "dense", 10), HistoryCell("plain", "dense", 10)]
+ABSENT = HistoryCell("absent", "dense", 10)
 
 
-def test_the_planted_ratio_is_measured_in_fresh_pairs_that_take_turns(planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-
-    class Counted(CommitProcess):
-        def __init__(self, name: str, *arguments: Any) -> None:
-            started.append(name)
-            super().__init__(name, *arguments)
-
-    monkeypatch.setattr(comparing, "CommitProcess", Counted)
+def test_the_planted_ratio_is_measured_in_fresh_pairs(planted, planted_processes) -> None:
     first, lines = planted.commits[0], []
     cells = [*CELLS, ABSENT, CELLS[0]]
-    slower, same = compare(planted.paths, first, "HEAD", cells, pairs=7, steps=2, report=lines.append)
-    assert slower.verdict == "slower"  # three times, as planted; other processes may disturb either side
-    assert same.ratio.value < 2 < slower.ratio.value
-    assert [len(slower.ratios), len(slower.first), len(slower.second)] == [7, 14, 14]  # also the cell named twice
-    assert started == [
-        first,
-        "HEAD",
-        "HEAD",
-        first,
-        first,
-        "HEAD",
-        "HEAD",
-        first,
-        first,
-        "HEAD",
-        "HEAD",
-        first,
-        first,
-        "HEAD",
-    ]
+    slower, same = compare(planted.paths, first, "HEAD", cells, report=lines.append)
+    assert (slower.verdict, same.verdict) == ("slower", "no difference detected")
+    assert slower.ratio().value == pytest.approx(1.5, 0.01)
+    assert slower.waited == pytest.approx(1 - 1 / 1.1)
+    assert len(slower.ratios) == 8
+    assert len(slower.seconds[0]) == len(slower.seconds[1]) >= 8 * 20
+    assert len(planted_processes) == 16
+    assert len(set(planted_processes)) == 2  # a folder a commit
     assert lines[0].startswith("left out: absent, dense, depth 10: ")
-    assert lines[1:] == [f"{number} of 7 pairs of processes" for number in range(1, 8)]
+    assert lines[-1] == "8 pairs of processes, 2 of 4 cells"
+
+
+def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, monkeypatch) -> None:
+    ratios = iter(100 * [0.9, 1.1])
+    monkeypatch.setattr(comparing, "one_pair", lambda sides, one, order: one.ratios.append(next(ratios)))
+    (wide,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(most=30, half_width=0.05))
+    assert 8 < len(wide.ratios) < 30
+    assert wide.ratio().high / wide.ratio().value <= 1.05
+    (most,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(most=9, half_width=0.05))
+    assert len(most.ratios) == 9
+    (late,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(seconds=0))
+    assert len(late.ratios) == comparing.LEAST_PAIRS
 
 
 def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = [
-        Compared(("plain", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5]),
-        Compared(("highway", "dense", 10), [1.0] * 6, [1.5] * 6, [1.5, 1.8, 1.2, 1.5, 1.4, 1.6]),
+        Compared(CELLS[1], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5], ([1.0], [1.5]), [2.5]),
+        Compared(CELLS[0], [1.5, 1.8, 1.2, 1.5, 1.4, 1.6], ([1.0], [1.5]), [2.5]),
     ]
     monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
-    output = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD"])
+    output = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu"])
     assert output.exit_code == 0
-    assert "1.50 [1.49, 1.52]" in output.output
-    assert "undecided [1.20, 1.80]" in output.output
+    assert "1.50 [1.49, 1.51]" in output.output
+    assert "undecided [1.29, 1.72]" in output.output
     assert "more than 10 % from it" in " ".join(output.output.split())
     data = json.loads(CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--json"]).output)
-    assert [(row["low"], row["ratio"], row["high"]) for row in data["steps"]] == [(1.49, 1.5, 1.52), (1.2, 1.5, 1.8)]
+    assert data["steps"][0]["ratios"] == compared[0].ratios
+    assert data["steps"][0]["low"] < data["steps"][0]["ratio"] < data["steps"][0]["high"]
 
 
-def test_nothing_in_common(planted) -> None:
+def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = [Compared(CELLS[0], [1.02, 0.98] * 6, ([1.0], [1.0]), [2.0])]
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
+    (row,) = json.loads(CliRunner().invoke(app, ["history", "noise", "--json"]).output)["cells"]
+    assert row["sd"] == pytest.approx(0.0209, 0.01)
+    assert row["pairs_needed"] == pairs_needed(0.0209) == 8
+    assert pairs_needed(0.04) > 12
+    assert "sd of a pair" in CliRunner().invoke(app, ["history", "noise"]).output
+
+
+def test_nothing_in_common(planted, planted_processes) -> None:
     with pytest.raises(NothingMeasured):
-        compare(planted.paths, "HEAD~1", "HEAD", [ABSENT], pairs=6, steps=1)
+        compare(planted.paths, "HEAD~1", "HEAD", [ABSENT])
 
 
-@pytest.mark.parametrize(("options", "message"), [({"pairs": 5}, "6 pairs"), ({"steps": 0}, "one step or more")])
-def test_too_few(planted, options: dict[str, int], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        compare(planted.paths, "HEAD~1", "HEAD", CELLS, **options)
+def test_too_few_pairs(planted) -> None:
+    with pytest.raises(BadInput, match="6 pairs"):
+        compare(planted.paths, "HEAD~1", "HEAD", CELLS, precision=Precision(least=5))
+
+
+def test_a_package_in_a_src_folder_is_found_first(tmp_path) -> None:
+    (tmp_path / "src").mkdir()
+    assert path_of(tmp_path)[:2] == [str(tmp_path / "src"), str(tmp_path)]
 
 
 @pytest.mark.parametrize(

@@ -4,108 +4,93 @@ from __future__ import annotations
 
 import json
 import math
-import re
+import random
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 from typer.testing import Result as Invoked
 
-import highway_bench.history.gate as gating
-import highway_bench.history.remeasure as confirming
+from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
 from highway_bench.history.files import Point, Result
-from highway_bench.history.gate import gate
-from highway_bench.history.measure import Measured
-from highway_bench.history.noise import tolerated
-from highway_bench.history.regressions import Regression, lines_of, newest_steps, rise, step_up
-from highway_bench.history.remeasure import cell_of
+from highway_bench.history.gate import GateVerdict, gate, judged
+from highway_bench.history.lines import Followed, Rise, lines_of, rises
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches/history/cells.py"
-TIMED = r"Depths\.time_step\(.*, 10\)"
-SLOWER, HEAVIER, WORSE = 4, 5, 6  # which commits of ``planted``
+SLOWER, HEAVIER, WORSE = 2, 3, 4  # which commits of ``planted``
+TIME, PEAK, LOSS = (next(one for one in SERIES if one.name == name) for name in ("ratio", "peak_bytes", "log_loss"))
+CELL = HistoryCell("plain", "dense", 10)
+ALL = {f"c{index}" for index in range(40)}
 
 
 @pytest.fixture(scope="module")
-def verdict(planted):
+def report(planted):
     return gate(planted.paths)
 
 
-def commits_of(verdict, kind: str, block: str) -> set[str]:
-    return {one.commit for one in verdict.regressions if f".{kind}(" in one.series and f"'{block}'" in one.series}
-
-
 @pytest.mark.parametrize(
-    ("kind", "block", "number"),
+    ("series", "block", "number", "verdict"),
     [
-        ("time_step", "highway", SLOWER),
-        ("track_slowdown", "highway", SLOWER),
-        ("track_peak_bytes", "plain", HEAVIER),
-        ("track_log_loss", "highway", WORSE),
-        ("track_steps_to_threshold", "highway", WORSE),
+        ("ratio", "highway", SLOWER, GateVerdict.UNDECIDED),  # a proposal, which nothing timed again
+        ("peak_bytes", "plain", HEAVIER, GateVerdict.REGRESSION),
+        ("log_loss", "highway", WORSE, GateVerdict.REGRESSION),
     ],
 )
-def test_a_planted_change_is_flagged_at_its_commit(planted, verdict, kind, block, number) -> None:
-    assert commits_of(verdict, kind, block) == {planted.commits[number]}
+def test_a_planted_change_is_flagged_at_its_commit(planted, report, series, block, number, verdict) -> None:
+    found = [one for one in report.findings if (one.rise.of.series.name, one.rise.of.cell.block) == (series, block)]
+    assert found
+    assert {one.rise.commit for one in found} == {planted.commits[number]}
+    assert {one.rise.good for one in found} == {planted.commits[number - 1]}
+    assert {one.verdict for one in found} == {verdict}
 
 
-@pytest.mark.parametrize(
-    ("kind", "block"),
-    [
-        ("time_step", "plain"),
-        ("track_slowdown", "plain"),
-        ("track_saved_bytes", "plain"),
-        ("track_peak_bytes", "highway"),
-        ("track_log_loss", "plain"),
-        ("track_steps_to_threshold", "plain"),
-    ],
-)
-def test_controls_are_not_flagged(verdict, kind, block) -> None:
-    assert not commits_of(verdict, kind, block)
+def test_nothing_else_is_flagged(report) -> None:
+    flagged = {(one.rise.of.series.name, one.rise.of.cell.block) for one in report.findings}
+    assert flagged == {("ratio", "highway"), ("peak_bytes", "plain"), ("log_loss", "highway")}
+    assert report.judged > 40
+    assert not report.lost
 
 
-def test_before_and_after(verdict) -> None:
-    series = "blocks.Families.track_peak_bytes('plain', 'dense')"
-    (regression,) = [one for one in verdict.regressions if one.series == series]
-    assert (regression.before, regression.after, regression.tolerated) == (1000, 1008, 0)
-
-
-def test_a_rerun_confirms_what_is_still_there(planted) -> None:
+def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, planted_processes) -> None:
     report = gate(planted.paths, planted.machine)
-    slower = [one for one in report.regressions if ".Depths.time_step('highway', 10)" in one.series]
-    assert [one.commit for one in slower] == [planted.commits[SLOWER]]
-    assert slower[0].remeasured > 1.3 * slower[0].before
-    assert slower[0].ratio_to_good.value > 1.3
-    (entry,) = [table_row(one)[-1] for one in slower]
-    assert re.search(r"in turn: (\d\.\d+|undecided) \[\d\.\d+, \d+\.\d+\]", entry)
-    assert not report.dismissed
+    timed = [one for one in report.findings if one.rise.of.series is TIME]
+    assert timed
+    assert {one.verdict for one in timed} == {GateVerdict.REGRESSION}
+    assert all(one.ratio.low < 1.5 < one.ratio.high or one.ratio.value == pytest.approx(1.5, 0.01) for one in timed)
+    assert "1.50" in table_row(timed[0])[7]
+    assert len(planted_processes) == 2 * 8  # eight pairs, in which all proposed cells are timed
+    assert "pressure" in report.load or "stolen" in report.load
+
+
+def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_processes, monkeypatch) -> None:
+    """The stored points rose because the machine was slow; beside the good commit HEAD is as fast."""
+    ask = "highway_bench.history.compare.PackageProcess.ask"
+    monkeypatch.setattr(ask, lambda self, request, **cell: None if request == "prepare" else (1.0, 1.0))
+    timed = [one for one in gate(planted.paths, planted.machine).findings if one.rise.of.series is TIME]
+    assert {one.verdict for one in timed} == {GateVerdict.CLEAN}
 
 
 def test_a_window_leaves_old_regressions_out(planted) -> None:
-    assert {one.commit for one in gate(planted.paths, window=2).regressions} == {planted.commits[WORSE]}
-
-
-def test_the_newest_commit_is_judged(throwaway) -> None:
-    for _ in range(2):
-        throwaway.commit("same")
-        throwaway.measure(series=[TIMED])
-    assert gate(throwaway.paths).regressions == []
-    throwaway.commit("slower at HEAD", plain={"step": 3.0})
-    throwaway.measure(series=[TIMED])
-    assert {one.commit for one in gate(throwaway.paths).regressions} == {throwaway.commits[-1]}
+    flagged = [one for one in gate(planted.paths, window=2).findings if one.rise.of.series is not TIME]
+    assert {one.rise.commit for one in flagged} == {planted.commits[WORSE]}
 
 
 def test_nothing_measured_at_head_does_not_pass(throwaway) -> None:
     throwaway.commit("start")
     with pytest.raises(NothingMeasured):
         gate(throwaway.paths)
-    throwaway.measure(series=[TIMED])
+    throwaway.measure()
     throwaway.commit("not measured")
     with pytest.raises(NothingMeasured, match="HEAD"):
         gate(throwaway.paths)
+    throwaway.write("highway_bench/__init__.py", "api = 1\n")
+    throwaway.measure()
+    with pytest.raises(BadInput, match="uncommitted changes"):
+        gate(throwaway.paths)
+    assert command(throwaway.paths, "--measure").exit_code == 2
 
 
 def command(paths, *words: str) -> Invoked:
@@ -113,155 +98,82 @@ def command(paths, *words: str) -> Invoked:
 
 
 def test_statuses_of_the_command(planted, throwaway) -> None:
-    """0 no regression, 1 a regression, 2 bad input, 3 nothing measured."""
+    """0 no regression, 1 a regression, 2 bad input, 3 nothing measured, 5 undecided."""
     result = command(planted.paths, "--json")
     assert result.exit_code == 1
-    assert {one["commit"] for one in json.loads(result.stdout)["regressions"]} == {
+    assert {one["commit"] for one in json.loads(result.stdout)["findings"]} == {
         planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)
     }
     assert "series regressed" in result.stderr
     assert command(planted.paths, "--window", "0").exit_code == 2
     throwaway.commit("start")
     assert command(throwaway.paths).exit_code == 3
-    throwaway.measure(series=[TIMED])
+    throwaway.measure()
     assert command(throwaway.paths).exit_code == 3  # nothing to compare it with
     throwaway.commit("same")
-    throwaway.measure(series=[TIMED])
-    assert command(throwaway.paths).exit_code == 0
+    throwaway.measure()
+    clean = command(throwaway.paths)
+    assert (clean.exit_code, "no regression" in clean.output) == (0, True)
+    throwaway.commit("slower", plain={"ratio": 1.1})
+    throwaway.measure()
+    undecided = command(throwaway.paths)
+    assert (undecided.exit_code, "undecided" in undecided.output) == (5, True)
 
 
 def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> None:
     for values in ({}, {"highway": {"broken": 1}}):
         throwaway.commit("change", **values)
-        throwaway.measure(series=[r"Depths\.track_saved_bytes", TIMED])
-    lost = {one.series: one.reason for one in gate(throwaway.paths).lost}
-    assert lost["blocks.Depths.time_step('highway', 10)"] == "failed"
-    assert lost["blocks.Depths.track_saved_bytes('highway', 10)"] == "failed"
-    assert not any("plain" in series for series in lost)
+        throwaway.measure()
+    lost = gate(throwaway.paths).lost
+    assert {(one.of.cell.block, one.reason) for one in lost} == {("highway", "failed")}
+    assert {"ratio", "saved_bytes"} <= {one.of.series.name for one in lost}
     del throwaway.values["highway"]
     throwaway.commit("the block's file is there, and the package does not know it")
-    throwaway.measure(series=[r"Depths\.track_saved_bytes", TIMED])
-    lost = {one.series: one.reason for one in gate(throwaway.paths).lost}  # the point before had no value either
-    assert lost["blocks.Depths.time_step('highway', 10)"].startswith("n/a, and")
-    assert throwaway.commits[0][:8] in lost["blocks.Depths.track_saved_bytes('highway', 10)"]
-    throwaway.commit("known again", highway={})
-    throwaway.measure(series=[TIMED])
-    del throwaway.values["highway"]
-    throwaway.commit("and unknown")
-    throwaway.measure(series=[TIMED])
-    (lost,) = gate(throwaway.paths).lost
-    assert (lost.series, lost.reason[:8]) == ("blocks.Depths.time_step('highway', 10)", "n/a, and")
+    throwaway.measure()
+    lost = gate(throwaway.paths).lost
+    assert {one.of.cell.block for one in lost} == {"highway"}
+    assert all(one.reason.startswith("n/a, and") and throwaway.commits[0][:8] in one.reason for one in lost)
+    (throwaway.root / "highway_bench/blocks/highway.py").unlink()
+    throwaway.commit("a block that was removed is not lost")
+    throwaway.measure()
+    assert not gate(throwaway.paths).lost
 
 
-@pytest.mark.parametrize(
-    ("again", "ratio", "regressions"),
-    [(None, None, 1), (2e-2, 3.0, 0), (6e-2, 3.0, 1), (6e-2, 1.05, 0), (6e-2, None, 1)],
-)
-def test_a_rerun_decides_and_a_time_must_exceed_the_last_good_commits(
-    planted, monkeypatch: pytest.MonkeyPatch, again: float | None, ratio: float | None, regressions: int
-) -> None:
-    """A machine that is slower for an hour is slower with the good commit too. A missing value decides nothing."""
-    one = Regression("blocks.Depths.time_step('highway', 50)", planted.machine.name, 2e-2, 6e-2, 2e-3, "b", "a")
-
-    def measure(paths, machine, *, quick: bool, out: Path, series: list[str], only: list[str]) -> Measured:
-        assert (quick, only) == (False, ["highway|dense|50"])
-        assert re.match(series[0], one.series)
-        if again is None:
-            raise NothingMeasured("nothing")
-        row = [[again], [["'highway'"], ["50"]], "1"]
-        data = {"result_columns": ["result", "params", "version"], "results": {"blocks.Depths.time_step": row}}
-        return Measured(machine.name, {"c": Result(Path(), "c", data)})
-
-    def compare(paths, first: str, second: str, cells: list, **_) -> list[Compared]:
-        assert (first, second, cells) == ("a", "HEAD", [("highway", "dense", 50)])
-        if ratio is None:
-            raise NothingMeasured("no cell that both have")
-        return [Compared(cells[0], ratios=[ratio] * 6)]
-
-    monkeypatch.setattr(confirming, "compare", compare)
-    monkeypatch.setattr(confirming, "measure_here", measure)
-    monkeypatch.setattr(gating, "asv_steps", lambda *_: [])
-    monkeypatch.setattr(gating, "newest_steps", lambda *_: [one])
-    verdict = gate(planted.paths, planted.machine)
-    assert (len(verdict.regressions), len(verdict.dismissed)) == (regressions, 1 - regressions)
+def line(*values: float, sd: float = math.nan, samples: int = 1) -> list[tuple[str, Point]]:
+    return [(f"c{index}", Point(value, sd, samples)) for index, value in enumerate(values)]
 
 
-def test_uncommitted_changes_are_not_judged(throwaway) -> None:
-    throwaway.commit("start")
-    throwaway.measure(series=[TIMED])
-    throwaway.commit("not measured")
-    throwaway.write("highway_bench/__init__.py", '__version__ = "1"\n')
-    throwaway.measure(series=[TIMED])
-    with pytest.raises(BadInput, match="uncommitted changes"):
-        gate(throwaway.paths)
-    assert command(throwaway.paths, "--measure").exit_code == 2
-
-
-def points(*values: float) -> list[tuple[str, Point]]:
-    return [(f"c{index}", Point(value, math.nan, 1)) for index, value in enumerate(values)]
-
-
-ALL = {f"c{index}" for index in range(20)}
+def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[Rise]:
+    return list(rises({Followed(series, CELL, "m", "name"): values}, recent))
 
 
 def test_a_step_is_blamed_on_its_first_commit() -> None:
-    series = "blocks.Depths.time_step('plain', 10)"
-    assert step_up(series, points(*[1.0] * 6, 2.0), ALL, 0.01)[:2] == (6, 1.0)
-    assert step_up(series, points(*[1.0] * 6, 2.0, 2.0), ALL, 0.01)[:2] == (6, 1.0)
-    assert step_up(series, points(*[1.0] * 6, 2.0, 1.0), ALL, 0.01) is None  # a spike
-    assert step_up(series, points(*[1.0] * 6, 2.0), {"c5"}, 0.01) is None  # not measured at a recent commit
+    for after in ([1.05], [1.05, 1.05]):
+        (rise,) = found(TIME, line(*[1.0] * 6, *after))
+        assert (rise.commit, rise.good, rise.before, rise.trend) == ("c6", "c5", 1.0, False)
+        assert rise.change == pytest.approx(0.05)
+    assert not found(TIME, line(*[1.0] * 6, 2.0, 1.0))  # a spike
+    assert not found(TIME, line(*[1.0] * 6, 1.01))  # too little to time again
+    assert not found(TIME, line(*[1.0] * 6, 2.0), {"c5"})  # not measured at a recent commit
 
 
-def test_bytes_that_rose_lately_are_seen_commits_later() -> None:
-    assert rise(points(5, 5, 5, 6, 6, 6, 6), ALL) == (3, 5, 0)
-    assert rise(points(5, 5, 6, 6, 5, 5), ALL) is None  # taken back
-    assert rise(points(5, 5, 6, 6, 6, 6), {"c4", "c5"}) is None  # long ago
+def test_counts_that_rose_lately_are_seen_commits_later() -> None:
+    (rise,) = found(PEAK, line(5, 5, 5, 6, 6, 6, 6))
+    assert (rise.commit, rise.good, rise.before, rise.after) == ("c3", "c2", 5, 6)
+    assert not found(PEAK, line(5, 5, 6, 6, 5, 5))  # taken back
+    assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})  # long ago
 
 
-def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
-    results = []
-    for index, value in enumerate(values):
-        row = {"track_peak_bytes": [[value], [["'plain'"]], "1"]}
-        data = {
-            "result_columns": ["result", "params", "version"],
-            "params": {"python": "3.11"},
-            "requirements": {"torch": torch},
-            "results": {f"b.{name}": cells for name, cells in row.items()},
-        }
-        results.append(Result(Path(), f"c{index}", data))
-    return results
-
-
-def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
-    results, order = results_of([5, 5, 9, 9, 9]), {f"c{index}": index for index in range(5)}
-    flagged = [one.commit for one in newest_steps("m", lines_of(results, {}, order), ALL, {})]
-    assert flagged == ["c2"]
-    for accepted in ({r".*_bytes\('plain": "c2"}, {r".*_bytes": None}):
-        assert not list(newest_steps("m", lines_of(results, accepted, order), ALL, {}))
-    earlier = lines_of(results, {r".*_bytes": "c1"}, order)
-    assert [one.commit for one in newest_steps("m", earlier, ALL, {})] == ["c2"]
-
-
-def test_a_new_torch_starts_a_new_line() -> None:
-    order = {f"c{index}": index for index in range(4)}
-    results = results_of([5, 5])[:2] + results_of([0, 0, 9, 9], torch="2.14")[2:]
-    lines = lines_of(results, {}, order)
-    assert [point.value for _, point in lines["b.track_peak_bytes('plain')"]] == [9, 9]
-
-
-def test_thresholds_come_from_noise() -> None:
-    flat = [Point(10.0, float("nan"), 1)] * 6
-    assert tolerated("b.track_peak_bytes('x')", flat) == 0
-    assert tolerated("b.time_step('x')", flat) == pytest.approx(1.0)
-    assert tolerated("b.time_step('x')", flat, repeated=0.001) == pytest.approx(0.5)
-    assert tolerated("b.time_step('x')", flat[:1]) == pytest.approx(3 * math.sqrt(1 + math.pi / 2))  # unknown
-    assert tolerated("b.time_step('x')", flat[:1], repeated=0.001) == pytest.approx(0.5)
-    noisy = [Point(value, float("nan"), 1) for value in (10, 12, 9, 12, 10, 13)]
-    assert tolerated("b.time_step('x')", noisy) > 3
-    assert tolerated("b.time_step('x')", noisy, repeated=0.001) > 3  # runs in a row miss what drifts
-    assert tolerated("b.time_step('x')", flat, repeated=0.2) > 6
-    seeds = [Point(5.0, 0.5, 5)] * 6
-    assert tolerated("b.track_log_loss('x')", seeds) > 3 * 0.5 / 5**0.5
+def test_a_drift_of_one_per_cent_a_commit_is_proposed_and_noise_is_not() -> None:
+    noise = random.Random(0)
+    drifts = flat = 0
+    for _ in range(100):
+        values = [noise.gauss(1, 0.01) for _ in range(10)]
+        flat += any(rise.trend for rise in found(TIME, line(*values)))
+        rising = found(TIME, line(*(value * 1.01**number for number, value in enumerate(values))))
+        drifts += any(rise.trend and (rise.commit, rise.good) == ("c1", "c0") for rise in rising)
+    assert drifts >= 99
+    assert flat <= 5
 
 
 @pytest.mark.parametrize("failed", [3, 4, 5])
@@ -269,13 +181,59 @@ def test_seeds_that_stop_training_are_flagged_in_spite_of_their_spread(failed: i
     """Most of five seeds stop training: the median rises, and the seeds' spread with it."""
     losses = sorted([5.04, 5.05, 5.06, 5.07, 5.08][: 5 - failed] + [6.36] * failed)
     fallen = Point(losses[2], (losses[3] - losses[1]) / 1.349, 5)
-    line = [*((f"c{index}", Point(5.06, 0.015, 5)) for index in range(6)), ("c6", fallen)]
-    assert step_up("b.track_log_loss('x')", line, ALL, 0.0)[0] == 6
+    (rise,) = found(LOSS, [*line(*[5.06] * 6, sd=0.015, samples=5), ("c6", fallen)])
+    assert rise.commit == "c6"
+    assert not found(LOSS, line(*[5.06] * 6, 5.08, sd=0.015, samples=5))
 
 
-def test_a_series_names_its_cell() -> None:
-    """The cells agree with the benchmarks' constants, since a re-run measures these cells only."""
-    constants = dict(re.findall(r"^(FAMILY_DEPTH|OTHER_DEPTH) = (\d+)$", BENCHES.read_text(), re.MULTILINE))
-    assert cell_of("blocks.Families.time_step('plain', 'conv')") == ("plain", "conv", int(constants["FAMILY_DEPTH"]))
-    assert cell_of("blocks.Depths.time_step('plain', 50)") == ("plain", "dense", 50)
-    assert cell_of("blocks.Others.time_step('mine')") == ("mine", "dense", int(constants["OTHER_DEPTH"]))
+def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
+    results = []
+    for index, value in enumerate(values):
+        data = {
+            "result_columns": ["result", "params", "version"],
+            "params": {"python": "3.11", "machine": "m"},
+            "requirements": {"torch": torch},
+            "results": {"b.Depths.track_peak_bytes": [[value], [["'plain'"], ["10"]], "1"]},
+        }
+        results.append(Result(Path(), f"c{index}", data))
+    return results
+
+
+def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
+    suite = Suite(core=("plain",), families=("dense",))
+    results, order = results_of([5, 5, 9, 9, 9]), {f"c{index}": index for index in range(5)}
+    flagged = [one.commit for one in rises(lines_of(results, suite, {}, order), ALL)]
+    assert flagged == ["c2"]
+    for accepted in ({r".*_bytes\('plain": "c2"}, {r".*_bytes": None}):
+        assert not list(rises(lines_of(results, suite, accepted, order), ALL))
+    earlier = lines_of(results, suite, {r".*_bytes": "c1"}, order)
+    assert [one.commit for one in rises(earlier, ALL)] == ["c2"]
+
+
+def test_a_new_torch_starts_a_new_line() -> None:
+    order = {f"c{index}": index for index in range(4)}
+    results = results_of([5, 5]) + results_of([0, 0, 9, 9], torch="2.14")[2:]
+    (points,) = lines_of(results, Suite(core=("plain",), families=("dense",)), {}, order).values()
+    assert [point.value for _, point in points] == [9, 9]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict"),
+    [
+        ([1.05, 1.06, 1.05, 1.04, 1.05, 1.06, 1.05, 1.05], GateVerdict.REGRESSION),
+        ([1.00, 1.01, 0.99, 1.00, 1.01, 1.00, 0.99, 1.00], GateVerdict.CLEAN),
+        ([1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.021], GateVerdict.CLEAN),  # certain, and too small to matter
+        ([0.9, 1.2, 1.1, 0.8, 1.0, 1.2, 1.0, 1.1], GateVerdict.UNDECIDED),
+        (
+            [1.5, 1.2, 1.4, 1.9, 1.3, 1.6, 1.8, 1.4],
+            GateVerdict.REGRESSION,
+        ),  # how much is not certain
+    ],
+)
+def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(
+    ratios: list[float], verdict: GateVerdict
+) -> None:
+    compared = Compared(CELL, ratios, ([1.0], [1.0]), [2.5])
+    finding = judged(Rise(Followed(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
+    assert finding.verdict is verdict
+    assert finding.waited == pytest.approx(0.2)

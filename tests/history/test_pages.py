@@ -54,7 +54,8 @@ async function main() {
   seen.tiles = page().querySelectorAll("#summarygrid-display a").length;
   seen.blocks = {};
   for (const block of BLOCKS) {
-    frame.contentWindow.location.hash = `#blocks.Depths.time_step?machine=${MACHINES[0]}&p-block='${block}'&p-depth=10`;
+    frame.contentWindow.location.hash =
+      `#blocks.Depths.track_ratio?machine=${MACHINES[0]}&p-block='${block}'&p-depth=10`;
     await wait(300);
     await until(() => ink() > 0);
     seen.blocks[block] = ink();
@@ -89,7 +90,7 @@ def reports(planted, tmp_path_factory: pytest.TempPathFactory):
             data |= machine
         else:
             data["params"] |= machine
-            row = data["results"]["blocks.Depths.time_step"]
+            row = data["results"]["blocks.Depths.track_ratio"]
             row[0] = [value and 3 * value for value in row[0]]  # another machine's graph must differ
         path.write_text(json.dumps(data))
     (root / "reports/page").mkdir()
@@ -162,7 +163,7 @@ def test_pages_in_a_browser_without_network(reports, serving, planted, tmp_path:
     assert match, document[-500:]
     seen = json.loads(html.unescape(match[1]))
     assert "error" not in seen, seen
-    assert seen["tiles"] >= 9
+    assert seen["tiles"] >= 18
     assert all(seen["blocks"][name] > 50 for name in names), seen
     assert {"NVIDIA H100", "none", *machines} <= set(seen["buttons"])
     assert GPU in seen["switched"][0]
@@ -181,7 +182,7 @@ def test_the_report_leads_to_each_blocks_graph(reports, serving, tmp_path: Path)
     assert set(links) == {"", "highway", "plain"}
     for name in ("highway", "plain"):
         document, said = browse(f"{address(serving)}page/{links[name]}", tmp_path, "--dump-dom")
-        assert "blocks.Depths.time_step" in document
+        assert "blocks.Depths.track_ratio" in document
         assert document.count("flot-base") >= 2  # the graph and its overview
         assert said == ""
     document, said = browse(address(serving), tmp_path, "--dump-dom")
@@ -253,9 +254,9 @@ def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> No
     [
         "[]",
         '{"benchmarks": []}',
-        '{"benchmarks": {"blocks.Depths.time_step": 1}}',
+        '{"benchmarks": {"blocks.Depths.track_ratio": 1}}',
         "{",
-        '{"benchmarks": {"blocks.Depths.time_step": {"params": [[1]]}}}',
+        '{"benchmarks": {"blocks.Depths.track_ratio": {"params": [[1]]}}}',
     ],
 )
 def test_a_report_needs_no_history(tmp_path: Path, index: str) -> None:

@@ -26,7 +26,7 @@ SETTINGS = {
 }
 STARTS = {
     "worker": "from highway_bench.execution.worker import start; start('memory', 1, ())",
-    "history": "from benches.history.cells import asv_api; asv_api()",
+    "history": "from highway_bench.asv_suite.requests import Requests; Requests('cpu')",
     "step benches": "import benches.conftest",
 }
 

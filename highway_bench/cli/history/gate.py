@@ -13,18 +13,26 @@ from highway_bench.cli.history.options import Device, MachineName, Root
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
-    from highway_bench.history.gate import GateReport
-    from highway_bench.history.regressions import Regression
+    from highway_bench.history.gate import GateFinding, GateReport
+    from highway_bench.history.lines import Followed
 
 
 class Regressed(HighwayBenchError):
     """A series regressed, or lost its value at HEAD."""
 
 
+class Undecided(HighwayBenchError):
+    """The machine was too disturbed to decide on a series that seems to have regressed."""
+
+    exit_status = 5
+
+
 def gate(
     window: Annotated[int, typer.Option(help="Measured commits of a machine that count as recent.")] = 10,
     measure: Annotated[bool, typer.Option("--measure", help="Measure this commit first, quickly.")] = False,
-    confirm: Annotated[bool, typer.Option(help="Measure again what seems to have regressed here.")] = True,
+    confirm: Annotated[
+        bool, typer.Option(help="Time what seems to have regressed beside the last good commit.")
+    ] = True,
     device: Device = None,
     machine: MachineName = None,
     json: AsJson = False,
@@ -33,91 +41,99 @@ def gate(
     """Fail if something regressed in recent commits, on any machine; print what regressed, and since when.
 
     Status 0 no regression, 1 a regression or a series that lost its value at HEAD, 2 bad input, 3 nothing measured at
-    HEAD or nothing before it, 4 asv failed.
+    HEAD or nothing before it, 4 asv failed, 5 undecided.
     """
-    from dataclasses import asdict
-
     from highway_bench.history import Paths
-    from highway_bench.history.gate import check
+    from highway_bench.history.gate import GateVerdict, check
     from highway_bench.history.gate import gate as judge
-    from highway_bench.history.machine import busy, this_machine
+    from highway_bench.history.machine import this_machine
     from highway_bench.history.measure import measure_here
 
     paths = Paths.of(root)
     check(paths, window)
     here = this_machine(device, machine) if measure or confirm else None
-    warning = busy() if here else None
     if measure and here:
         measure_here(paths, here)  # failures are left to the gate
     report = judge(paths, here if confirm else None, window=window)
-    report.lines += [warning] if warning else []
     if json:
-        print_json(asdict(report))
+        print_json(as_json(report))
     else:
         print_report(report)
-    if report.regressions or report.lost:
-        raise Regressed(f"{len(report.regressions)} series regressed, {len(report.lost)} without a value at HEAD")
+    regressed, undecided = report.of(GateVerdict.REGRESSION), report.of(GateVerdict.UNDECIDED)
+    if regressed or report.lost:
+        raise Regressed(f"{len(regressed)} series regressed, {len(report.lost)} without a value at HEAD")
+    if undecided:
+        raise Undecided(
+            f"{len(undecided)} of {report.judged:,} series undecided: run the gate again on an idle machine"
+        )
+
+
+def as_json(report: GateReport) -> dict[str, object]:
+    """The report's series with their verdicts, as plain values."""
+    return {
+        "findings": [
+            {
+                "verdict": one.verdict,
+                **_of(one.rise.of),
+                "before": one.rise.before,
+                "after": one.rise.after,
+                "commit": one.rise.commit,
+                "good": one.rise.good,
+                "trend": one.rise.trend,
+                "ratio": one.ratio and {"value": one.ratio.value, "low": one.ratio.low, "high": one.ratio.high},
+                "waited": one.waited,
+                "remark": one.remark,
+            }
+            for one in report.findings
+        ],
+        "lost": [{**_of(one.of), "reason": one.reason} for one in report.lost],
+        "judged": report.judged,
+        "machines": report.machines,
+        "lines": report.lines,
+        "load": report.load,
+    }
+
+
+def _of(followed: Followed) -> dict[str, object]:
+    return {"series": followed.series.name, **followed.cell._asdict(), "machine": followed.machine}
 
 
 def print_report(report: GateReport) -> None:
-    """Print the gate's report as tables."""
+    """Print the gate's report: a line a series."""
     for line in report.lines:
         typer.echo(line)
-    heads = ["series", "machine", "unit", "before", "after", "change", "tolerated", "commit", "last good", "remark"]
-    for title, rows in (
-        ("Regressions", report.regressions),
-        ("Not confirmed by a re-run: no regressions", report.dismissed),
-    ):
-        if rows:
-            print_table(title, heads, [table_row(one) for one in rows])
+    if report.findings:
+        print_table(
+            "Series that seem to have regressed",
+            ["verdict", "series", "cell", "machine", "before", "now", "since", "step ÷ last good's [98 %]", "remark"],
+            [table_row(one) for one in report.findings],
+            note="before and now: stored points; times are judged by the step's time at HEAD over that at the last "
+            f"good commit, both timed in turn{'; meanwhile ' + report.load if report.load else ''}",
+        )
     if report.lost:
         print_table(
             "Without a value at HEAD",
-            ["series", "machine", "reason"],
-            [[one.series, one.machine, one.reason] for one in report.lost],
+            ["series", "cell", "machine", "reason"],
+            [[one.of.series.name, str(one.of.cell), one.of.machine, one.reason] for one in report.lost],
         )
-    if report.limits:
-        print_table(
-            "Rises that would be flagged at the next point",
-            ["benchmark", "machine", "series", "least", "median", "most"],
-            [
-                [
-                    one.benchmark,
-                    one.machine,
-                    one.series,
-                    *(rise_text(one.benchmark, share) for share in (one.least, one.median, one.most)),
-                ]
-                for one in report.limits
-            ],
-            note="least, median and most are over the benchmark's series, each of which has its own noise",
-        )
-    if not report.regressions and not report.lost:
-        typer.echo(f"no regression in {report.series:,} series of {', '.join(report.machines)}")
+    if not report.findings and not report.lost:
+        typer.echo(f"no regression in {report.judged:,} series of {', '.join(report.machines)}")
 
 
-def rise_text(benchmark: str, share: float) -> str:
-    """A tolerated rise as text."""
-    from highway_bench.history.noise import is_loss
-
-    return "any rise" if not share else f"{share:.2f} decades" if is_loss(benchmark) else f"{100 * share:.0f} %"
-
-
-def table_row(regression: Regression) -> list[str]:
-    """A regression as a row of ``print_report``'s table."""
-    from highway_bench.report.ratio import quoted
-
-    remarks = [regression.remark]
-    if (ratio := regression.ratio_to_good) is not None:
-        remarks.append(f"÷ {regression.good[:8]}, in turn: {quoted(ratio.value, ratio.low, ratio.high)}")
+def table_row(finding: GateFinding) -> list[str]:
+    """A finding as a row of ``print_report``'s table."""
+    rise, ratio = finding.rise, finding.ratio
+    remarks = ["slow rise"] if rise.trend else []
+    remarks += [f"waited {100 * finding.waited:.0f} %"] if finding.waited >= 0.005 else []
+    remarks += [finding.remark] if finding.remark else []
     return [
-        regression.series,
-        regression.machine,
-        regression.unit,
-        f"{regression.before:.4g}",
-        f"{regression.after:.4g}",
-        regression.change,
-        f"{regression.tolerated:.3g}",
-        regression.commit[:8],
-        regression.good[:8],
-        "; ".join(filter(None, remarks)),
+        str(finding.verdict),
+        rise.of.series.name,
+        str(rise.of.cell),
+        rise.of.machine,
+        f"{rise.before:.4g}",
+        f"{rise.after:.4g} ({100 * rise.change:+.3g} %)",
+        f"{rise.commit[:8]}, after {rise.good[:8]}",
+        "" if ratio is None else f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
+        "; ".join(remarks),
     ]

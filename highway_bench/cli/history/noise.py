@@ -1,36 +1,86 @@
-"""``highway-bench history noise``: measure each series' noise for the gate."""
+"""``highway-bench history noise``: what a comparison of this commit with itself shows on this machine."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json
-from highway_bench.cli.history.options import Device, MachineName, Quick, Root
+from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
+
+if TYPE_CHECKING:
+    from highway_bench.history.compare import Compared
 
 
 def noise(
-    runs: Annotated[int, typer.Option(help="How often to measure this checkout.")] = 3,
-    quick: Quick = True,
-    device: Device = None,
-    machine: MachineName = None,
+    block: BlockOption = None,
+    family: FamilyOption = None,
+    depth: DepthOption = None,
+    pairs: Pairs = 12,
+    device: Device = "cpu",
     json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
-    """Measure how much each series varies when nothing changes, A against A, for the gate.
+    """Compare HEAD with itself, as the gate compares commits: how much pairs of processes differ by chance.
 
-    The result is pooled with the recorded one; remove the machine's file in reports/asv/noise to start again.
+    With that, how many pairs of processes make an interval of ± 2.5 %, which the gate needs to see a slow-down of 5 %.
     """
     from highway_bench.history import Paths
+    from highway_bench.history.compare import Precision, compare
     from highway_bench.history.machine import this_machine
-    from highway_bench.history.noise import measure_noise
 
-    here = this_machine(device, machine)
-    spreads = measure_noise(Paths.of(root), here, runs, quick=quick)
+    paths = Paths.of(root)
+    compared = compare(
+        paths,
+        "HEAD",
+        "HEAD",
+        chosen_cells(paths.suite(), block, family, depth),
+        precision=Precision(least=pairs, most=pairs),
+        device=this_machine(device).device,
+        report=lambda line: typer.echo(line, err=True),
+    )
+    rows = [as_json(one) for one in compared]
     if json:
-        print_json({"machine": here.name, "spreads": {series: spread._asdict() for series, spread in spreads.items()}})
+        print_json({"pairs": pairs, "cells": rows})
         return
-    typer.echo(f"noise of {len(spreads)} series recorded in reports/asv/noise")
+    print_table(
+        "HEAD relative to itself",
+        ["cell", "ratio", "sd of a pair", "pairs needed", "waited"],
+        [
+            [
+                str(one.cell),
+                f"{row['ratio']:.3f}",
+                f"{100 * float(row['sd']):.1f} %",
+                str(row["pairs_needed"]),
+                f"{100 * one.waited:.0f} %",
+            ]
+            for one, row in zip(compared, rows, strict=True)
+        ],
+        note=f"sd over {pairs} pairs of processes; *pairs needed* for an interval of ± 2.5 % at 98 %, by which the "
+        "gate judges a single series; *waited*: the share of the wall time in which steps waited for a core, left out",
+    )
+
+
+def as_json(one: Compared) -> dict[str, float | int | str]:
+    """A cell's spread over pairs of processes, and the pairs that the gate needs with it."""
+    from statistics import stdev
+
+    sd = stdev(map(math.log, one.ratios))
+    return {**one.cell._asdict(), "ratio": one.ratio().value, "sd": sd, "pairs_needed": pairs_needed(sd)}
+
+
+def pairs_needed(sd: float) -> int:
+    """The fewest pairs whose interval of 98 % is ± 2.5 % or narrower, at least as many as the gate starts with."""
+    from scipy import stats
+
+    from highway_bench.history.compare import Precision
+    from highway_bench.history.gate import CONFIDENCE, LEAST
+
+    pairs = Precision().least
+    while stats.t.ppf(CONFIDENCE, pairs - 1) * sd / math.sqrt(pairs) > math.log(LEAST):
+        pairs += 1
+    return pairs

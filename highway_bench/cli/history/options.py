@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from highway_bench.asv_suite.series import HistoryCell, Suite
 
 Root = Annotated[Path, typer.Option(help="The checkout.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]
@@ -18,3 +22,29 @@ MachineName = Annotated[
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick/--full", help="The cheap values only, or all.")]
+BlockOption = Annotated[list[str] | None, typer.Option(help="A block; repeatable. By default, the core blocks.")]
+FamilyOption = Annotated[
+    list[str] | None, typer.Option(help="A family; repeatable. By default, that of the deep stacks.")
+]
+DepthOption = Annotated[list[int] | None, typer.Option(help="A depth; repeatable. By default, 10 and 50.")]
+Pairs = Annotated[int, typer.Option(help="The most pairs of fresh processes, one a commit; 6 or more.")]
+
+
+def chosen_cells(
+    suite: Suite, blocks: Sequence[str] | None, families: Sequence[str] | None, depths: Sequence[int] | None
+) -> list[HistoryCell]:
+    """The cells of these options; raises ``UnknownName`` for a block or family that ``suite`` does not follow."""
+    from highway_bench.asv_suite.series import HistoryCell
+    from highway_bench.errors import UnknownName
+
+    known = {"block": (*suite.core, *suite.others), "family": suite.families}
+    for kind, given in (("block", blocks), ("family", families)):
+        for name in given or ():
+            if name not in known[kind]:
+                raise UnknownName(kind, name, known[kind])
+    return [
+        HistoryCell(block, family, depth)
+        for family in families or [suite.deep]
+        for depth in depths or [10, 50]
+        for block in blocks or suite.core
+    ]

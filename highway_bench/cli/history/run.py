@@ -28,7 +28,7 @@ def run(
         ),
     ] = None,
     quick: Quick = True,
-    again: Annotated[bool, typer.Option(help="Measure commits again that have a point.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Measure commits again that have a point.")] = False,
     device: Device = None,
     machine: MachineName = None,
     commit: Annotated[str | None, typer.Option(help="Which commit this checkout is, where there is no git.")] = None,
@@ -38,7 +38,8 @@ def run(
 ) -> None:
     """Measure this checkout's point, or those of a range of commits.
 
-    A tree with uncommitted changes is measured and shown, never recorded.
+    Points are stored in reports/asv/results, to be committed. That of a tree with uncommitted changes is shown on the
+    pages, and not stored.
     """
     from highway_bench.errors import BadInput
     from highway_bench.history import Paths
@@ -55,9 +56,9 @@ def run(
         typer.echo("no git and no --commit: history import will need --commit", err=json)
     here = this_machine(device, machine)
     if span:
-        measured = measure_range(paths, here, span, quick=quick, again=again)
+        measured = measure_range(paths, here, span, quick=quick, replace=replace)
     else:
-        measured = measure_here(paths, here, quick=quick, commit=commit, out=out)
+        measured = measure_here(paths, here, quick=quick, commit=commit, out=out, replace=replace)
     print_measured(measured, as_json=json)
     if measured.failed:
         raise SomeFailed(f"failed: {', '.join(measured.failed)}")
@@ -70,7 +71,7 @@ def print_measured(measured: Measured, *, as_json: bool) -> None:
         print_json(
             {
                 "machine": measured.machine,
-                "folder": measured.folder,
+                "files": [result.path for result in measured.results.values()],
                 "values": values,
                 "without": measured.without,
                 "failed": measured.failed,
@@ -81,7 +82,7 @@ def print_measured(measured: Measured, *, as_json: bool) -> None:
         return
     for line in [*measured.lines, *measured.without]:
         typer.echo(line)
-    commits = "1 commit" if len(values) == 1 else f"{len(values)} commits"
-    typer.echo(f"{measured.machine}: {commits}, {sum(values.values()):,} values, in {measured.folder}")
+    for commit, result in measured.results.items():
+        typer.echo(f"{commit[:8]}: {len(result.points):,} values in {result.path}")
     if measured.dirty:
-        typer.echo("uncommitted changes: this point is shown on the pages, and not recorded")
+        typer.echo("uncommitted changes: this point is shown on the pages, and not stored")

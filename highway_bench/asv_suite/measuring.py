@@ -1,0 +1,134 @@
+"""Measure a point: all values of one commit, from processes that run its package."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .process import CellLacking, PackageProcess, RequestFailed
+from .series import BY_BENCHMARK, HistoryCell, Suite
+
+PROCESSES, MOST_PROCESSES = 3, 6  # in which a step's ratio is timed
+PRECISION = 0.03  # half-width of every ratio's interval from which on no process is added
+SAMPLES, SECONDS = 20, 0.5  # least rounds of a process, and their times added up
+SEEDS, STEPS = 5, 200
+WORST_LOSS, LEAST_LOSS = 1e3, 1e-6  # nat: of a run that diverged, since a plot needs finite values; the unit of losses
+TRAINING = {
+    "nominal_width": 32,
+    "batch_size": 50,
+    "dataset": "digits",
+    "recipe": {"optimiser": "adam", "rate": 0.005, "decay": 0.1, "steps": STEPS, "threshold": 0.1},
+}
+RATIO, COUNTS, SLOWDOWN, LOSS = (BY_BENCHMARK[f"track_{name}"] for name in ("ratio", "flop", "slowdown", "log_loss"))
+COUNTED = ("operator_calls", "kernel_launches", "flop", "bytes_moved")
+
+
+class SeriesKey(NamedTuple):
+    """A series of the table, by name, at a cell."""
+
+    series: str
+    cell: HistoryCell
+
+
+Values = dict[SeriesKey, list[float] | str]
+"""The samples of each series, or the message of its failure. A series without a sample is n/a."""
+
+
+def measure_point(suite: Suite, device: str, *, quick: bool) -> Values:
+    """The values of the package that this interpreter's path finds first; empty where it has no API for asv."""
+    values: Values = {}
+    time_cells(suite, device, values, quick)
+    with PackageProcess(sys.path, device, 0) as process:
+        for cell in suite.cells(COUNTS, quick=quick):
+            add(values, cell, COUNTED, asked(process, "counts", cell))
+            memory = asked(process, "measured", cell, task="memory", fields={"phase": "train-step"})
+            renamed = {"peak_bytes": "peak", "saved_bytes": "saved_activations"}
+            add(values, cell, renamed, memory)
+        for cell in suite.cells(SLOWDOWN, quick=quick):
+            fields = {"phase": "forward-backward", "recipe": {"seconds": 0.1, "samples": 10}}
+            add(values, cell, ["slowdown"], asked(process, "measured", cell, task="throughput", fields=fields))
+        for cell, seed in itertools.product(suite.cells(LOSS, quick=quick), range(SEEDS)):
+            trained = asked(process, "measured", cell, task="trainability", fields={**TRAINING, "seed": seed})
+            if isinstance(trained, dict):
+                reached = trained.get("steps_to_threshold")
+                trained["log_loss"] = log_loss(trained.get("final_loss"))
+                trained["steps_to_threshold"] = STEPS if reached is None else reached
+            add(values, cell, ["log_loss", "steps_to_threshold"], trained)
+    return values
+
+
+def time_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
+    """Add ratios and seconds, with a sample for each process. Blocks of one family and depth are timed in turn."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for cell in suite.cells(RATIO, quick=quick):
+        groups.setdefault((cell.family, cell.depth), []).append(cell.block)
+    for number in range(MOST_PROCESSES):
+        wide = {
+            where: blocks
+            for where, blocks in groups.items()
+            if number < PROCESSES
+            or not precise([values.get(SeriesKey("ratio", HistoryCell(block, *where)), "") for block in blocks])
+        }
+        with PackageProcess(sys.path, device, number) as process:
+            for (family, depth), blocks in wide.items():
+                try:
+                    found = process.ask(
+                        "ratios",
+                        blocks=blocks,
+                        family=family,
+                        depth=depth,
+                        samples=SAMPLES,
+                        seconds=SECONDS,
+                        seed=number,
+                    )
+                except CellLacking:
+                    continue
+                except RequestFailed as error:
+                    found = dict.fromkeys(blocks, str(error))
+                for block, both in found.items():
+                    named = dict(zip(("ratio", "seconds"), both, strict=True)) if isinstance(both, list) else both
+                    add(values, HistoryCell(block, family, depth), ["ratio"] if quick else ["ratio", "seconds"], named)
+
+
+def precise(samples: Sequence[list[float] | str]) -> bool:
+    """Whether the intervals of all ratios, over their processes, are narrow enough; one that failed has none."""
+    from ..measure.statistics import log10_interval
+
+    intervals = [log10_interval(of_one) for of_one in samples if isinstance(of_one, list) and len(of_one) > 1]
+    return all(interval.high / interval.value - 1 <= PRECISION for interval in intervals)
+
+
+def asked(process: PackageProcess, request: str, cell: HistoryCell, **fields: Any) -> dict[str, Any] | str | None:
+    """The named values of a request at ``cell``; ``None`` where the package lacks it, a message where it failed."""
+    try:
+        value: dict[str, Any] = process.ask(request, **cell._asdict(), **fields)
+    except CellLacking:
+        return None
+    except RequestFailed as error:
+        return str(error)
+    return value
+
+
+def add(
+    values: Values, cell: HistoryCell, names: Sequence[str] | Mapping[str, str], found: dict[str, Any] | str | None
+) -> None:
+    """Add to the series ``names`` what was ``found`` for them, by the same names or by those that the mapping gives.
+
+    Values that are not finite are left out. A failure replaces the samples of all the series."""
+    for name in names:
+        key = SeriesKey(name, cell)
+        of_key = values.setdefault(key, [])
+        if isinstance(found, str):
+            values[key] = found
+        elif found is not None and isinstance(of_key, list):
+            value = found.get(names[name] if isinstance(names, Mapping) else name)
+            if value is not None and math.isfinite(value):
+                of_key.append(float(value))
+
+
+def log_loss(loss: float | None) -> float:
+    """log₁₀ of the loss in units of 1e-6 nat, between 0 and 9; 9 for a run that diverged."""
+    return math.log10(min(max(WORST_LOSS if loss is None else loss, LEAST_LOSS), WORST_LOSS) / LEAST_LOSS)

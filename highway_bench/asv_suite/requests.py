@@ -1,0 +1,193 @@
+"""What a process that measures one package can be asked, a JSON object a line.
+
+The response is ``{"value": …}``, ``{"lacking": reason}`` where the package does not have the cell, or ``{"failed":
+message}``. The measured package is reached only through its ``asv_api``, which does not change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import statistics
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from ..measure.allocator import keep_freed_memory
+from ..measure.clock import Budget, Stopwatch, take_turns
+from ..measure.flops import count_flops
+from ..measure.operations import count_operations
+from ..measure.yardsticks import YardstickStep
+
+API_MODULES = ("highway_bench.asv_api", "highway_bench.door")  # the current name, then that of the first commits
+PHASE = "forward-backward"
+WARM = 2  # steps, so that lazy set-up is never timed
+
+
+class Lacking(Exception):
+    """The measured package does not have the requested cell, or has no API for asv."""
+
+
+class Requests:
+    """What a process can be asked. The methods are named after the requests, and their arguments are the fields."""
+
+    def __init__(self, device: str) -> None:
+        self.device, self.api = device, api()
+        torch.set_num_threads(1)
+        if hasattr(self.api, "prepare"):  # the first commits lack it
+            self.api.prepare()
+        keep_freed_memory()
+        self.watch = Stopwatch.of(device, 1)
+        self.work: Any = None
+
+    def ratios(
+        self, blocks: Sequence[str], family: str, depth: int, samples: int, seconds: float, seed: int
+    ) -> dict[str, list[float] | str | None]:
+        """Each block's step time over the yard-stick's, and its seconds, medians over rounds of all of them in turn.
+
+        A text is the reason of a failure, ``None`` means that the package lacks the block.
+        """
+        works: dict[str, Any] = {}
+        found: dict[str, list[float] | str | None] = {}
+        for block in blocks:
+            try:
+                works[block] = self.built(block, family, depth)
+            except Lacking:
+                found[block] = None
+            except Exception as error:  # one block's failure must not cost the others' values
+                found[block] = f"{type(error).__name__}: {error}"
+        if not works:
+            return found
+        plain = works.get("plain") or self.built("plain", family, depth)
+        width = plain.x.shape[2 if plain.x.ndim == 3 else 1]
+        yardstick = YardstickStep(yardstick_of(family, plain.x.ndim), width, depth, plain.x, PHASE)
+        arms = works | {"yard-stick": yardstick}
+        turns = take_turns(
+            {name: arm.step for name, arm in arms.items()},
+            Budget(min_samples=samples, min_seconds=seconds, warmup_samples=WARM, warmup_seconds=0.05),
+            restore={name: arm.restore for name, arm in arms.items()},
+            watch=self.watch,
+            seed=seed,
+        )
+        divisors = turns.seconds["yard-stick"]
+        for block in works:
+            times = turns.seconds[block]
+            ratio = statistics.median(time / divisor for time, divisor in zip(times, divisors, strict=True))
+            found[block] = [ratio, statistics.median(times)]
+        return found
+
+    def counts(self, block: str, family: str, depth: int) -> dict[str, int]:
+        """The exact counts of a step: operators, kernels, FLOP and bytes."""
+        work = self.built(block, family, depth)
+        flop = count_flops(work.step)
+        work.restore()
+        operations = count_operations(work.step)
+        return {"flop": flop, **operations._asdict()}
+
+    def measured(self, task: str, block: str, family: str, depth: int, fields: dict[str, Any]) -> dict[str, Any]:
+        """The metrics that the package's own task measures at a cell."""
+        sizes = {} if "nominal_width" in fields else sizes_of(family, self.device)
+        metrics: dict[str, Any] = self.call(
+            self.api.measured, task, block, family, depth, **sizes, device=self.device, **fields
+        )
+        return metrics
+
+    def prepare(self, block: str, family: str, depth: int) -> None:
+        """Build the workload of ``step``."""
+        self.work = None  # two at a time may not fit
+        self.work = self.built(block, family, depth)
+
+    def step(self) -> tuple[float, float]:
+        """Seconds of one step, without and with the wait for the core.
+
+        An untimed one comes first: another process had the core, and its caches, in between.
+        """
+        self.work.step()
+        self.work.restore()
+        wall, start = self.watch.wall(), self.watch.clock()
+        self.work.step()
+        seconds = self.watch.clock() - start
+        wall = self.watch.wall() - wall
+        self.work.restore()
+        return seconds, wall
+
+    def built(self, block: str, family: str, depth: int) -> Any:
+        """The prepared workload of a cell, warmed up."""
+        sizes = sizes_of(family, self.device)
+        work = self.call(
+            self.api.workload, "throughput", block, family, depth, phase=PHASE, device=self.device, **sizes
+        )
+        for _ in range(WARM):
+            work.step()
+            work.restore()
+        return work
+
+    def call(self, function: Any, *args: Any, **fields: Any) -> Any:
+        """The result of a function of the API; raises ``Lacking`` where the package does not have the cell."""
+        try:
+            return function(*args, **fields)
+        except Exception as error:
+            if lacking(error):
+                raise Lacking(str(error)) from error
+            raise
+
+
+def api() -> ModuleType:
+    """The measured package's API for asv; raises ``Lacking`` where it has none."""
+    for name in API_MODULES:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name not in ("highway_bench", name):
+                raise
+    raise Lacking("this commit has no API for asv")
+
+
+def lacking(error: Exception) -> bool:
+    """Whether ``error`` means that the package does not have the cell: an unknown name or field, or a skipped pair.
+
+    Classes are compared by name, because they belong to the measured package. Any other error is a failure.
+    """
+    unknown_field = isinstance(error, TypeError) and str(error).startswith("Cell.__init__() got an unexpected keyword")
+    return unknown_field or type(error).__name__ in ("UnknownName", "Skip")
+
+
+def sizes_of(family: str, device: str) -> dict[str, int]:
+    """Plain's width, the batch size and the snap of a timed cell; larger on a GPU, which small cells do not load."""
+    kind = family.partition("-")[0]
+    widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 512))
+    batches = {"dense": (128, 1024)}.get(kind, (16, 64))
+    large = device == "cuda"
+    return {"nominal_width": widths[large], "batch_size": batches[large], "snap": 64 if large else 8}
+
+
+def yardstick_of(family: str, axes: int) -> str:
+    """The yard-stick of a family whose input has this number of ``axes``: that which the family names, if it does."""
+    families = importlib.import_module("highway_bench.families")  # the measured package's
+    known = getattr(families.make_family(family), "yardstick", None)  # those of early commits name none
+    if family == "bilstm":
+        return known or "lstm"
+    return known or {2: "linear", 3: "attention", 4: "convolution"}[axes]
+
+
+def main() -> None:
+    """Respond to requests until the input is closed."""
+    responses, sys.stdout = sys.stdout, sys.stderr  # what a package prints must not be read as a response
+    requests: Requests | None = None
+    for line in sys.stdin:
+        message = json.loads(line)
+        response: dict[str, Any]
+        try:
+            if requests is None:
+                requests = Requests(os.environ["HIGHWAY_BENCH_SUITE_DEVICE"])
+            response = {"value": getattr(requests, message.pop("request"))(**message)}
+        except Lacking as reason:
+            response = {"lacking": str(reason)}
+        except Exception as error:
+            response = {"failed": f"{type(error).__name__}: {error}"}
+        responses.write(json.dumps(response) + "\n")
+        responses.flush()

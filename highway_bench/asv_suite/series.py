@@ -1,0 +1,141 @@
+"""The table of the history's series: what is followed, in which unit, where, and how the gate judges it.
+
+asv's benchmarks, the points, the gate and the pages are made from this table. For every series lower is better.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+FAMILY_DEPTH, DEEP, OTHER_DEPTH = 4, (10, 50, 100), 10
+QUICK = 50  # the greatest depth in a quick point
+
+
+class Judged(Enum):
+    """How the gate judges a series."""
+
+    TIMED = "timed"  # a rise is confirmed beside the last good commit
+    EXACT = "exact"  # counted, not sampled: any rise is real
+    TRAINED = "trained"  # a rise counts if it exceeds the spread of the seeds
+    NOT = "not judged"
+
+
+class Series(NamedTuple):
+    """One thing that is followed at many cells.
+
+    ``quick`` is the greatest depth at which quick points have it; 0 means that only full points do. ``group`` is the
+    only group that has it; ``None`` means all.
+    """
+
+    name: str
+    unit: str
+    judged: Judged
+    quick: int = QUICK
+    group: str | None = None
+
+    @property
+    def benchmark(self) -> str:
+        """The name of asv's benchmark, without its class."""
+        return f"track_{self.name}"
+
+
+SERIES = (
+    Series("ratio", "time / yard-stick's", Judged.TIMED),
+    Series("operator_calls", "operators", Judged.EXACT),
+    Series("kernel_launches", "kernels", Judged.EXACT),
+    Series("flop", "FLOP", Judged.EXACT),
+    Series("bytes_moved", "bytes", Judged.EXACT),
+    Series("saved_bytes", "bytes", Judged.EXACT),
+    Series("peak_bytes", "bytes", Judged.EXACT),
+    Series("log_loss", "log10(loss / 1e-6 nat)", Judged.TRAINED, quick=10, group="Depths"),
+    Series("steps_to_threshold", "steps", Judged.TRAINED, quick=10, group="Depths"),
+    Series("seconds", "seconds", Judged.NOT, quick=0),
+    Series("slowdown", "time / floor", Judged.NOT, quick=0),
+)
+BY_BENCHMARK = {series.benchmark: series for series in SERIES}
+
+
+class HistoryCell(NamedTuple):
+    """What is measured: a stack of ``depth`` layers of a block and a family."""
+
+    block: str
+    family: str
+    depth: int
+
+    def __str__(self) -> str:
+        return f"{self.block}, {self.family}, depth {self.depth}"
+
+
+class Group(NamedTuple):
+    """A class of asv's benchmarks. Its cells are the product of its ``axes``; what is no axis is in ``constant``."""
+
+    name: str
+    axes: Mapping[str, Sequence[str | int]]
+    constant: Mapping[str, str | int]
+    meaning: str
+
+    @property
+    def cells(self) -> list[HistoryCell]:
+        """All cells, in the order of asv's parameters."""
+        return [self.cell(where) for where in itertools.product(*self.axes.values())]
+
+    def cell(self, where: Sequence[str | int]) -> HistoryCell:
+        """The cell at these values of the axes."""
+        return HistoryCell(**{**self.constant, **dict(zip(self.axes, where, strict=True))})  # type: ignore[arg-type]
+
+    @property
+    def series(self) -> list[Series]:
+        """The series that the group's cells have."""
+        return [series for series in SERIES if series.group in (None, self.name)]
+
+
+class Suite(NamedTuple):
+    """The blocks and families that a package follows.
+
+    ``core`` blocks are measured in every family and in deep stacks of the family ``deep``, ``others`` at one cell each.
+    ``timed`` are the families besides ``deep`` in which quick points time the core blocks; the gate is as fast as these
+    are few.
+    """
+
+    core: tuple[str, ...]
+    families: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    deep: str = "dense"
+    timed: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> list[Group]:
+        """asv's classes; one without a cell is left out."""
+        depth, deep = {"depth": FAMILY_DEPTH}, {"family": self.deep}
+        every = (
+            Group("Families", {"block": self.core, "family": self.families}, depth, "Core blocks in every family."),
+            Group("Depths", {"block": self.core, "depth": DEEP}, deep, "Core blocks in stacks of growing depth."),
+            Group("Others", {"block": self.others}, deep | {"depth": OTHER_DEPTH}, "The other blocks."),
+        )
+        return [group for group in every if all(group.axes.values())]
+
+    @property
+    def names(self) -> dict[str, tuple[Series, HistoryCell]]:
+        """What each of asv's names stands for, without the module: ``Depths.track_ratio('plain', 10)``."""
+        return {
+            f"{group.name}.{series.benchmark}({', '.join(map(repr, where))})": (series, group.cell(where))
+            for group in self.groups
+            for series in group.series
+            for where in itertools.product(*group.axes.values())
+        }
+
+    def cells(self, series: Series, *, quick: bool) -> Iterator[HistoryCell]:
+        """The cells at which a quick or a full point has ``series``, each once."""
+        groups = [group for group in self.groups if series in group.series]
+        for cell in dict.fromkeys(cell for group in groups for cell in group.cells):
+            if not quick or (cell.depth <= series.quick and (series.judged is not Judged.TIMED or self.is_timed(cell))):
+                yield cell
+
+    def is_timed(self, cell: HistoryCell) -> bool:
+        """Whether quick points time the cell."""
+        if cell.block not in self.core:
+            return False
+        return cell.depth in DEEP if cell.family == self.deep else cell.family in self.timed

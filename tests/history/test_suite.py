@@ -1,0 +1,202 @@
+"""The table of series and the processes that measure it: names, cells, real values of small cells."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from highway_bench.asv_suite import measuring
+from highway_bench.asv_suite.benchmarks import value_for_asv
+from highway_bench.asv_suite.measuring import SeriesKey, add, log_loss, precise
+from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
+from highway_bench.asv_suite.series import SERIES, HistoryCell, Judged, Suite
+from highway_bench.blocks import blocks
+from highway_bench.families import families
+from highway_bench.history import Paths
+
+PROJECT = Path(__file__).resolve().parents[2]
+BENCHES = PROJECT / "benches/history"
+SMALL = Suite(core=("highway", "plain"), families=("dense",))
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Paths.of(PROJECT).suite()
+
+
+def test_the_suite_has_the_registered_blocks_and_families(suite: Suite) -> None:
+    ours = [
+        name
+        for name in blocks.names()
+        if blocks.module_of(name).startswith("highway_bench.blocks.") and not blocks.get(name).control
+    ]
+    assert sorted(suite.core + suite.others) == sorted(ours)
+    assert suite.families == tuple(sorted(families.names()))
+    assert suite.core == tuple(sorted(name for name in ours if blocks.get(name).core))
+    assert set(suite.timed) <= set(suite.families)
+
+
+def test_the_gate_times_thirty_series_at_most(suite: Suite) -> None:
+    (ratio,) = [series for series in SERIES if series.judged is Judged.TIMED]
+    assert len(list(suite.cells(ratio, quick=True))) <= 30
+
+
+def test_a_name_stands_for_its_series_and_cell(suite: Suite) -> None:
+    names = suite.names
+    assert names["Families.track_ratio('plain', 'conv')"][1] == HistoryCell("plain", "conv", 4)
+    assert names["Depths.track_peak_bytes('plain', 50)"] == (
+        next(series for series in SERIES if series.name == "peak_bytes"),
+        HistoryCell("plain", "dense", 50),
+    )
+    other = Suite(core=("a",), families=("dense",), others=("b",), deep="dense")
+    assert other.names["Others.track_ratio('b')"][1] == HistoryCell("b", "dense", 10)
+    assert "Families.track_log_loss('plain', 'dense')" not in names
+
+
+def test_benchmarks_import_neither_torch_nor_the_installed_package() -> None:
+    code = (
+        "import sys, json; sys.path.insert(0, sys.argv[1]); from history import blocks as b; "
+        "print(json.dumps([[k for k, v in vars(b).items() if isinstance(v, type) and k[0] != '_'], "
+        "[n for n in ('torch', 'numpy', 'highway_bench') if n in sys.modules]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(BENCHES.parent)], capture_output=True, text=True, check=True
+    )
+    classes, imported = json.loads(done.stdout)
+    assert {"Families", "Depths"} <= set(classes)
+    assert not imported
+
+
+def test_only_benchmarks_are_in_asvs_folder() -> None:
+    assert sorted(path.name for path in BENCHES.glob("*.py")) == ["__init__.py", "blocks.py"]
+
+
+@pytest.mark.parametrize("name", ["highway_bench", "highway_bench.history.asv_plugin"])
+def test_package_of_the_plugin_is_free_of_torch(name: str) -> None:
+    code = f"import {name}, sys; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture(scope="module")
+def process():
+    with PackageProcess([str(PROJECT), *sys.path], "cpu", 0) as one:
+        yield one
+
+
+def test_a_process_measures_this_tree(process: PackageProcess) -> None:
+    found = process.ask("ratios", blocks=["plain", "none"], family="dense", depth=2, samples=3, seconds=0, seed=0)
+    ratio, seconds = found["plain"]
+    assert 0.1 < ratio < 10
+    assert seconds > 0
+    assert found["none"] is None
+    counts = process.ask("counts", block="plain", family="dense", depth=2)
+    assert counts.keys() == {"operator_calls", "kernel_launches", "flop", "bytes_moved"}
+    assert counts == process.ask("counts", block="plain", family="dense", depth=2)
+    assert counts["flop"] == 2 * 2 * 3 * 128**3 - 2 * 128**3  # three products a layer, the first without its input's
+    process.ask("prepare", block="plain", family="dense", depth=2)
+    seconds, wall = process.ask("step")
+    assert seconds > 0
+    assert wall > 0
+
+
+def test_what_a_package_lacks_or_fails_at_is_told_apart(process: PackageProcess) -> None:
+    with pytest.raises(CellLacking, match="nothing"):
+        process.ask("counts", block="nothing", family="dense", depth=2)
+    with pytest.raises(RequestFailed, match=r"ValueError|BadInput"):
+        process.ask("counts", block="plain", family="dense", depth=-1)
+
+
+def test_a_process_that_dies_fails_one_request(capfd) -> None:
+    with PackageProcess([str(PROJECT), *sys.path], "cpu", 0) as one:
+        one.process = subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.exit(7)"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with pytest.raises(RequestFailed, match="status 7"):
+            one.ask("step")
+        assert one.process is None  # and the next request starts another
+
+
+class Planted:
+    """Answers as a process would, without one."""
+
+    started: ClassVar[list[int]] = []
+
+    def __init__(self, path, device: str, core: int) -> None:
+        self.started.append(core)
+        self.core = core
+
+    def __enter__(self) -> Planted:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def ask(self, request: str, **fields):
+        if request == "ratios":
+            spread = 0.2 if fields["depth"] == 50 else 0.001
+            return {"highway": [2 + spread * self.core, 1e-3], "plain": "RuntimeError: planted"}
+        if fields["block"] == "plain":
+            raise CellLacking("plain")
+        if request == "counts":
+            return {"operator_calls": 4, "kernel_launches": 3, "flop": 2, "bytes_moved": 1}
+        return {
+            "peak": 5,
+            "saved_activations": math.inf,
+            "slowdown": 2.5,
+            "final_loss": None,
+            "steps_to_threshold": None,
+        }
+
+
+def test_a_point_has_the_values_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "PackageProcess", Planted)
+    Planted.started = []
+    quick, full = (measuring.measure_point(SMALL, "cpu", quick=quick) for quick in (True, False))
+    assert Planted.started[:7] == [0, 1, 2, 3, 4, 5, 0]  # three, three more for what is not precise, and the counts
+    deep = HistoryCell("highway", "dense", 50)
+    assert len(quick[SeriesKey("ratio", deep)]) == 6
+    assert len(quick[SeriesKey("ratio", HistoryCell("highway", "dense", 10))]) == 3
+    assert quick[SeriesKey("ratio", HistoryCell("plain", "dense", 10))] == "RuntimeError: planted"
+    assert quick[SeriesKey("flop", deep)] == [2]
+    assert quick[SeriesKey("saved_bytes", deep)] == []  # not finite
+    assert SeriesKey("seconds", deep) not in quick
+    assert full[SeriesKey("seconds", deep)][0] == 1e-3
+    assert full[SeriesKey("slowdown", HistoryCell("highway", "dense", 100))] == [2.5]
+    assert full[SeriesKey("log_loss", deep)] == [9.0] * 5
+    for values, is_quick in ((quick, True), (full, False)):
+        expected = {SeriesKey(series.name, cell) for series in SERIES for cell in SMALL.cells(series, quick=is_quick)}
+        assert values.keys() == expected
+
+
+def test_values_for_asv() -> None:
+    key = SeriesKey("ratio", HistoryCell("a", "b", 1))
+    assert value_for_asv({key: [1.0, 2.0]}, key) == {"samples": [1.0, 2.0], "number": 1}
+    assert value_for_asv({key: [1.0]}, key) == 1.0
+    assert math.isnan(value_for_asv({}, key))
+    with pytest.raises(RuntimeError, match="why"):
+        value_for_asv({key: "why"}, key)
+    values = {key: "why"}
+    add(values, key.cell, ["ratio"], {"ratio": 1.0})
+    assert values[key] == "why"  # a failure stays
+
+
+def test_precision_and_losses() -> None:
+    assert precise([[1.0, 1.001, 1.002], "failed", []])
+    assert not precise([[1.0, 1.1, 1.2]])
+    assert log_loss(1e-6) == 0
+    assert log_loss(None) == log_loss(1e9) == 9
+
+
+def test_versions_are_pinned_by_hand() -> None:
+    source = (PROJECT / "highway_bench/asv_suite/benchmarks.py").read_text()
+    assert re.search(r'^VERSION = "\d+"', source, re.MULTILINE)
