@@ -134,6 +134,13 @@ def gate(session: nox.Session) -> None:
     session.run("highway-bench", "history", "gate", "--measure", *session.posargs, success_codes=[0, UNDECIDED])
 
 
+@nox.session(name="gate-proof")
+def gate_proof(session: nox.Session) -> None:
+    """How often the gate is wrong: add processes to a pool (-- collect --beside 2), or judge it (-- judge)."""
+    install(session, "-e", ".", groups=("history",))
+    session.run("python", "benches/gate_proof.py", *session.posargs)
+
+
 @nox.session
 def compare(session: nox.Session) -> None:
     """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""

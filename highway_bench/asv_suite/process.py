@@ -26,8 +26,10 @@ class PackageProcess:
     """A process that measures the package that ``path`` finds first, on one of the cores that this process may use.
 
     ``core`` counts these cores, and starts again after the last. The process starts with the first request, and with
-    the first one after it died. Use this as a context: the process ends with it.
+    the first one after it died. Use this as a context: the process ends with it. ``worker`` is the file that it runs.
     """
+
+    worker = WORKER
 
     def __init__(self, path: Sequence[str], device: str, core: int) -> None:
         self.path, self.device, self.core = path, device, core
@@ -67,7 +69,7 @@ class PackageProcess:
         one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         measured = {"PYTHONPATH": os.pathsep.join(self.path), "HIGHWAY_BENCH_SUITE_DEVICE": self.device}
         self.process = subprocess.Popen(
-            [sys.executable, "-P", str(WORKER)],  # -P: the worker's own folder must not be on the path
+            [sys.executable, "-P", str(self.worker)],  # -P: the worker's own folder must not be on the path
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

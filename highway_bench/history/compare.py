@@ -29,7 +29,7 @@ from highway_bench.history.archives import extract
 from highway_bench.history.paths import Paths
 from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, log10_interval
 
-ROUNDS, SECONDS = 20, 1.0  # the least of a cell in a pair, the seconds being those of the timed steps added up
+ROUNDS, SECONDS = 20, 0.5  # the least of a cell in a pair, the seconds being those of the timed steps added up
 LEAST_PAIRS = 6
 LEFT_OUT = "left out: "  # how the line of a cell begins that was not compared
 
