@@ -56,7 +56,7 @@ def bench(session: nox.Session) -> None:
 
     Then measure this commit's point in the history, quickly, and publish asv's pages.
     """
-    install(session, "-e", ".", groups=("history",))
+    install(session, "-e", ".[history]")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--store")
     parser.add_argument("--profile", default="standard")
@@ -119,7 +119,7 @@ def reproduce(session: nox.Session) -> None:
 @nox.session
 def history(session: nox.Session) -> None:
     """Measure this commit, or a range of commits (-- HEAD~10..HEAD), with asv; the points are there to be committed."""
-    install(session, "-e", ".", groups=("history",))
+    install(session, "-e", ".[history]")
     session.run("highway-bench", "history", "run", *session.posargs)
     session.run("highway-bench", "history", "publish")
 
@@ -130,21 +130,21 @@ def gate(session: nox.Session) -> None:
 
     Undecided, on a machine that is too busy to tell, is a warning.
     """
-    install(session, "-e", ".", groups=("history",))
+    install(session, "-e", ".[history]")
     session.run("highway-bench", "history", "gate", "--measure", *session.posargs, success_codes=[0, UNDECIDED])
 
 
 @nox.session(name="gate-proof")
 def gate_proof(session: nox.Session) -> None:
     """How often the gate is wrong: add processes to a pool (-- collect --beside 2), or judge it (-- judge)."""
-    install(session, "-e", ".", groups=("history",))
+    install(session, "-e", ".[history]")
     session.run("python", "benches/gate_proof.py", *session.posargs)
 
 
 @nox.session
 def compare(session: nox.Session) -> None:
     """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""
-    install(session, "-e", ".", groups=("history",))
+    install(session, "-e", ".[history]")
     session.run("highway-bench", "history", "compare", *session.posargs)
 
 
@@ -194,7 +194,7 @@ def tests(session: nox.Session) -> None:
 
     With arguments, one process runs, unless -n is among them.
     """
-    install(session, "-e", ".", groups=("tests",))
+    install(session, "-e", ".[history]", groups=("tests",))
     # By file, because the tests of a file share costly fixtures; in order, because a file of few tests may take long.
     everything = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
@@ -239,7 +239,7 @@ def docs(session: nox.Session) -> None:
 
     A broken link within this checkout fails; addresses on the network are not checked.
     """
-    install(session, "-e", ".", groups=("docs", "tests"))
+    install(session, "-e", ".[history]", groups=("docs", "tests"))
     session.run(
         "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "-c", "docs", *session.posargs, ".", str(DOCS)
     )
@@ -259,5 +259,5 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the package's types with mypy, strict; arguments go to mypy."""
-    install(session, "-e", ".", groups=("types", "history"))
+    install(session, "-e", ".[history]", groups=("types",))
     session.run("mypy", *session.posargs)

@@ -141,7 +141,6 @@ def whole_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> Iterator[t
     """
     names = sorted({name for line in pool if line["kind"] == "point" for name in line["values"]})
     processes = [line["values"] for line in pool if line["kind"] == "point"]
-    starts = range(0, len(processes) - POINT_PROCESSES + 1, POINT_PROCESSES)
     points = []
     for start in range(0, len(processes) - POINT_PROCESSES + 1, POINT_PROCESSES):
         of_one = processes[start : start + POINT_PROCESSES]

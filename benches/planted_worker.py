@@ -1,8 +1,8 @@
 """A measuring process whose steps take 5 % longer, by work that no count shows; ``gate_proof`` runs this file.
 
 The environment variable ``PLANTED`` is ``compute`` (a product of small matrices) or ``memory`` (copies through a buffer
-that no cache holds). How much of it makes the share is measured for each workload. Copies also evict the step's own data, so
-that a smaller share of them makes about 5 %.
+that no cache holds). How much of it makes the share is measured for each workload. Copies also evict the step's own
+data, so that a smaller share of them makes about 5 %.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def _look_up(group: Group, series: Series) -> Callable[..., Any]:
     def track(self: object, values: Values, *where: Any) -> Any:
         return value_for_asv(values, SeriesKey(series.name, group.cell(where)))
 
-    track.unit, track.pretty_name = series.unit, series.name.replace("_", " ")  # type: ignore[attr-defined]
+    track.unit = series.unit  # type: ignore[attr-defined]
+    track.pretty_name = f"{series.name.replace('_', ' ')}, {group.label}"  # type: ignore[attr-defined]
     return track
 
 

@@ -70,9 +70,11 @@ class HistoryCell(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A class of asv's benchmarks. Its cells are the product of its ``axes``; what is no axis is in ``constant``."""
+    """A class of asv's benchmarks. Its cells are the product of its ``axes``; what is no axis is in ``constant``.
+    ``label`` follows a series' name on the pages."""
 
     name: str
+    label: str
     axes: Mapping[str, Sequence[str | int]]
     constant: Mapping[str, str | int]
     meaning: str
@@ -111,9 +113,9 @@ class Suite(NamedTuple):
         """asv's classes; one without a cell is left out."""
         depth, deep = {"depth": FAMILY_DEPTH}, {"family": self.deep}
         every = (
-            Group("Families", {"block": self.core, "family": self.families}, depth, "Core blocks in every family."),
-            Group("Depths", {"block": self.core, "depth": DEEP}, deep, "Core blocks in stacks of growing depth."),
-            Group("Others", {"block": self.others}, deep | {"depth": OTHER_DEPTH}, "The other blocks."),
+            Group("Families", "by family", {"block": self.core, "family": self.families}, depth, "Core blocks."),
+            Group("Depths", "by depth", {"block": self.core, "depth": DEEP}, deep, "Core blocks in deeper stacks."),
+            Group("Others", "others", {"block": self.others}, deep | {"depth": OTHER_DEPTH}, "The other blocks."),
         )
         return [group for group in every if all(group.axes.values())]
 

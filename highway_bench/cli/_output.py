@@ -15,7 +15,7 @@ from highway_bench import terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
-JSON_SCHEMA = 1  # of what --json prints; raised when a key goes, or when its type or meaning changes
+JSON_SCHEMA = 2  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
 
 

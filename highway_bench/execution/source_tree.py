@@ -28,6 +28,7 @@ NOT_MEASURED = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
         "asv_api",
+        "asv_suite",
         "block_check",
         "catalogue",
         "cell",

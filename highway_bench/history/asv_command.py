@@ -37,7 +37,7 @@ def asv(
     ``quiet`` prints asv's output only if it fails. Raises ``BadInput`` if asv is not installed.
     """
     if importlib.util.find_spec("asv") is None:
-        raise BadInput("asv is not installed: pip install --group history")
+        raise BadInput("asv is not installed: pip install highway-bench[history]")
     path = paths.configured(name or command, **(changes or {}))
     done = subprocess.run(
         [sys.executable, "-m", "asv", command, "--config", str(path), *arguments],

@@ -106,7 +106,10 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     for results in by_machine.values():
         lines = lines_of(results, paths.suite(), accepted, order)
         recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
-        report.judged += sum(len(line) > 1 and line[-1][0] in recent for line in lines.values())
+        judged_here = sum(len(line) > 1 and line[-1][0] in recent for line in lines.values())
+        report.judged += judged_here
+        if not judged_here:
+            report.lines.append(f"{results[-1].machine}: no series has a recent point and one before it, none judged")
         if results[-1].commit == commits[-1]:
             report.lost += lost_series(results[-1], paths, lines, recent)
         else:

@@ -80,9 +80,9 @@ class Paths:
         """asv's configuration from its file; raises ``BadInput`` where it cannot be read."""
         path = self.root / CONFIGURATION
         try:
-            import json5  # of the group "history", which the report and its server do not need
+            import json5  # of the extra "history", which the report and its server do not need
         except ModuleNotFoundError:
-            raise BadInput("json5 is not installed: pip install --group history") from None
+            raise BadInput("json5 is not installed: pip install highway-bench[history]") from None
         try:
             configuration: dict[str, Any] = json5.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,16 @@ from highway_bench.asv_suite.series import SERIES, Judged
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
-from highway_bench.history.files import BENCHMARKS, MACHINE, copy_file, read_result, read_results, result_paths
+from highway_bench.history.files import (
+    BENCHMARKS,
+    MACHINE,
+    copy_file,
+    read_json,
+    read_result,
+    read_results,
+    result_paths,
+    write_json,
+)
 from highway_bench.history.gate import LEAST
 from highway_bench.history.lines import LEAST_SHARE
 from highway_bench.history.machine import entry, write_entry
@@ -19,6 +29,7 @@ from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
 
 HTML = Path("asv/html/index.html")  # asv's first page, below the folder of reports
+LABELS = 8  # of commits on a graph, at most
 DISCOVERY = "discovery"  # asv requires a machine's name even to list benchmarks; no result is saved under it
 
 
@@ -51,6 +62,7 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
     status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its output is above")
+    arrange(target / "index.json", {result.commit for result in read_results(paths.shown)})
     if scripts:
         reason = use_own_scripts(target, paths.working / "scripts")
         if reason:
@@ -88,6 +100,31 @@ def discover(paths: Paths) -> None:
         raise AsvFailed("asv cannot import the benchmarks; its output is above")
     paths.shown.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / BENCHMARKS, paths.shown / BENCHMARKS)
+
+
+def arrange(path: Path, measured: Collection[str]) -> None:
+    """Put asv's benchmarks into the order of the table of series, and label some ``measured`` commits on the graphs.
+
+    asv labels tags; labels are those of commits that are far enough from the label before, in time and in number.
+    """
+    index = read_json(path)
+    order = [series.benchmark for series in SERIES]
+    index["benchmarks"] = dict(
+        sorted(index["benchmarks"].items(), key=lambda item: order.index(item[0].rpartition(".")[2]))
+    )
+    commits = [
+        (int(revision), int(index["revision_to_date"][revision]), commit)
+        for revision, commit in index["revision_to_hash"].items()
+        if commit in measured
+    ]
+    commits.sort(reverse=True)
+    gaps = [max(1, abs(commits[0][axis] - commits[-1][axis]) // LABELS) for axis in (0, 1)]
+    labelled = commits[:1]
+    for one in commits:
+        if all(labelled[-1][axis] - one[axis] >= gap for axis, gap in enumerate(gaps)):
+            labelled.append(one)
+    index["tags"] = {commit[:7]: revision for revision, _, commit in labelled}
+    write_json(path, index)
 
 
 def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:

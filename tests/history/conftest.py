@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import json5
 import pytest
 
-pytest.importorskip("asv", reason="the history needs asv: pip install --group history")
+pytest.importorskip("asv", reason="the history needs asv: pip install highway-bench[history]")
 
 from highway_bench.asv_suite.process import CellLacking, RequestFailed
 from highway_bench.history import Paths

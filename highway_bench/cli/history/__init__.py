@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from highway_bench.cli.history import compare, gate, importing, noise, publish, run
+from highway_bench.cli.history import compare, gate, importing, init, noise, publish, run
 
-__all__ = ["compare", "gate", "importing", "noise", "publish", "run"]
+__all__ = ["compare", "gate", "importing", "init", "noise", "publish", "run"]

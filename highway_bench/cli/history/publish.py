@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,22 +12,30 @@ from highway_bench.cli._output import print_json
 from highway_bench.cli.history.options import Root
 
 
-def publish(json: AsJson = False, root: Root = Path(".")) -> None:
-    """Write asv's pages into reports/asv/html."""
+def publish(
+    site: Annotated[
+        Path | None, typer.Option(help="Also write one static site for any host: report, asv's pages, documentation.")
+    ] = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Write asv's pages into reports/asv/html.
+
+    With --site, also copy them, the report (highway-bench report) and the documentation (nox -s docs) into a folder.
+    """
     from highway_bench.history import Paths
     from highway_bench.history.publish import publish as write_pages
+    from highway_bench.history.site import write_site
 
-    published = write_pages(Paths.of(root))
+    paths = Paths.of(root)
+    published = write_pages(paths)
+    index, lines = published.html / "index.html", list(published.lines)
+    if site is not None:
+        lines += write_site(published.html.parents[1], site, str(paths.configuration()["project"]))
+        index = site / "index.html"
     if json:
-        print_json(
-            {
-                "index": published.html / "index.html",
-                "machines": published.machines,
-                "points": published.points,
-                "lines": published.lines,
-            }
-        )
+        print_json({"index": index, "machines": published.machines, "points": published.points, "lines": lines})
         return
-    for line in published.lines:
+    for line in lines:
         typer.echo(line)
-    typer.echo(f"{published.points} points of {', '.join(published.machines)}: {published.html / 'index.html'}")
+    typer.echo(f"{published.points} points of {', '.join(published.machines)}: {index}")

@@ -1,0 +1,26 @@
+"""``highway-bench history init``: start a history in a package of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from highway_bench.cli._options import AsJson
+from highway_bench.cli._output import print_json
+from highway_bench.cli.history.options import Root
+
+
+def init(json: AsJson = False, root: Root = Path(".")) -> None:
+    """Write what asv needs to follow the blocks and layers that this package's pyproject.toml names as entry points.
+
+    Commit the written files; then history run, gate, compare and publish work on this package's commits.
+    """
+    from highway_bench.history.init import write_history
+
+    written = write_history(root)
+    if json:
+        print_json({"written": written})
+        return
+    for path in written:
+        typer.echo(str(path))

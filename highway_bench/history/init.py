@@ -1,0 +1,85 @@
+"""Start a history in a package of one's own: what asv needs, which follows that package's blocks and layers."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+from highway_bench.errors import BadInput
+from highway_bench.history.files import write_text
+from highway_bench.history.paths import CONFIGURATION
+
+GROUPS = {"blocks": "highway_bench.blocks", "families": "highway_bench.families"}
+BASELINES = ("plain", "residual", "pre-norm")  # the blocks in which a package's layers are followed
+BENCHMARKS = '''"""What asv follows at this package's commits. asv imports this module, so it must not import torch."""
+
+from highway_bench.asv_suite.benchmarks import benchmarks
+from highway_bench.asv_suite.series import Suite
+
+SUITE = Suite(
+    core={core!r},
+    families={families!r},
+    deep={deep!r},
+    timed={timed!r},
+)
+globals().update(benchmarks(SUITE))
+'''
+CONFIG = """{{
+    "version": 1,
+    "project": {project},
+    "repo": ".",
+    "dvcs": "git",
+    "branches": ["HEAD"],
+    "benchmark_dir": "benches/history",
+    "plugins": [".highway_bench.history.asv_plugin"],
+    "environment_type": "current",
+    "launch_method": "forkserver",
+    "build_command": ["python -m pip wheel --no-deps --no-build-isolation -w {{build_cache_dir}} {{build_dir}}"],
+    "install_command": ["in-dir={{env_dir}} python -m pip install --no-deps --force-reinstall {{wheel_file}}"],
+    "install_timeout": 600,
+    "env_dir": "reports/asv/.working/env",
+    "results_dir": "reports/asv/.working/scratch",
+    "html_dir": "reports/asv/html",
+    // Rises that were meant, by pattern of series: the commit from which on they are judged. Say why in a comment.
+    "regressions_first_commits": {{}}
+}}
+"""
+IGNORED = ("/reports/asv/.working/", "/reports/asv/html/")
+
+
+def write_history(root: Path) -> list[Path]:
+    """Write the configuration, the module of benchmarks, and the ignored folders of a history at ``root``.
+
+    Its blocks and families are those that ``pyproject.toml`` names as entry points. Returns the written files. Raises
+    ``BadInput`` where there is a configuration already, no ``pyproject.toml``, or no such entry point.
+    """
+    if (root / CONFIGURATION).exists():
+        raise BadInput(f"there is a {CONFIGURATION} here already")
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(
+            f"no pyproject.toml with a [project] here: run this at the top of your package ({error})"
+        ) from None
+    points = project.get("entry-points", {})
+    blocks, families = (tuple(sorted(points.get(group, {}))) for group in GROUPS.values())
+    if not blocks and not families:
+        tables = " or ".join(f'[project.entry-points."{group}"]' for group in GROUPS.values())
+        raise BadInput(f"pyproject.toml names no block and no layer: add {tables}")
+    files = {
+        CONFIGURATION: CONFIG.format(project=json.dumps(project["name"])),
+        "benches/history/__init__.py": "",
+        "benches/history/blocks.py": BENCHMARKS.format(
+            core=blocks or BASELINES,
+            families=families or ("dense", "conv", "transformer"),
+            deep=families[0] if families else "dense",
+            timed=families[1:] if families else ("conv", "transformer"),
+        ),
+    }
+    for name, text in files.items():
+        write_text(root / name, text)
+    ignored = root / ".gitignore"
+    before = ignored.read_text(encoding="utf-8") if ignored.is_file() else ""
+    write_text(ignored, before + "".join(f"{line}\n" for line in IGNORED if line not in before.splitlines()))
+    return [root / name for name in (*files, ".gitignore")]

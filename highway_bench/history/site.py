@@ -1,0 +1,55 @@
+"""One folder for any web host: the report, asv's pages, and the documentation."""
+
+from __future__ import annotations
+
+import html
+import shutil
+from pathlib import Path
+
+from highway_bench.errors import BadInput, NothingMeasured
+
+PARTS = {  # a link's text, the page below the folder of reports, and the folder that is copied
+    "Report: every stored cell": ("page/index.html", "page"),
+    "History: every block over commits": ("asv/html/index.html", "asv/html"),
+    "Documentation": ("docs/docs/index.html", "docs"),
+}
+MARK = ".highway-bench-site"  # in a folder that this module wrote, and may write again
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>body {{ font: 1.1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }}</style>
+<h1>{title}</h1>
+<ul>
+{links}
+</ul>
+</html>
+"""
+
+
+def write_site(reports: Path, folder: Path, title: str) -> list[str]:
+    """Copy what there is of ``PARTS`` from ``reports`` into ``folder``, with a first page; a line for each that is not.
+
+    The pages link each other relatively, so that the folder works anywhere. Raises ``NothingMeasured`` where there is
+    no page, ``BadInput`` for a folder that has other files.
+    """
+    there = {text: part for text, part in PARTS.items() if (reports / part[0]).is_file()}
+    if not there:
+        raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is no folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise BadInput(f"{folder} has other files: name an empty folder, or one that --site wrote before")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+    (folder / ".nojekyll").touch()  # some hosts would leave out folders whose names begin with an underscore
+    for name in {part.partition("/")[0] for _, part in PARTS.values()}:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for _, part in there.values():
+        shutil.copytree(reports / part, folder / part)
+    links = "\n".join(f'<li><a href="{page}">{html.escape(text)}</a></li>' for text, (page, _) in there.items())
+    (folder / "index.html").write_text(PAGE.format(title=html.escape(title), links=links), encoding="utf-8")
+    return [
+        f"not part of the site, since there is no {reports / PARTS[text][0]}" for text in PARTS if text not in there
+    ]

@@ -1,0 +1,114 @@
+"""A history in a package of one's own, and the pages as one static site."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from highway_bench.asv_suite.series import SERIES
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history import Paths
+from highway_bench.history.init import BASELINES, write_history
+from highway_bench.history.publish import arrange
+from highway_bench.history.site import write_site
+
+PROJECT = '[project]\nname = "mine"\nversion = "1"\n'
+BLOCKS = '[project.entry-points."highway_bench.blocks"]\nmy-gate = "mine.gate"\n'
+LAYERS = '[project.entry-points."highway_bench.families"]\nmy-layer = "mine.layer"\nanother = "mine.other"\n'
+
+
+def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT + BLOCKS)
+    (tmp_path / ".gitignore").write_text("*.pyc\n")
+    assert [str(path.relative_to(tmp_path)) for path in write_history(tmp_path)] == [
+        "asv.conf.json",
+        "benches/history/__init__.py",
+        "benches/history/blocks.py",
+        ".gitignore",
+    ]
+    paths = Paths.of(tmp_path)
+    assert paths.suite().core == ("my-gate",)
+    assert paths.suite().deep == "dense"
+    assert paths.configuration()["project"] == "mine"
+    assert (tmp_path / ".gitignore").read_text().splitlines() == [
+        "*.pyc",
+        "/reports/asv/.working/",
+        "/reports/asv/html/",
+    ]
+    with pytest.raises(BadInput, match="already"):
+        write_history(tmp_path)
+
+
+def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT + LAYERS)
+    write_history(tmp_path)
+    suite = Paths.of(tmp_path).suite()
+    assert (suite.core, suite.families, suite.deep) == (BASELINES, ("another", "my-layer"), "another")
+    assert suite.timed == ("my-layer",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(None, "no pyproject.toml"), ("", "no pyproject.toml with"), (PROJECT, "names no block")]
+)
+def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(BadInput, match=message):
+        write_history(tmp_path)
+    assert not (tmp_path / "asv.conf.json").exists()
+
+
+def test_the_configuration_is_like_this_projects(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT + BLOCKS)
+    write_history(tmp_path)
+    ours = Paths.of(Path(__file__).resolve().parents[2]).configuration()
+    theirs = Paths.of(tmp_path).configuration()
+    different = {"project", "regressions_first_commits", "default_benchmark_timeout"}
+    assert {name: ours[name] for name in ours.keys() - different} == {
+        name: theirs[name] for name in theirs.keys() - different
+    }
+
+
+def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None:
+    reports, site = tmp_path / "reports", tmp_path / "site"
+    with pytest.raises(NothingMeasured):
+        write_site(reports, site, "mine")
+    for page in ("page/index.html", "asv/html/index.html"):
+        (reports / page).parent.mkdir(parents=True)
+        (reports / page).write_text(page)
+    (line,) = write_site(reports, site, "mine & ours")
+    assert "docs" in line
+    page = (site / "index.html").read_text()
+    assert "mine &amp; ours" in page
+    links = re.findall(r'href="([^"]+)"', page)
+    assert links == ["page/index.html", "asv/html/index.html"]
+    assert [(site / link).read_text() for link in links] == links
+    (reports / "page/index.html").write_text("newer")
+    write_site(reports, site, "mine")
+    assert (site / "page/index.html").read_text() == "newer"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").touch()
+    with pytest.raises(BadInput, match="other files"):
+        write_site(reports, tmp_path / "other", "mine")
+    with pytest.raises(BadInput, match="no folder"):
+        write_site(reports, tmp_path / "other/file", "mine")
+
+
+def test_pages_lead_with_ratios_and_counts_and_label_some_commits(tmp_path: Path) -> None:
+    names = sorted(f"blocks.Depths.{series.benchmark}" for series in SERIES)
+    index = {
+        "benchmarks": {name: {} for name in names},
+        "revision_to_hash": {str(number): f"{number:03d}00000" for number in range(100)},
+        "revision_to_date": {str(number): 1000 * number + (5_000_000 if number > 50 else 0) for number in range(100)},
+        "tags": {},
+    }
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    arrange(tmp_path / "index.json", {f"{number:03d}00000" for number in range(0, 100, 2)})
+    arranged = json.loads((tmp_path / "index.json").read_text())
+    assert [name.rpartition(".")[2] for name in arranged["benchmarks"]] == [series.benchmark for series in SERIES]
+    assert arranged["tags"]["0980000"] == 98
+    assert 2 <= len(arranged["tags"]) <= 9
+    assert all(revision % 2 == 0 for revision in arranged["tags"].values())
