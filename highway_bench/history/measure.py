@@ -95,8 +95,8 @@ def measure_here(
             shutil.rmtree(target, ignore_errors=True)
         measured.results[full] = moved(point, target)
     else:
-        known = "it predates the benchmarks, or has none of their blocks (is the package installed here?)"
-        measured.without.append(f"{full[:8]}: n/a, {known}")
+        reason = "it predates the benchmarks, or has none of their blocks (is the package installed here?)"
+        measured.without.append(f"{full[:8]}: n/a, {reason}")
     return measured.checked()
 
 

@@ -105,25 +105,20 @@ def discover(paths: Paths) -> None:
 def arrange(path: Path, measured: Collection[str]) -> None:
     """Put asv's benchmarks into the order of the table of series, and label some ``measured`` commits on the graphs.
 
-    asv labels tags; labels are those of commits that are far enough from the label before, in time and in number.
+    asv labels tags. A labelled commit is far enough from the one before it and from the newest.
     """
     index = read_json(path)
     order = [series.benchmark for series in SERIES]
     index["benchmarks"] = dict(
         sorted(index["benchmarks"].items(), key=lambda item: order.index(item[0].rpartition(".")[2]))
     )
-    commits = [
-        (int(revision), int(index["revision_to_date"][revision]), commit)
-        for revision, commit in index["revision_to_hash"].items()
-        if commit in measured
-    ]
-    commits.sort(reverse=True)
-    gaps = [max(1, abs(commits[0][axis] - commits[-1][axis]) // LABELS) for axis in (0, 1)]
+    commits = sorted((int(revision), name) for revision, name in index["revision_to_hash"].items() if name in measured)
+    gap = max(1, (commits[-1][0] - commits[0][0]) // LABELS)
     labelled = commits[:1]
-    for one in commits:
-        if all(labelled[-1][axis] - one[axis] >= gap for axis, gap in enumerate(gaps)):
-            labelled.append(one)
-    index["tags"] = {commit[:7]: revision for revision, _, commit in labelled}
+    for revision, name in commits:  # a label of the newest would leave the graph at its right
+        if revision - labelled[-1][0] >= gap and commits[-1][0] - revision >= gap:
+            labelled.append((revision, name))
+    index["tags"] = {name[:7]: revision for revision, name in labelled}
     write_json(path, index)
 
 

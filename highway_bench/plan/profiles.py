@@ -75,8 +75,8 @@ STANDARD = Profile(
         timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
         ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
-        # Fifty layers of two maps would take a quarter of this profile's time; `frontier` measures them.
-        ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10, 20)),
+        # Deeper stacks of two maps would take too much of this profile's time; `full` and `frontier` measure them.
+        ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10,)),
         # x + g(Wx + b) with He weights amplifies the stream at every layer, so its verdict needs this control.
         ladder(
             steps=300,
