@@ -13,6 +13,7 @@ more work, bound by arithmetic or by memory (``planted_worker``); ``point``, one
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -33,8 +34,8 @@ from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.history import Paths
 from highway_bench.history.compare import Compared, Precision, one_pair, path_of
 from highway_bench.history.files import Point
-from highway_bench.history.gate import CONFIDENCE, LEAST, GateVerdict, judged
-from highway_bench.history.lines import Followed, Line, Rise, rises
+from highway_bench.history.gate import CONFIDENCE, LEAST, WINDOW, GateVerdict, judged
+from highway_bench.history.lines import LEVEL, TREND, Followed, Line, Rise, rises
 from highway_bench.history.machine import this_machine
 from highway_bench.provenance.git import git
 
@@ -47,7 +48,7 @@ LOADS = {  # busy loops and copies of memory, as other programs on the machine
     "memory": ["b = bytearray(2**27)\nwhile True: bytes(b)"],
 }
 PLANTED = ("compute", "memory")
-POINT_PROCESSES, BEFORE = 3, 5  # processes of a point, and points before the one that is judged
+POINT_PROCESSES = 3
 DRIFT = 1.01  # a commit
 
 
@@ -73,18 +74,18 @@ def collect(load: str, minutes: float, pool: Path) -> None:
     """Add lines to the pool, in turn of each kind, until the time is up."""
     cells = list(Paths.of(ROOT).suite().cells(RATIO, quick=True))
     about = {"beside": load, "commit": git(ROOT, "rev-parse", "HEAD"), "machine": this_machine("cpu").name}
-    end, number = time.monotonic() + 60 * minutes, random.SystemRandom().randrange(2**16)
+    end, source = time.monotonic() + 60 * minutes, random.SystemRandom()
+    turns = itertools.cycle(("same", "point", "compute", "point", "same", "point", "memory", "point"))
+    for _ in range(source.randrange(8)):
+        next(turns)
     with beside(load):
         while time.monotonic() < end:
-            for kind in ("same", "point", "same", "point", PLANTED[number % 2], "point"):
-                values = point(cells, number) if kind == "point" else pair(cells, kind, number)
-                line = {"kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds"), **about, "values": values}
-                pool.parent.mkdir(parents=True, exist_ok=True)
-                with pool.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
-                number += 1
-                if time.monotonic() >= end:
-                    break
+            kind, number = next(turns), source.randrange(2**16)  # the core is that of the number
+            values = point(cells, number) if kind == "point" else pair(cells, kind, number)
+            line = {"kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds"), **about, "values": values}
+            pool.parent.mkdir(parents=True, exist_ok=True)
+            with pool.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
 
 
 def pair(cells: Sequence[HistoryCell], kind: str, number: int) -> dict[str, list[float]]:
@@ -137,7 +138,7 @@ def whole_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> Iterator[t
     """Whole runs of the gate: how many series each proposed, and the verdicts on these.
 
     The points are those of the pool in the order in which they were measured; each is judged once, against the points
-    before it. With a ``drift``, each of the last ten points is slower by that factor than the one before.
+    before it. With a ``drift``, each of the newest ``TREND`` points is slower by that factor than the one before.
     """
     names = sorted({name for line in pool if line["kind"] == "point" for name in line["values"]})
     processes = [line["values"] for line in pool if line["kind"] == "point"]
@@ -147,26 +148,27 @@ def whole_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> Iterator[t
         points.append({name: median(values[name] for values in of_one) for name in names})
     same = [line["values"] for line in pool if line["kind"] == "same"]
     pairs = {name: iter([values[name] for values in same]) for name in names}
-    before = BEFORE if drift == 1.0 else 9
-    for newest in range(before, len(points)):
-        shown = points[newest - before : newest + 1]
-        lines: dict[Followed, Line] = {
-            Followed(RATIO, HistoryCell(*name.split(" ")), "", name): [  # type: ignore[arg-type]
-                (str(number), Point(drift**number * one[name], 0.0, POINT_PROCESSES))
-                for number, one in enumerate(shown)
-            ]
-            for name in names
-        }
-        proposed = list(rises(lines, {str(number) for number in range(before + 1)}))
+    for newest in range(LEVEL, len(points)):
+        shown = points[max(0, newest - WINDOW - LEVEL + 1) : newest + 1]
+        commits = [str(number) for number in range(len(shown))]
+        slower_by = [drift ** max(0, number - len(shown) + TREND) for number in range(len(shown))]
+        lines: dict[Followed, Line] = {}
+        for name in names:
+            values = [Point(by * one[name], 0.0, POINT_PROCESSES) for by, one in zip(slower_by, shown, strict=True)]
+            cell = HistoryCell(*name.split(" "))  # type: ignore[arg-type]
+            lines[Followed(RATIO, cell, "", name)] = list(zip(commits, values, strict=True))
+        proposed = list(rises(lines, commits[-WINDOW:]))
         verdicts: Counter[GateVerdict] = Counter()
         for rise in proposed:
-            slower = drift ** (before - int(rise.good))
+            slower = slower_by[-1] / slower_by[int(rise.good)]
             verdicts[draw(pairs[rise.of.name], len(proposed), slower) or GateVerdict.UNDECIDED] += 1
         yield len(proposed), verdicts
 
 
 def judge(pool: Path) -> None:
     """Print the verdicts beside each load."""
+    if not pool.is_file():
+        raise SystemExit(f"there is no pool at {pool}: collect first")
     lines = [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
     print_row(
         "beside", "series judged, same code", "alarms", "undecided", "planted 5 %", "found", "undecided", "waited"
