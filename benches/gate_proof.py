@@ -34,7 +34,7 @@ from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.history import Paths
 from highway_bench.history.compare import Compared, Precision, one_pair, path_of
 from highway_bench.history.files import Point
-from highway_bench.history.gate import CONFIDENCE, LEAST, WINDOW, GateVerdict, judged
+from highway_bench.history.gate import CONFIDENCE, LEAST, WINDOW, GateVerdict, verdict_on
 from highway_bench.history.lines import LEVEL, TREND, Followed, Line, Rise, rises
 from highway_bench.history.machine import this_machine
 from highway_bench.provenance.git import git
@@ -130,7 +130,7 @@ def draw(pairs: Iterator[Sequence[float]], series: int, slower: float = 1.0) -> 
     for ratio, _ in pairs:
         compared.ratios.append(slower * ratio)
         if compared.is_done(precision):
-            return judged(Rise(Followed(RATIO, compared.cell, "", ""), 1, 2, "", ""), compared, confidence).verdict
+            return verdict_on(Rise(Followed(RATIO, compared.cell, "", ""), 1, 2, "", ""), compared, confidence).verdict
     return None
 
 

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..measure.operations import Operations
 from .process import CellLacking, PackageProcess, RequestFailed
-from .series import BY_BENCHMARK, HistoryCell, Suite
+from .series import BY_NAME, HistoryCell, Suite
 
 PROCESSES, MOST_PROCESSES = 3, 6  # in which a step's ratio is timed
 PRECISION = 0.03  # half-width of every ratio's interval from which on no process is added
@@ -22,8 +23,8 @@ TRAINING = {
     "dataset": "digits",
     "recipe": {"optimiser": "adam", "rate": 0.005, "decay": 0.1, "steps": STEPS, "threshold": 0.1},
 }
-RATIO, COUNTS, SLOWDOWN, LOSS = (BY_BENCHMARK[f"track_{name}"] for name in ("ratio", "flop", "slowdown", "log_loss"))
-COUNTED = ("operator_calls", "kernel_launches", "flop", "bytes_moved")
+RATIO, FLOP, SLOWDOWN, LOSS = (BY_NAME[name] for name in ("ratio", "flop", "slowdown", "log_loss"))
+COUNTED = (FLOP.name, *Operations._fields)
 
 
 class SeriesKey(NamedTuple):
@@ -42,7 +43,7 @@ def measure_point(suite: Suite, device: str, *, quick: bool) -> Values:
     values: Values = {}
     time_cells(suite, device, values, quick)
     with PackageProcess(sys.path, device, 0) as process:
-        for cell in suite.cells(COUNTS, quick=quick):
+        for cell in suite.cells(FLOP, quick=quick):
             add(values, cell, COUNTED, asked(process, "counts", cell))
             memory = asked(process, "measured", cell, task="memory", fields={"phase": "train-step"})
             renamed = {"peak_bytes": "peak", "saved_bytes": "saved_activations"}
@@ -117,13 +118,17 @@ def add(
 ) -> None:
     """Add to the series ``names`` what was ``found`` for them, by the same names or by those that the mapping gives.
 
-    Values that are not finite are left out. A failure replaces the samples of all the series."""
+    Values that are not finite are left out. A failure replaces the samples of all the series, except where a series has
+    enough of them without it.
+    """
     for name in names:
         key = SeriesKey(name, cell)
         of_key = values.setdefault(key, [])
+        if isinstance(of_key, str):
+            continue
         if isinstance(found, str):
-            values[key] = found
-        elif found is not None and isinstance(of_key, list):
+            values[key] = of_key if len(of_key) >= PROCESSES else found
+        elif found is not None:
             value = found.get(names[name] if isinstance(names, Mapping) else name)
             if value is not None and math.isfinite(value):
                 of_key.append(float(value))

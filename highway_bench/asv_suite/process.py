@@ -27,16 +27,17 @@ class PackageProcess:
 
     ``core`` counts these cores, and starts again after the last. The process starts with the first request, and with
     the first one after it died. Use this as a context: the process ends with it. ``worker`` is the file that it runs.
+    Where a ``tree`` is given, requests fail unless something was imported from it.
     """
 
     worker = WORKER
 
-    def __init__(self, path: Sequence[str], device: str, core: int) -> None:
-        self.path, self.device, self.core = path, device, core
+    def __init__(self, path: Sequence[str], device: str, core: int, tree: Path | None = None) -> None:
+        self.path, self.device, self.core, self.tree = path, device, core, tree
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, request: str, **fields: Any) -> Any:
-        """The value of a request, as ``worker.Requests`` describes it.
+        """The value of a request, as ``requests.Requests`` describes it.
 
         Raises ``CellLacking`` where the package does not have the cell, ``RequestFailed`` for any other failure.
         """
@@ -52,7 +53,10 @@ class PackageProcess:
             status = process.wait()
             self._stop()
             raise RequestFailed(f"the measuring process ended with status {status}; its output is above")
-        response: dict[str, Any] = json.loads(line)
+        try:
+            response: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise RequestFailed(f"the measuring process gave no response, but {line[:80]!r}") from None
         if "lacking" in response:
             raise CellLacking(response["lacking"])
         if "failed" in response:
@@ -68,6 +72,8 @@ class PackageProcess:
     def _start(self) -> subprocess.Popen[str]:
         one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         measured = {"PYTHONPATH": os.pathsep.join(self.path), "HIGHWAY_BENCH_SUITE_DEVICE": self.device}
+        if self.tree is not None:
+            measured["HIGHWAY_BENCH_SUITE_TREE"] = str(self.tree)
         self.process = subprocess.Popen(
             [sys.executable, "-P", str(self.worker)],  # -P: the worker's own folder must not be on the path
             stdin=subprocess.PIPE,

@@ -12,6 +12,7 @@ import os
 import statistics
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..measure.yardsticks import YardstickStep
 
 API_MODULES = ("highway_bench.asv_api", "highway_bench.door")  # the current name, then that of the first commits
 PHASE = "forward-backward"
+LEAST_ROUNDS = 5  # of a ratio, where the time is up before there are as many as asked for
 WARM = 2  # steps, so that lazy set-up is never timed
 
 
@@ -74,6 +76,8 @@ class Requests:
             seed=seed,
         )
         divisors = turns.seconds["yard-stick"]
+        if len(divisors) < min(samples, LEAST_ROUNDS):
+            return found | dict.fromkeys(works, f"only {len(divisors)} rounds in the time that a group has")
         for block in works:
             times = turns.seconds[block]
             ratio = statistics.median(time / divisor for time, divisor in zip(times, divisors, strict=True))
@@ -121,10 +125,21 @@ class Requests:
         work = self.call(
             self.api.workload, "throughput", block, family, depth, phase=PHASE, device=self.device, **sizes
         )
+        self.check_source(block, family)
         for _ in range(WARM):
             work.step()
             work.restore()
         return work
+
+    def check_source(self, block: str, family: str) -> None:
+        """Raise ``RuntimeError`` if nothing was imported from the tree that is to be measured, if one is named.
+
+        An editable install can come before the path; then the steps of a checkout would be timed instead.
+        """
+        tree = os.environ.get("HIGHWAY_BENCH_SUITE_TREE")
+        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        if tree and not any(file and Path(file).is_relative_to(tree) for file in files):
+            raise RuntimeError(f"{block} and {family} were imported from elsewhere than the commit's files")
 
     def call(self, function: Any, *args: Any, **fields: Any) -> Any:
         """The result of a function of the API; raises ``Lacking`` where the package does not have the cell."""
@@ -176,18 +191,18 @@ def yardstick_of(family: str, axes: int) -> str:
 
 def main() -> None:
     """Respond to requests until the input is closed."""
-    responses, sys.stdout = sys.stdout, sys.stderr  # what a package prints must not be read as a response
+    responses = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the package prints, or a library below Python, must not be read as a response
     requests: Requests | None = None
     for line in sys.stdin:
         message = json.loads(line)
-        response: dict[str, Any]
         try:
             if requests is None:
                 requests = Requests(os.environ["HIGHWAY_BENCH_SUITE_DEVICE"])
-            response = {"value": getattr(requests, message.pop("request"))(**message)}
+            response = json.dumps({"value": getattr(requests, message.pop("request"))(**message)})
         except Lacking as reason:
-            response = {"lacking": str(reason)}
+            response = json.dumps({"lacking": str(reason)})
         except Exception as error:
-            response = {"failed": f"{type(error).__name__}: {error}"}
-        responses.write(json.dumps(response) + "\n")
+            response = json.dumps({"failed": f"{type(error).__name__}: {error}"})
+        responses.write(response + "\n")
         responses.flush()

@@ -56,7 +56,7 @@ SERIES = (
     Series("seconds", "time in seconds", "seconds", Judged.NOT, quick=0),
     Series("slowdown", "time over the roofline's", "time / floor", Judged.NOT, quick=0),
 )
-BY_BENCHMARK = {series.benchmark: series for series in SERIES}
+BY_NAME = {series.name: series for series in SERIES}
 
 
 class HistoryCell(NamedTuple):

@@ -49,7 +49,8 @@ class Current(ExistingEnvironment):  # type: ignore[misc]
         environment = dict(options.pop("env", os.environ))
         # asv removes the folders of PYTHONPATH from the path again: this checkout too, even where it is installed.
         before = environment.pop("PYTHONPATH", None)
-        environment["ASV_PYTHONPATH"] = self._root + (os.pathsep + before if before else "")
+        folders = [os.path.join(self._root, "src"), self._root, *([before] if before else [])]
+        environment["ASV_PYTHONPATH"] = os.pathsep.join(folders)
         return super().run(args, env=environment, **options)
 
 
@@ -88,7 +89,7 @@ class Commits(Virtualenv):  # type: ignore[misc]
         target.write_text("".join(f"{path}\n" for path in here), encoding="utf-8")
         project = tomllib.loads((self._source / "pyproject.toml").read_text(encoding="utf-8"))
         # The build's requirements, most of which are installed here already.
-        self._run_pip(["install", "--quiet", *project["build-system"]["requires"]])
+        self._run_pip(["install", "--quiet", *project.get("build-system", {}).get("requires", ["setuptools"])])
 
 
 class WithoutGit(NoRepository):  # type: ignore[misc]

@@ -31,16 +31,16 @@ from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, l
 
 ROUNDS, SECONDS = 20, 0.5  # the least of a cell in a pair, the seconds being those of the timed steps added up
 LEAST_PAIRS = 6
-LEFT_OUT = "left out: "  # how the line of a cell begins that was not compared
+DIFFERENCE = 0.025  # relative: the smallest that matters, and the half-width of an interval that is narrow enough
 
 
 class Precision(NamedTuple):
     """When to stop: a cell is done after ``least`` pairs if its interval's half-width is at most ``half_width`` at
-    ``confidence`` (two-sided), or after ``most``; ``seconds`` bound the whole comparison."""
+    ``confidence`` (two-sided), or after ``most``. No cell of a pair starts after ``seconds``."""
 
     least: int = 8
     most: int = 24
-    half_width: float = 0.025
+    half_width: float = DIFFERENCE
     confidence: float = 0.95
     seconds: float = math.inf
 
@@ -55,12 +55,14 @@ class Compared:
     """One cell at two commits. Each pair of processes gives one ratio of the second to the first.
 
     ``seconds`` are all timed steps of each commit, without the wait for a core, ``wall`` both commits' with it.
+    ``reason`` says why a cell was not compared.
     """
 
     cell: HistoryCell
     ratios: list[float] = field(default_factory=list)
     seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
     wall: list[float] = field(default_factory=list)
+    reason: str = ""
 
     def ratio(self, confidence: float = 0.95) -> IntervalEstimate:
         """The geometric mean of the pairs' ratios, with Student's interval over the pairs."""
@@ -68,6 +70,8 @@ class Compared:
 
     def is_done(self, precision: Precision) -> bool:
         """Whether no further pair is needed."""
+        if self.reason:
+            return True
         if len(self.ratios) < precision.least:
             return False
         ratio = self.ratio(precision.confidence)
@@ -99,35 +103,36 @@ def compare(
 ) -> list[Compared]:
     """Compare two commits at ``cells``.
 
-    A commit may be compared with itself: any difference is chance then. Cells that one of the commits lacks, or where
-    one of them fails, are left out; ``report`` receives a line for each, and one for each pair that is done. Raises
-    ``NothingMeasured`` where no cell remains, ``BadInput`` for commits that do not exist.
+    A commit may be compared with itself: any difference is chance then. A cell that one of the commits lacks, or where
+    one of them fails, has a ``reason`` and no ratio. ``report`` receives a line for each pair of processes. Raises
+    ``NothingMeasured`` where all cells are so, ``BadInput`` for commits that do not exist.
     """
     rule, begin = precision or Precision(), time.monotonic()
     rule.check()
     order = random.Random(seed)
     commits = [git.commit_of(paths.root, name) for name in (first, second)]
-    compared = {cell: Compared(cell) for cell in cells}
+    compared = [Compared(cell) for cell in dict.fromkeys(cells)]
     with ExitStack() as stack:
-        trees = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="commit-"))) for _ in commits]
+        trees = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="commit-"))).resolve() for _ in commits]
         for commit, tree in zip(commits, trees, strict=True):
             unpack(paths.root, commit, tree)
         for number in range(rule.most):
-            wanted = [one for one in compared.values() if not one.is_done(rule)]
-            late = time.monotonic() - begin >= rule.seconds
-            if not wanted or (late and number >= LEAST_PAIRS):
+            wanted = [one for one in compared if not one.is_done(rule)]
+            if not wanted or time.monotonic() - begin >= rule.seconds:
                 break
             with ExitStack() as processes:
-                sides = [processes.enter_context(PackageProcess(path_of(tree), device, number)) for tree in trees]
+                sides = [processes.enter_context(PackageProcess(path_of(tree), device, number, tree)) for tree in trees]
                 for one in wanted:
+                    if time.monotonic() - begin >= rule.seconds:
+                        break
                     try:
                         one_pair(sides, one, order)
                     except (CellLacking, RequestFailed) as reason:
-                        report(f"{LEFT_OUT}{compared.pop(one.cell).cell}: {reason}")
-            report(f"{number + 1} pairs of processes, {len(wanted)} of {len(cells)} cells")
-            if not compared:
-                raise NothingMeasured(f"no cell that both {first} and {second} have: does one predate the benchmarks?")
-    return list(compared.values())
+                        one.reason = str(reason)
+            report(f"{number + 1} pairs of processes, {len(wanted)} of {len(compared)} cells")
+    if all(one.reason for one in compared):
+        raise NothingMeasured(f"{first} and {second} have no cell in common: {compared[0].cell}: {compared[0].reason}")
+    return compared
 
 
 def one_pair(sides: Sequence[PackageProcess], compared: Compared, order: random.Random) -> None:
@@ -148,7 +153,7 @@ def one_pair(sides: Sequence[PackageProcess], compared: Compared, order: random.
 
 def path_of(tree: Path) -> list[str]:
     """The path of a process that measures the package in ``tree``, which comes before what is installed."""
-    return [str(folder) for folder in (tree / "src", tree) if folder.is_dir()] + sys.path[1:]
+    return [str(folder) for folder in (tree / "src", tree) if folder.is_dir()] + sys.path
 
 
 def unpack(root: Path, commit: str, folder: Path) -> None:

@@ -108,7 +108,7 @@ class Result:
     def is_full(self) -> bool:
         """Whether the point has values that only full points have."""
         full_only = tuple(f".{series.benchmark}" for series in SERIES if not series.quick)
-        return any(name.partition("(")[0].endswith(full_only) for name in self.points)
+        return self.is_current and any(name.partition("(")[0].endswith(full_only) for name in self.points)
 
     def identity(self, series: str) -> tuple[object, ...]:
         """What the points of a line have in common: version, python and requirements. A new torch starts a new line."""

@@ -7,26 +7,27 @@ see. The outcome is clean, a regression, or undecided where the machine was too 
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from highway_bench.asv_suite.series import Judged
+from highway_bench.asv_suite.series import SERIES, Judged, Suite
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.compare import LEFT_OUT, Compared, Precision, compare
+from highway_bench.history.compare import DIFFERENCE, LEAST_PAIRS, Compared, Precision, compare
 from highway_bench.history.files import Result, read_results
-from highway_bench.history.lines import Followed, Line, Rise, find, lines_of, rises
+from highway_bench.history.lines import Followed, Line, Rise, lines_of, rises
 from highway_bench.history.machine import Machine
-from highway_bench.history.paths import Paths
+from highway_bench.history.paths import CONFIGURATION, Paths
 from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.provenance.load import Load
 
 WINDOW = 10  # measured commits of a machine that count as recent
 CONFIDENCE = 0.99  # one-sided, over all series that are confirmed together
-LEAST = 1.025  # the estimated slow-down of an alarm
+LEAST = 1 + DIFFERENCE  # the estimated slow-down of an alarm
 EXCLUDED = 1.05  # clean, if the interval ends below it
 SECONDS = 400.0  # for confirmation
 
@@ -36,15 +37,16 @@ class GateVerdict(StrEnum):
 
     REGRESSION = "regression"
     UNDECIDED = "undecided"
-    CLEAN = "not confirmed"
+    UNCONFIRMED = "not confirmed"
 
 
 @dataclass(frozen=True)
 class GateFinding:
     """A series that got worse, with the verdict.
 
-    ``ratio`` is HEAD's step time over that of the last good commit, with an interval of 98 %, if both were timed.
-    ``waited`` is the share of the wall time in which these steps waited for a core.
+    ``ratio`` is HEAD's step time over that of the last good commit, if both were timed, with the interval that decided:
+    of 98 %, or more where several series were timed. ``waited`` is the share of the wall time in which these steps
+    waited for a core.
     """
 
     rise: Rise
@@ -81,57 +83,81 @@ class GateReport:
 
 @exclusive
 def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, seconds: float = SECONDS) -> GateReport:
-    """Look for regressions in the last ``window`` measured commits of every machine.
+    """Look for regressions in the last ``window`` measured commits of every machine that was measured at HEAD.
 
-    With ``here``, this machine's proposals are timed beside the last good commit, for ``seconds`` at most; those of
-    other machines stay undecided. Raises ``NothingMeasured`` where HEAD has no point on any machine, since older points
-    say nothing about HEAD, and where no series has two points to compare. Raises ``BadInput`` for a tree with
-    uncommitted changes, which the result would not be about.
+    With ``here``, this machine's proposals are timed beside the last good commit; nothing more starts after
+    ``seconds``. Those of other machines stay undecided. Raises ``NothingMeasured`` where HEAD has no point on any
+    machine, since older points say nothing about HEAD, and where no series has two points to compare. Raises
+    ``BadInput`` for a tree with uncommitted changes, which the result would not be about.
     """
     check(paths, window)
     commits = git.line_of(paths.root)
     order = {commit: number for number, commit in enumerate(commits)}
-    by_machine: dict[str, list[Result]] = {}
-    for result in sorted(
-        (one for one in read_results(paths.results) if one.commit in order), key=lambda one: order[one.commit]
-    ):
-        by_machine.setdefault(result.machine, []).append(result)
-    if not any(results[-1].commit == commits[-1] and results[-1].points for results in by_machine.values()):
+    suite, accepted, report = paths.suite(), accepted_rises(paths, order), GateReport()
+    proposed: list[Rise] = []
+    for results in series_of_points(paths, order):
+        newest = results[-1]
+        if newest.commit != commits[-1]:
+            behind = len(order) - 1 - order[newest.commit]
+            report.lines.append(f"{newest.machine}: not measured at HEAD, last {behind} commits before; not judged")
+            continue
+        report.machines.append(newest.machine)
+        lines = lines_of(results, suite, accepted, order)
+        recent = list(dict.fromkeys(result.commit for result in results))[-window:]
+        judged = [of for of, line in lines.items() if len(line) > 1 and of.series.judged is not Judged.NOT]
+        report.judged += len(judged)
+        if not judged:
+            report.lines.append(f"{newest.machine}: HEAD's point is its first one, so nothing was judged")
+        report.lost += lost_series(newest, suite, lines, recent)
+        proposed += rises(lines, recent)
+    if not report.machines:
         raise NothingMeasured(
             f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine, and a gate that measured nothing does "
             "not pass: run nox -s history"
         )
-    report, proposed = GateReport(machines=list(by_machine)), []
-    accepted = paths.configuration().get("regressions_first_commits", {})
-    for results in by_machine.values():
-        lines = lines_of(results, paths.suite(), accepted, order)
-        recent = set(list(dict.fromkeys(result.commit for result in results))[-window:])
-        judged_here = sum(len(line) > 1 and line[-1][0] in recent for line in lines.values())
-        report.judged += judged_here
-        if not judged_here:
-            report.lines.append(f"{results[-1].machine}: no series has a recent point and one before it, none judged")
-        if results[-1].commit == commits[-1]:
-            report.lost += lost_series(results[-1], paths, lines, recent)
-        else:
-            behind = len(order) - 1 - order[results[-1].commit]
-            report.lines.append(f"{results[-1].machine}: not measured at HEAD, last {behind} commits before")
-        proposed += list(rises(lines, recent))
     if not report.judged and not report.lost:
         raise NothingMeasured(
-            "no series has a recent point and one before it, so nothing was judged: run nox -s history -- HEAD~10..HEAD"
+            "no series has a point before HEAD's on the same machine, so nothing was judged: run nox -s history -- "
+            "HEAD~10..HEAD"
         )
     timed = [one for one in proposed if one.of.series.judged is Judged.TIMED]
     report.findings += [GateFinding(one, GateVerdict.REGRESSION) for one in proposed if one not in timed]
     mine = [one for one in timed if here is not None and one.of.machine == here.name]
-    report.findings += [
-        GateFinding(one, GateVerdict.UNDECIDED, remark="not timed here") for one in timed if one not in mine
-    ]
+    others = [one for one in timed if one not in mine]
+    report.findings += [GateFinding(one, GateVerdict.UNDECIDED, remark="not timed here") for one in others]
     if here is not None and mine:
         load = Load.now()
         report.findings += confirmed(paths, here, mine, seconds)
         report.load = str(load.since())
     report.findings = sorted(worst(report.findings), key=lambda one: (one.rise.of.machine, one.rise.of.name))
     return report
+
+
+def series_of_points(paths: Paths, order: Mapping[str, int]) -> Iterable[list[Result]]:
+    """The stored points of each machine and environment on HEAD's line, oldest first."""
+    grouped: dict[tuple[str, str], list[Result]] = {}
+    for result in read_results(paths.results):
+        if result.commit in order:
+            grouped.setdefault((result.machine, result.data["env_name"]), []).append(result)
+    for results in grouped.values():
+        yield sorted(results, key=lambda one: order[one.commit])
+
+
+def accepted_rises(paths: Paths, order: Mapping[str, int]) -> dict[str, str | None]:
+    """The accepted rises of asv's configuration: a pattern of series, and the full hash of the commit that rose.
+
+    Raises ``BadInput`` for a pattern that is none, and for a commit that is not on HEAD's line.
+    """
+    accepted: dict[str, str | None] = {}
+    for pattern, name in paths.configuration().get("regressions_first_commits", {}).items():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise BadInput(f"{CONFIGURATION}: {pattern!r} is no pattern: {error}") from None
+        accepted[pattern] = None if name is None else git.commit_of(paths.root, name)
+        if name is not None and accepted[pattern] not in order:
+            raise BadInput(f"{CONFIGURATION}: the accepted rise at {name[:8]} is not on HEAD's first-parent line")
+    return accepted
 
 
 def worst(findings: Iterable[GateFinding]) -> Iterable[GateFinding]:
@@ -161,54 +187,49 @@ def confirmed(paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: fl
     end = time.monotonic() + seconds
     for number, (good, many) in enumerate(by_good.items()):
         left = (end - time.monotonic()) / (len(by_good) - number)
-        reasons: list[str] = []
+        rule = Precision(confidence=confidence, seconds=left)
         try:
-            compared = compare(
-                paths,
-                good,
-                "HEAD",
-                list(dict.fromkeys(one.of.cell for one in many)),
-                precision=Precision(half_width=LEAST - 1, confidence=confidence, seconds=left),
-                device=here.device,
-                report=reasons.append,
-            )
+            compared = compare(paths, good, "HEAD", [one.of.cell for one in many], precision=rule, device=here.device)
         except (BadInput, NothingMeasured) as reason:
-            compared, reasons = [], [*reasons, str(reason)]
+            for one in many:
+                yield GateFinding(one, GateVerdict.UNDECIDED, remark=str(reason))
+            continue
         found = {one.cell: one for one in compared}
         for one in many:
-            if one.of.cell in found:
-                yield judged(one, found[one.of.cell], confidence)
-            else:
-                yield GateFinding(
-                    one, GateVerdict.UNDECIDED, remark="; ".join(line for line in reasons if LEFT_OUT in line)
-                )
+            yield verdict_on(one, found[one.of.cell], confidence)
 
 
-def judged(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENCE - 1) -> GateFinding:
+def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENCE - 1) -> GateFinding:
     """The verdict on a proposed time that was compared; ``confidence`` is that of a two-sided interval."""
+    if compared.reason:
+        return GateFinding(rise, GateVerdict.UNDECIDED, remark=compared.reason)
+    if len(compared.ratios) < LEAST_PAIRS:
+        return GateFinding(rise, GateVerdict.UNDECIDED, remark=f"{len(compared.ratios)} pairs in the time there was")
     ratio = compared.ratio(confidence)
     if ratio.low > 1 and ratio.value >= LEAST:
         verdict = GateVerdict.REGRESSION
     elif ratio.high / ratio.value <= LEAST or ratio.high < EXCLUDED:
-        verdict = GateVerdict.CLEAN
+        verdict = GateVerdict.UNCONFIRMED
     else:
         verdict = GateVerdict.UNDECIDED
-    return GateFinding(rise, verdict, compared.ratio(2 * CONFIDENCE - 1), compared.waited)
+    return GateFinding(rise, verdict, ratio, compared.waited)
 
 
-def lost_series(head: Result, paths: Paths, lines: dict[Followed, Line], recent: set[str]) -> Iterable[Lost]:
+def lost_series(head: Result, suite: Suite, lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[Lost]:
     """Series without a value at ``head``: those that failed, and those that had one at a recent commit.
 
     A series that a quick run leaves out is not lost, nor is that of a block that was removed.
     """
-    suite = paths.suite()
+    names = suite.names
+    expected = {(series, cell) for series in SERIES for cell in suite.cells(series, quick=not head.is_full)}
     for value in head.values:
-        of = find(suite, head.machine, value.series)
-        if of is None:
+        key = names.get(value.series.partition(".")[2])
+        if key is None or value.point is not None:
             continue
+        of = Followed(*key, head.machine, value.series)
         if value.value is None:
             yield Lost(of, "failed")
-        elif value.point is None and of in lines and of.cell in set(suite.cells(of.series, quick=not head.is_full)):
+        elif of in lines and key in expected:
             commit, last = lines[of][-1]
             if commit in recent:
                 yield Lost(of, f"n/a, and {last.value:.4g} at {commit[:8]}")

@@ -41,8 +41,8 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
     """Store the points in ``folder``: one machine's folder, or a folder of such folders.
 
     ``commit`` is the measured commit, for files that do not name it; each machine may then have one file only. All
-    files are checked before any is recorded. Raises ``BadInput`` for a point that is stored already with other
-    values: nothing recorded is overwritten. Imported values replace those of the working results, even newer ones.
+    files are checked before any is stored. Raises ``BadInput`` for a point that is stored already with other values:
+    nothing stored is overwritten.
     """
     check_not_shallow(paths.root)
     if not folder.is_dir():

@@ -41,21 +41,19 @@ CONFIG = """{{
     "env_dir": "reports/asv/.working/env",
     "results_dir": "reports/asv/.working/scratch",
     "html_dir": "reports/asv/html",
-    // Rises that were meant, by pattern of series: the commit from which on they are judged. Say why in a comment.
+    // Rises that were meant: a pattern of series, and the commit that rose. Say why in a comment.
     "regressions_first_commits": {{}}
 }}
 """
-IGNORED = ("/reports/asv/.working/", "/reports/asv/html/")
+IGNORED = ("/reports/asv/.working/", "/reports/asv/html/", "/reports/site/")
 
 
 def write_history(root: Path) -> list[Path]:
     """Write the configuration, the module of benchmarks, and the ignored folders of a history at ``root``.
 
     Its blocks and families are those that ``pyproject.toml`` names as entry points. Returns the written files. Raises
-    ``BadInput`` where there is a configuration already, no ``pyproject.toml``, or no such entry point.
+    ``BadInput`` where one of them exists already, and without a ``pyproject.toml`` or such an entry point.
     """
-    if (root / CONFIGURATION).exists():
-        raise BadInput(f"there is a {CONFIGURATION} here already")
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
@@ -77,9 +75,12 @@ def write_history(root: Path) -> list[Path]:
             timed=families[1:] if families else ("conv", "transformer"),
         ),
     }
+    if there := [name for name in files if (root / name).exists()]:
+        raise BadInput(f"{' and '.join(there)} would be overwritten: remove what is no longer needed")
     for name, text in files.items():
         write_text(root / name, text)
     ignored = root / ".gitignore"
     before = ignored.read_text(encoding="utf-8") if ignored.is_file() else ""
+    before += "\n" if before and not before.endswith("\n") else ""
     write_text(ignored, before + "".join(f"{line}\n" for line in IGNORED if line not in before.splitlines()))
     return [root / name for name in (*files, ".gitignore")]

@@ -58,31 +58,26 @@ def lines_of(
 ) -> dict[Followed, Line]:
     """The line of each series that ``suite`` follows, from one machine's ``results``, oldest first.
 
-    A line has the points of the newest identity, from the last ``accepted`` rise on. ``accepted`` is asv's list of
-    first commits by a pattern of series; a series without a commit there is never judged.
+    A line has the points of the newest identity, from the last ``accepted`` rise on. ``accepted`` maps a pattern of
+    series to the commit that rose, which is in ``order``; ``None`` means that the series is never judged.
     """
     lines: dict[Followed, Line] = {}
     identities: dict[Followed, tuple[object, ...]] = {}
+    names = suite.names
     for result in reversed(results):
         for name, point in result.points.items():
-            followed = find(suite, result.machine, name)
-            if followed is None:
+            if (key := names.get(name.partition(".")[2])) is None:
                 continue
+            followed = Followed(*key, result.machine, name)
             identity = result.identity(name)
             if identities.setdefault(followed, identity) == identity:
                 lines.setdefault(followed, []).insert(0, (result.commit, point))
     for pattern, commit in accepted.items():
         for followed in [one for one in lines if re.match(pattern, one.name)]:
             lines[followed] = [
-                (at, point) for at, point in lines[followed] if commit is not None and order[at] >= order.get(commit, 0)
+                (at, point) for at, point in lines[followed] if commit is not None and order[at] >= order[commit]
             ]
     return {followed: line for followed, line in lines.items() if line}
-
-
-def find(suite: Suite, machine: str, name: str) -> Followed | None:
-    """What asv's name of a series stands for; ``None`` where the suite does not follow it."""
-    key = suite.names.get(name.partition(".")[2])
-    return None if key is None else Followed(*key, machine, name)
 
 
 def rises(lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[Rise]:
@@ -96,7 +91,7 @@ def rises(lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[R
             yield from step(of, line, recent)
         elif of.series.judged is Judged.TIMED:
             yield from step(of, line, recent)
-            yield from trend(of, line)
+            yield from trend(of, line, recent)
 
 
 def exact_rise(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
@@ -108,22 +103,32 @@ def exact_rise(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Ri
 
 
 def step(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
-    """The step that fits the newest points best, if it is one up, and the newest point is above it too.
+    """The step up that fits the newest points best, if the newest point is above it too.
 
-    A step up at a recent point divides the points into ``LEVEL`` or fewer before and all those after. The best one has
-    the least sum of distances from the medians of both.
+    A step at a recent point divides the points into ``LEVEL`` or fewer before and all those after, and the best one has
+    the least sum of distances from the medians of both. Points before the last step down do not count: what came after
+    it is the level that must hold.
     """
-    splits = [position for position in range(1, len(line)) if line[position][0] in recent]
-    newest = line[max(0, splits[0] - LEVEL) :]
+    from asv.step_detect import detect_steps
+
+    first = next(position for position, (commit, _) in enumerate(line) if commit in recent)
+    newest = line[max(0, first - LEVEL) :]
+    segments = detect_steps([point.value for _, point in newest])
+    down = [start for (_, _, was, *_), (start, _, now, *_) in itertools.pairwise(segments) if now * PROPOSED < was]
+    newest = newest[down[-1] if down else 0 :]
     values = [point.value for _, point in newest]
-
-    def distance(split: int) -> float:
-        return _spread(values[:split]) + _spread(values[split:])
-
-    split = min(range(len(newest) - len(splits), len(newest)), key=distance)
-    before = newest[max(0, split - LEVEL) : split]
-    level, limit = statistics.median(point.value for _, point in before), limit_of(of.series, before)
-    if min(statistics.median(values[split:]), values[-1]) > limit:
+    splits = [
+        split
+        for split in range(1, len(newest))
+        if newest[split][0] in recent
+        and statistics.median(values[split:]) > statistics.median(values[max(0, split - LEVEL) : split])
+    ]
+    if not splits:
+        return
+    split = min(splits, key=lambda one: _spread(values[:one]) + _spread(values[one:]))
+    before_it = newest[max(0, split - LEVEL) : split]
+    if min(statistics.median(values[split:]), values[-1]) > limit_of(of.series, before_it):
+        level = statistics.median(point.value for _, point in before_it)
         yield Rise(of, level, values[-1], newest[split][0], newest[split - 1][0])
 
 
@@ -143,15 +148,15 @@ def limit_of(series: Series, before: Line) -> float:
     return level + max(least, 3 * math.sqrt(2) * statistics.median(errors or [0.0]))
 
 
-def trend(of: Followed, line: Line) -> Iterable[Rise]:
-    """A rise over the newest points, of which the median slope is certain (Theil and Sen, at 95 %)."""
+def trend(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
+    """A slow rise over the newest recent points, whose slope is certain (Theil and Sen, an interval of 95 %)."""
     from scipy.stats import theilslopes
 
-    newest = line[-TREND:]
-    if len(newest) < LEAST_TREND:
+    newest = [(commit, point) for commit, point in line if commit in recent][-TREND:]
+    if len(newest) < LEAST_TREND or any(point.value <= 0 for _, point in newest):
         return
     slope, middle, low, _ = theilslopes([math.log(point.value) for _, point in newest])
     steps = len(newest) - 1
     if low > 0 and math.exp(slope * steps) >= DRIFTED:
-        # the line through the median: scipy's intercept is its value at the first point
+        # scipy's intercept is the value at the first point of the line through the medians
         yield Rise(of, math.exp(middle), math.exp(middle + slope * steps), newest[1][0], newest[0][0], trend=True)

@@ -73,8 +73,13 @@ def measure_here(
     full = git.commit_of(paths.root, "HEAD") if with_git else commit or NO_COMMIT
     target = out or (paths.uncommitted if measured.dirty else paths.results)
     check_clash(machine.entry, paths.results, target)
-    known = stored(target, machine.name).get(full)
-    if known is not None and target == paths.results and not (replace or replaces(quick, known)):
+    if target == paths.uncommitted or out is not None:
+        known = None
+    elif not with_git:
+        raise BadInput("no git here, or asv.conf.json is not committed yet: commit it, or name a folder with --out")
+    else:
+        known = stored(target, machine.name).get(full)
+    if known is not None and not is_wanted(known, quick, replace):
         measured.results[full] = known
         measured.lines.append(f"{full[:8]} has a point already; --replace measures it again")
         return measured
@@ -95,8 +100,7 @@ def measure_here(
             shutil.rmtree(target, ignore_errors=True)
         measured.results[full] = moved(point, target)
     else:
-        reason = "it predates the benchmarks, or has none of their blocks (is the package installed here?)"
-        measured.without.append(f"{full[:8]}: n/a, {reason}")
+        measured.without.append(f"{full[:8]}: n/a, {why_nothing(paths.scratch / machine.name)}")
     return measured.checked()
 
 
@@ -119,7 +123,7 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
     measured = Measured(machine.name)
     check_clash(machine.entry, paths.results)
     known = stored(paths.results, machine.name)
-    wanted = [one for one in commits if replace or one not in known or replaces(quick, known[one])]
+    wanted = [one for one in commits if one not in known or is_wanted(known[one], quick, replace)]
     measured.results |= {one: known[one] for one in commits if one not in wanted}
     if len(wanted) < len(commits):
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
@@ -131,22 +135,33 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
         if point is not None:
             measured.results[one] = moved(point, paths.results)
         else:
-            measured.without.append(f"{one[:8]}: n/a, the commit does not build or import, or predates the benchmarks")
+            measured.without.append(f"{one[:8]}: n/a, {why_nothing(paths.scratch / machine.name)}")
     return measured.checked()
 
 
-def replaces(quick: bool, known: Result) -> bool:
-    """Whether a new point replaces a stored one without being told to: a full one replaces a quick one."""
-    return not quick and not known.is_full
+def is_wanted(known: Result, quick: bool, replace: bool) -> bool:
+    """Whether a commit that has the point ``known`` is measured again.
+
+    With ``replace``; without it where series of the point failed, or where a full point replaces a quick one. Raises
+    ``BadInput`` where a quick point would replace a full one.
+    """
+    if replace and quick and known.is_full:
+        raise BadInput(f"{known.commit[:8]} has a full point, and a quick one has less: give --full with --replace")
+    return replace or (known.is_current and (bool(known.failures) or (not quick and not known.is_full)))
 
 
 def stored(folder: Path, machine: str) -> dict[str, Result]:
-    """A machine's points of this python and torch in a folder of points, by commit.
-
-    A point that lacks series which are followed today does not count.
-    """
+    """A machine's points of this python and torch in a folder of points, by commit."""
     results = (read_result(path) for path in result_paths(folder / machine))
-    return {one.commit: one for one in results if one.data["env_name"] == series_name() and one.is_current}
+    return {one.commit: one for one in results if one.data["env_name"] == series_name()}
+
+
+def why_nothing(folder: Path) -> str:
+    """Why the run that wrote into a machine's scratch folder has no value."""
+    failed = [name for path in result_paths(folder) for name in read_result(path).failures]
+    if failed:
+        return f"all {len(failed)} series failed: the commit does not build or import, and asv's output says why"
+    return "the commit does not build, predates the benchmarks, or has none of their blocks (is its package installed?)"
 
 
 def asv_run(

@@ -71,7 +71,10 @@ class Paths:
             assert spec is not None
             assert spec.loader is not None
             module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            try:
+                spec.loader.exec_module(module)
+            except Exception as error:
+                raise BadInput(f"{path.relative_to(self.root)}: {type(error).__name__}: {error}") from error
             if hasattr(module, "SUITE"):
                 return Suite(*module.SUITE)
         raise BadInput(f"no module in {self.benchmarks} has a SUITE")

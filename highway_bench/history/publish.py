@@ -108,17 +108,16 @@ def arrange(path: Path, measured: Collection[str]) -> None:
     asv labels tags. A labelled commit is far enough from the one before it and from the newest.
     """
     index = read_json(path)
-    order = [series.benchmark for series in SERIES]
-    index["benchmarks"] = dict(
-        sorted(index["benchmarks"].items(), key=lambda item: order.index(item[0].rpartition(".")[2]))
-    )
+    order = {series.benchmark: number for number, series in enumerate(SERIES)}
+    benchmarks = index["benchmarks"].items()
+    index["benchmarks"] = dict(sorted(benchmarks, key=lambda one: order.get(one[0].rpartition(".")[2], len(order))))
     commits = sorted((int(revision), name) for revision, name in index["revision_to_hash"].items() if name in measured)
     gap = max(1, (commits[-1][0] - commits[0][0]) // LABELS)
     labelled = commits[:1]
     for revision, name in commits:  # a label of the newest would leave the graph at its right
         if revision - labelled[-1][0] >= gap and commits[-1][0] - revision >= gap:
             labelled.append((revision, name))
-    index["tags"] = {name[:7]: revision for revision, name in labelled}
+    index["tags"] |= {name[:7]: revision for revision, name in labelled}
     write_json(path, index)
 
 

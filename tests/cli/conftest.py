@@ -103,14 +103,15 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "measure.measure_range": Measured("m", {}, ["nothing"], [], ["a line"], False),
         "git.has_git": False,
         "importing.import_results": Imported([here / "m.json"], ["a line"]),
-        "publish.discover": None,
+        "init.write_history": [here / "asv.conf.json"],
+        "site.write_site": ["a line"],
         "publish.publish": Published(here, ["m"], 3, ["a line"]),
         "gate.check": None,
         "gate.gate": verdict,
         "compare.compare": [compared],
         "paths.Paths.suite": Suite(core=("highway", "plain"), families=("dense",)),
     }
-    (here / "asv.conf.json").touch()  # as in a checkout
+    (here / "asv.conf.json").write_text('{"project": "highway-bench"}')  # as in a checkout
     (here / "highway_bench").symlink_to(Path(highway_bench.__file__).parent)
     for name, result in given.items():
         monkeypatch.setattr(f"highway_bench.history.{name}", lambda *_, result=result, **__: result)

@@ -193,6 +193,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             ]
         },
     ),
+    "history init": ((), {"written": [STRING]}),
     "history run": (
         (),
         {

@@ -60,7 +60,7 @@ class PlantedProcess:
 
     started: ClassVar[list[str]] = []
 
-    def __init__(self, path: Sequence[str], device: str, core: int) -> None:
+    def __init__(self, path: Sequence[str], device: str, core: int, tree: Path) -> None:
         self.values = json.loads((Path(path[0]) / "highway_bench/values.json").read_text())
         self.started.append(path[0])
 
@@ -97,7 +97,7 @@ class Throwaway:
         )
         with (root / "benches/history/blocks.py").open("a", encoding="utf-8") as benches:
             benches.write(PLANTED)
-        for part in ("asv_suite", "registry.py", "errors.py"):  # what the benchmarks use of this tree
+        for part in ("asv_suite", "measure", "registry.py", "errors.py"):  # what the benchmarks use of this tree
             source, target = PROJECT / "highway_bench" / part, root / "highway_bench" / part
             (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 from pathlib import Path
 
+import json5
 import pytest
 from typer.testing import CliRunner
 from typer.testing import Result as Invoked
 
+from highway_bench.asv_suite.process import RequestFailed
 from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history import Paths
 from highway_bench.history.compare import Compared
-from highway_bench.history.files import Point, Result
-from highway_bench.history.gate import GateVerdict, gate, judged
+from highway_bench.history.files import MACHINE, Point, Result
+from highway_bench.history.gate import GateVerdict, gate, verdict_on
 from highway_bench.history.lines import Followed, Rise, lines_of, rises
+from highway_bench.provenance.git import git
 
 SLOWER, HEAVIER, WORSE = 2, 3, 4  # which commits of ``planted``
 TIME, PEAK, LOSS = (next(one for one in SERIES if one.name == name) for name in ("ratio", "peak_bytes", "log_loss"))
@@ -65,12 +70,66 @@ def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, plant
     assert "pressure" in report.load or "stolen" in report.load
 
 
+def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_processes, monkeypatch) -> None:
+    def fails(self, request: str, **cell):
+        raise RequestFailed("the good commit does not start")
+
+    monkeypatch.setattr("highway_bench.history.compare.PackageProcess.ask", fails)
+    timed = [one for one in gate(planted.paths, planted.machine).findings if one.rise.of.series is TIME]
+    assert {one.verdict for one in timed} == {GateVerdict.UNDECIDED}
+    assert all("does not start" in one.remark for one in timed)
+    monkeypatch.undo()
+    late = gate(planted.paths, planted.machine, seconds=0)
+    assert {one.remark for one in late.findings if one.rise.of.series is TIME} == {"0 pairs in the time there was"}
+
+
+def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) -> None:
+    """A count that rose on another machine, and was mended since, must not fail the gate for ever."""
+    root = tmp_path / "copy"
+    shutil.copytree(planted.root, root)
+    paths = Paths.of(root)
+    other = paths.results / "other-box"
+    shutil.copytree(paths.results / planted.machine.name, other)
+    for path in other.glob("*.json"):
+        data = json.loads(path.read_text())
+        if path.name == MACHINE:
+            data["machine"] = "other-box"
+        else:
+            data["params"]["machine"] = "other-box"
+        path.write_text(json.dumps(data))
+    both = gate(paths)
+    assert both.machines == ["other-box", planted.machine.name] or both.machines == [planted.machine.name, "other-box"]
+    (head,) = other.glob(f"{planted.commits[-1][:8]}-*.json")
+    head.unlink()
+    one = gate(paths)
+    assert one.machines == [planted.machine.name]
+    assert {finding.rise.of.machine for finding in one.findings} == {planted.machine.name}
+    assert any(text.startswith("other-box: not measured at HEAD") for text in one.lines)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "message"),
+    [({"[": None}, "is no pattern"), ({".*": "0123456"}, "no commit"), ({".*": "aside"}, "line")],
+)
+def test_an_accepted_rise_that_cannot_be_is_one_line(planted, tmp_path, accepted, message) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(planted.root, root)
+    if accepted.get(".*") == "aside":
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        accepted = {".*": git(root, *who, "commit-tree", "HEAD^{tree}", "-m", "aside")}
+    configuration = json5.loads((root / "asv.conf.json").read_text()) | {"regressions_first_commits": accepted}
+    (root / "asv.conf.json").write_text(json.dumps(configuration))
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "accepted")
+    with pytest.raises(BadInput, match=message):
+        gate(Paths.of(root))
+
+
 def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_processes, monkeypatch) -> None:
     """The stored points rose because the machine was slow; beside the good commit HEAD is as fast."""
     ask = "highway_bench.history.compare.PackageProcess.ask"
     monkeypatch.setattr(ask, lambda self, request, **cell: None if request == "prepare" else (1.0, 1.0))
     timed = [one for one in gate(planted.paths, planted.machine).findings if one.rise.of.series is TIME]
-    assert {one.verdict for one in timed} == {GateVerdict.CLEAN}
+    assert {one.verdict for one in timed} == {GateVerdict.UNCONFIRMED}
 
 
 def test_a_window_leaves_old_regressions_out(planted) -> None:
@@ -157,6 +216,15 @@ def test_a_step_is_blamed_on_its_first_commit() -> None:
     assert not found(TIME, line(*[1.0] * 6, 2.0), {"c5"})  # not measured at a recent commit
 
 
+@pytest.mark.parametrize("after", [1, 2, 5])
+@pytest.mark.parametrize("better", [1, 2, 3])
+def test_an_improvement_does_not_hide_what_follows_it(better: int, after: int) -> None:
+    (rise,) = found(TIME, line(*[1.2] * 6, *[1.0] * better, *[1.10] * after))
+    assert (rise.commit, rise.before) == (f"c{6 + better}", 1.0)
+    assert not found(TIME, line(*[1.2] * 6, *[1.0] * better))
+    assert found(LOSS, line(*[6.0] * 6, *[5.0] * better, *[5.5] * after))
+
+
 def test_counts_that_rose_lately_are_seen_commits_later() -> None:
     (rise,) = found(PEAK, line(5, 5, 5, 6, 6, 6, 6))
     assert (rise.commit, rise.good, rise.before, rise.after) == ("c3", "c2", 5, 6)
@@ -221,8 +289,11 @@ def test_a_new_torch_starts_a_new_line() -> None:
     ("ratios", "verdict"),
     [
         ([1.05, 1.06, 1.05, 1.04, 1.05, 1.06, 1.05, 1.05], GateVerdict.REGRESSION),
-        ([1.00, 1.01, 0.99, 1.00, 1.01, 1.00, 0.99, 1.00], GateVerdict.CLEAN),
-        ([1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.021], GateVerdict.CLEAN),  # certain, and too small to matter
+        ([1.00, 1.01, 0.99, 1.00, 1.01, 1.00, 0.99, 1.00], GateVerdict.UNCONFIRMED),
+        (
+            [1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.021],
+            GateVerdict.UNCONFIRMED,
+        ),  # too small to matter
         ([0.9, 1.2, 1.1, 0.8, 1.0, 1.2, 1.0, 1.1], GateVerdict.UNDECIDED),
         (
             [1.5, 1.2, 1.4, 1.9, 1.3, 1.6, 1.8, 1.4],
@@ -234,6 +305,6 @@ def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(
     ratios: list[float], verdict: GateVerdict
 ) -> None:
     compared = Compared(CELL, ratios, ([1.0], [1.0]), [2.5])
-    finding = judged(Rise(Followed(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
+    finding = verdict_on(Rise(Followed(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
     assert finding.verdict is verdict
     assert finding.waited == pytest.approx(0.2)

@@ -104,6 +104,9 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) ->
         assert measured.results[commit].is_full
         assert "already" in measured.lines[0]
     assert contents(throwaway.paths) == before
+    with pytest.raises(BadInput, match="a quick one has less"):
+        throwaway.measure(replace=True)
+    assert contents(throwaway.paths) == before
     throwaway.measure(quick=False, replace=True)
     assert contents(throwaway.paths) != before
 
@@ -185,15 +188,30 @@ def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monk
         measure_here(throwaway.paths, replace(other, entry=entry("other-box", "NVIDIA H100")))
 
 
-def test_a_point_that_lacks_todays_series_is_measured_again(throwaway) -> None:
+def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throwaway) -> None:
     throwaway.commit("start")
-    (result,) = throwaway.measure().results.values()
+    (result,) = throwaway.measure(quick=False).results.values()
     data = json.loads(result.path.read_text())
     data["results"] = {name: row for name, row in data["results"].items() if "track_ratio" not in name}
     result.path.write_text(json.dumps(data))
-    assert PEAK in read_result(result.path).points
-    (again,) = throwaway.measure().results.values()
+    for quick in (True, False):
+        throwaway.measure(quick=quick)
+        assert json.loads(result.path.read_text()) == data
+    (again,) = throwaway.measure(replace=True).results.values()
     assert any("track_ratio" in name for name in again.points)
+
+
+def test_a_point_with_failures_is_measured_again(throwaway) -> None:
+    throwaway.commit("start", highway={"broken": 1})
+    measured = throwaway.measure()
+    assert any("highway" in name for name in measured.failed)
+    assert throwaway.measure().failed == measured.failed  # measured, and not only looked up
+
+
+def test_a_configuration_that_is_not_committed_is_no_copy_without_git(throwaway) -> None:
+    throwaway.git("init", "-q")
+    with pytest.raises(BadInput, match="not committed yet"):
+        throwaway.measure()
 
 
 def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway) -> None:

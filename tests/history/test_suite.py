@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import ClassVar
 import pytest
 
 from highway_bench.asv_suite import measuring
-from highway_bench.asv_suite.benchmarks import value_for_asv
-from highway_bench.asv_suite.measuring import SeriesKey, add, log_loss, precise
+from highway_bench.asv_suite.benchmarks import VERSION, value_for_asv
+from highway_bench.asv_suite.measuring import STEPS, TRAINING, SeriesKey, add, log_loss, precise
 from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
+from highway_bench.asv_suite.requests import PHASE, sizes_of
 from highway_bench.asv_suite.series import SERIES, HistoryCell, Judged, Suite
 from highway_bench.blocks import blocks
 from highway_bench.families import families
@@ -113,6 +114,14 @@ def test_what_a_package_lacks_or_fails_at_is_told_apart(process: PackageProcess)
         process.ask("counts", block="plain", family="dense", depth=-1)
 
 
+def test_a_process_that_measures_something_else_fails(tmp_path: Path) -> None:
+    with (
+        PackageProcess([str(PROJECT), *sys.path], "cpu", 0, tmp_path) as one,
+        pytest.raises(RequestFailed, match="imported from elsewhere"),
+    ):
+        one.ask("prepare", block="plain", family="dense", depth=2)
+
+
 def test_a_process_that_dies_fails_one_request(capfd) -> None:
     with PackageProcess([str(PROJECT), *sys.path], "cpu", 0) as one:
         one.process = subprocess.Popen(
@@ -188,6 +197,9 @@ def test_values_for_asv() -> None:
     values = {key: "why"}
     add(values, key.cell, ["ratio"], {"ratio": 1.0})
     assert values[key] == "why"  # a failure stays
+    enough = {key: [1.0] * measuring.PROCESSES}
+    add(enough, key.cell, ["ratio"], "why")
+    assert enough[key] == [1.0] * measuring.PROCESSES  # except where there are enough processes without it
 
 
 def test_precision_and_losses() -> None:
@@ -197,6 +209,9 @@ def test_precision_and_losses() -> None:
     assert log_loss(None) == log_loss(1e9) == 9
 
 
-def test_versions_are_pinned_by_hand() -> None:
-    source = (PROJECT / "highway_bench/asv_suite/benchmarks.py").read_text()
-    assert re.search(r'^VERSION = "\d+"', source, re.MULTILINE)
+def test_a_change_of_what_is_measured_needs_another_version() -> None:
+    """Whoever changes one of these decides whether old values may stand beside new ones, and raises VERSION if not."""
+    meaning = repr(
+        ([tuple(one)[:1] + tuple(one)[2:4] for one in SERIES], TRAINING, STEPS, PHASE, sizes_of("dense", "cpu"))
+    )
+    assert (VERSION, hashlib.sha256(meaning.encode()).hexdigest()[:16]) == ("1", "4e899175904b1e51")

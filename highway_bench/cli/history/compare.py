@@ -12,9 +12,14 @@ import typer
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
+from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
     from highway_bench.history.compare import Compared
+
+
+class Slower(HighwayBenchError):
+    """A cell is slower at the second commit."""
 
 
 def compare(
@@ -24,7 +29,8 @@ def compare(
     family: FamilyOption = None,
     depth: DepthOption = None,
     pairs: Pairs = 24,
-    device: Device = "cpu",
+    device: Device = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a cell is slower.")] = False,
     json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
@@ -38,7 +44,7 @@ def compare(
     from highway_bench.history.machine import this_machine
 
     paths = Paths.of(root)
-    compared = compare_commits(
+    every = compare_commits(
         paths,
         first,
         second,
@@ -47,10 +53,17 @@ def compare(
         device=this_machine(device).device,
         report=lambda line: typer.echo(line, err=True),
     )
+    for one in every:
+        if one.reason:
+            typer.echo(f"left out: {one.cell}: {one.reason}", err=True)
+    compared = [one for one in every if not one.reason]
     if json:
         print_json({"steps": [as_json(one) for one in compared]})
     else:
         print_compared(compared, first, second)
+    slower = [str(one.cell) for one in compared if one.verdict == "slower"]
+    if strict and slower:
+        raise Slower(f"slower: {'; '.join(slower)}")
 
 
 def as_json(one: Compared) -> dict[str, object]:

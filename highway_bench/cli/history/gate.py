@@ -105,10 +105,10 @@ def print_report(report: GateReport) -> None:
     if report.findings:
         print_table(
             "Series that seem to have regressed",
-            ["verdict", "series", "cell", "machine", "before", "now", "since", "step ÷ last good's [98 %]", "remark"],
+            ["verdict", "series", "cell", "machine", "before", "now", "since", "step ÷ last good's", "remark"],
             [table_row(one) for one in report.findings],
             note="before and now: stored points; times are judged by the step's time at HEAD over that at the last "
-            f"good commit, both timed in turn{'; meanwhile ' + report.load if report.load else ''}",
+            "good commit, both timed in turn, with the interval that decides" + (report.load and f"; {report.load}"),
         )
     if report.lost:
         print_table(

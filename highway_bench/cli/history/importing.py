@@ -21,11 +21,9 @@ def import_folder(
     """Import results that were measured elsewhere into reports/asv/results."""
     from highway_bench.history import Paths
     from highway_bench.history.importing import import_results
-    from highway_bench.history.publish import discover
 
     paths = Paths.of(root)
     imported = import_results(paths, folder, commit)
-    discover(paths)  # the list of benchmarks, which decides what is shown
     written = [path.relative_to(paths.root) for path in imported.written]
     if json:
         print_json({"written": written, "lines": imported.lines})

@@ -21,7 +21,7 @@ def noise(
     family: FamilyOption = None,
     depth: DepthOption = None,
     pairs: Pairs = 12,
-    device: Device = "cpu",
+    device: Device = None,
     json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
@@ -43,6 +43,7 @@ def noise(
         device=this_machine(device).device,
         report=lambda line: typer.echo(line, err=True),
     )
+    compared = [one for one in compared if not one.reason]
     rows = [as_json(one) for one in compared]
     if json:
         print_json({"pairs": pairs, "cells": rows})
@@ -55,13 +56,14 @@ def noise(
                 str(one.cell),
                 f"{row['ratio']:.3f}",
                 f"{100 * float(row['sd']):.1f} %",
-                str(row["pairs_needed"]),
+                str(row["pairs_needed"]) if int(row["pairs_needed"]) <= Precision().most else "undecided",
                 f"{100 * one.waited:.0f} %",
             ]
             for one, row in zip(compared, rows, strict=True)
         ],
         note=f"sd over {pairs} pairs of processes; *pairs needed* for an interval of ± 2.5 % at 98 %, by which the "
-        "gate judges a single series; *waited*: the share of the wall time in which steps waited for a core, left out",
+        f"gate judges a single series, undecided if these are more than {Precision().most}; *waited*: the share of the "
+        "wall time in which steps waited for a core, left out",
     )
 
 

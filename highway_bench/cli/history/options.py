@@ -37,7 +37,7 @@ def chosen_cells(
     from highway_bench.asv_suite.series import HistoryCell
     from highway_bench.errors import UnknownName
 
-    known = {"block": (*suite.core, *suite.others), "family": suite.families}
+    known = {"block": (*suite.core, *suite.others), "family": (*suite.families, suite.deep)}
     for kind, given in (("block", blocks), ("family", families)):
         for name in given or ():
             if name not in known[kind]:
