@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
@@ -177,6 +178,9 @@ def asv_run(
     ``measured``. Raises ``AsvFailed``."""
     write_entry(machine.entry)
     shutil.rmtree(paths.scratch, ignore_errors=True)
+    if quick:  # each value of each benchmark costs asv a process
+        names = "|".join(series.benchmark for series in SERIES if series.quick)
+        arguments = [*arguments, "--bench", rf"\.({names})\b"]
     status = asv(
         paths,
         "run",

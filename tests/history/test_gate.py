@@ -55,7 +55,7 @@ def test_a_planted_change_is_flagged_at_its_commit(planted, report, series, bloc
 def test_nothing_else_is_flagged(report) -> None:
     flagged = {(one.rise.of.series.name, one.rise.of.cell.block) for one in report.findings}
     assert flagged == {("ratio", "highway"), ("peak_bytes", "plain"), ("log_loss", "highway")}
-    assert report.judged > 40
+    assert report.judged >= 30
     assert not report.lost
 
 

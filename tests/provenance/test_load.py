@@ -1,0 +1,17 @@
+"""What else kept a machine busy: differences of the kernel's counters."""
+
+from __future__ import annotations
+
+import time
+
+from highway_bench.provenance.load import Load
+
+
+def test_counters_grow_and_are_printed_as_shares() -> None:
+    before = Load.now()
+    time.sleep(0.01)
+    load = before.since()
+    assert load.wall >= 0.01
+    assert load.stolen >= 0
+    assert all(seconds >= 0 for seconds in load.pressure.values())
+    assert str(Load(10.0, 0.0, {"cpu": 5.0})).startswith("cpu pressure 50 %, stolen 0 %")
