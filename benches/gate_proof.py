@@ -41,11 +41,12 @@ from highway_bench.provenance.git import git
 
 ROOT = Path(__file__).resolve().parents[1]
 POOL = ROOT / "docs/data/gate-proof.jsonl"
-LOADS = {  # busy loops and copies of memory, as other programs on the machine
+WHILE = "import os\nparent = os.getppid()\nb = bytearray(2**27)\nwhile os.getppid() == parent: "
+LOADS = {  # busy loops and copies of memory, as other programs on the machine; they end with this one
     "idle": [],
-    "1": ["while True: pass"],
-    "2": ["while True: pass"] * 2,
-    "memory": ["b = bytearray(2**27)\nwhile True: bytes(b)"],
+    "1": [WHILE + "pass"],
+    "2": [WHILE + "pass"] * 2,
+    "memory": [WHILE + "bytes(b)"],
 }
 PLANTED = ("compute", "memory")
 POINT_PROCESSES = 3
