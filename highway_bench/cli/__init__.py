@@ -91,7 +91,7 @@ add(of_history, "init", history.init.init, "highway-bench history init")
 add(of_history, "run", history.run.run, "highway-bench history run HEAD~10..HEAD")
 add(of_history, "import", history.importing.import_folder, "highway-bench history import gpu-results --commit 1a2b3c4d")
 add(of_history, "publish", history.publish.publish, "highway-bench history publish --site reports/site")
-add(of_history, "gate", history.gate.gate, "highway-bench history gate")
+add(of_history, "gate", history.gate.gate, "highway-bench history gate --measure")
 add(of_history, "noise", history.noise.noise, "highway-bench history noise --block highway")
 add(of_history, "compare", history.compare.compare, "highway-bench history compare main my-branch --block highway")
 app.add_typer(

@@ -28,17 +28,21 @@ class Undecided(HighwayBenchError):
 
 
 def gate(
-    window: Annotated[int, typer.Option(help="Measured commits of a machine that count as recent.")] = 10,
-    measure: Annotated[bool, typer.Option("--measure", help="Measure this commit first, quickly.")] = False,
+    window: Annotated[int, typer.Option(help="How many of a machine's newest measured commits are searched.")] = 10,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="First measure a quick point of HEAD: two minutes.")
+    ] = False,
     confirm: Annotated[
-        bool, typer.Option(help="Time what seems to have regressed beside the last good commit.")
+        bool, typer.Option(help="Where a time rose, time HEAD and the last good commit in turn.")
     ] = True,
     device: Device = None,
     machine: MachineName = None,
     json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
-    """Fail if something regressed in recent commits, on any machine; print what regressed, and since when.
+    """Fail if a block got slower, larger or trains worse in recent commits; print since when.
+
+    Judges every machine that has a point of HEAD; only this machine's times can be timed again.
 
     Status 0 no regression, 1 a regression or a series that lost its value at HEAD, 2 bad input, 3 nothing measured at
     HEAD or nothing before it, 4 asv failed, 5 undecided.

@@ -13,7 +13,7 @@ from highway_bench.cli.history.options import Root
 
 
 def import_folder(
-    folder: Annotated[Path, typer.Argument(help="Results measured elsewhere: a machine's folder, or one of several.")],
+    folder: Annotated[Path, typer.Argument(help="What history run --out wrote, or a folder of several such folders.")],
     commit: Annotated[str | None, typer.Option(help="The measured commit, for files that do not name it.")] = None,
     json: AsJson = False,
     root: Root = Path("."),

@@ -14,7 +14,7 @@ from highway_bench.cli.history.options import Root
 def init(json: AsJson = False, root: Root = Path(".")) -> None:
     """Write what asv needs to follow the blocks and layers that this package's pyproject.toml names as entry points.
 
-    Commit the written files; then history run, gate, compare and publish work on this package's commits.
+    Commit the written files, then start with history run.
     """
     from highway_bench.history.init import write_history
 

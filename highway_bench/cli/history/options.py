@@ -21,13 +21,17 @@ MachineName = Annotated[
         help="This machine's name in the history; by default its GPU's or CPU's.",
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick/--full", help="The cheap values only, or all.")]
+Quick = Annotated[
+    bool, typer.Option("--quick/--full", help="Only what the gate needs (two minutes), or everything (seven).")
+]
 BlockOption = Annotated[list[str] | None, typer.Option(help="A block; repeatable. By default, the core blocks.")]
 FamilyOption = Annotated[
     list[str] | None, typer.Option(help="A family; repeatable. By default, that of the deep stacks.")
 ]
 DepthOption = Annotated[list[int] | None, typer.Option(help="A depth; repeatable. By default, 10 and 50.")]
-Pairs = Annotated[int, typer.Option(help="The most pairs of fresh processes, one a commit; 6 or more.")]
+Pairs = Annotated[
+    int, typer.Option(help="Pairs of processes, one process for each commit; at most for compare, 6 or more.")
+]
 
 
 def chosen_cells(

@@ -14,7 +14,7 @@ from highway_bench.cli.history.options import Root
 
 def publish(
     site: Annotated[
-        Path | None, typer.Option(help="Also write one static site for any host: report, asv's pages, documentation.")
+        Path | None, typer.Option(help="Also copy all pages into this folder, to be uploaded to a web host.")
     ] = None,
     json: AsJson = False,
     root: Root = Path("."),
