@@ -3,7 +3,7 @@
 Importing it, and ``--help``, import neither torch nor pandas: commands import what they need when they run.
 
 Exit status: 0 success, including outcomes such as ``diverged``; 1 a measurement or a check failed; 2 bad input; 3
-nothing was measured; 4 asv failed; 130 interrupted.
+nothing was measured; 4 asv failed; 5 the gate is undecided; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 success; 1 a measurement or a check failed; 2 bad input; 3 nothing was measured; "
-    "4 asv failed; 130 interrupted. Example: highway-bench run --profile smoke",
+    "4 asv failed; 5 the gate is undecided; 130 interrupted. Example: highway-bench run --profile smoke",
 )
 
 
