@@ -39,7 +39,7 @@ Values = dict[SeriesKey, list[float] | str]
 
 
 def measure_point(suite: Suite, device: str, *, quick: bool) -> Values:
-    """The values of the package that this interpreter's path finds first; empty where it has no API for asv."""
+    """The values of the package that this interpreter's path finds first: n/a where it has no API for asv."""
     values: Values = {}
     time_cells(suite, device, values, quick)
     with PackageProcess(sys.path, device, 0) as process:

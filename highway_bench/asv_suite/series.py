@@ -17,7 +17,7 @@ QUICK = 50  # the greatest depth in a quick point
 class Judged(Enum):
     """How the gate judges a series."""
 
-    TIMED = "timed"  # a rise is confirmed beside the last good commit
+    TIMED = "timed"  # a rise is confirmed by timing the last good commit and HEAD in turn
     EXACT = "exact"  # counted, not sampled: any rise is real
     TRAINED = "trained"  # a rise counts if it exceeds the spread of the seeds
     NOT = "not judged"

@@ -1,7 +1,7 @@
 """Gate: has a series regressed in recent commits, and since which?
 
-Stored points propose. Exact counts are judged by them alone. A step's time is then timed beside that of the last good
-commit, both in turn and in new processes, because a machine's speed changes more from day to day than the gate must
+Stored points propose. Exact counts are judged by them alone. Where a step's time rose, HEAD and the last good commit are
+timed in turn, in new processes, because a machine's speed changes more from day to day than the gate must
 see. The outcome is clean, a regression, or undecided where the machine was too disturbed to tell.
 """
 
@@ -85,7 +85,7 @@ class GateReport:
 def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, seconds: float = SECONDS) -> GateReport:
     """Look for regressions in the last ``window`` measured commits of every machine that was measured at HEAD.
 
-    With ``here``, this machine's proposals are timed beside the last good commit; nothing more starts after
+    With ``here``, this machine's proposals are timed in turn with the last good commit; nothing more starts after
     ``seconds``. Those of other machines stay undecided. Raises ``NothingMeasured`` where HEAD has no point on any
     machine, since older points say nothing about HEAD, and where no series has two points to compare. Raises
     ``BadInput`` for a tree with uncommitted changes, which the result would not be about.

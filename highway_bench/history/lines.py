@@ -1,7 +1,7 @@
 """Lines: each series' points over the commits of one machine, and which of them rose.
 
-A time that rose is only proposed here: ``gate`` times it beside the last good commit. Exact counts need no second
-measurement, and training is deterministic on one machine.
+A time that rose is only proposed here: ``gate`` times it again, in turn with the last good commit. Exact counts need no
+second measurement, and neither does training, which gives the same losses again on one CPU.
 """
 
 from __future__ import annotations
