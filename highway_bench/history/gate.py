@@ -1,8 +1,8 @@
 """Gate: has a series regressed in recent commits, and since which?
 
-Stored points propose. Exact counts are judged by them alone. Where a step's time rose, HEAD and the last good commit are
-timed in turn, in new processes, because a machine's speed changes more from day to day than the gate must
-see. The outcome is clean, a regression, or undecided where the machine was too disturbed to tell.
+Stored points propose. Exact counts are judged by them alone. Where a step's time rose, HEAD and the last good commit
+are timed in turn, in new processes, because a machine's speed changes more from day to day than the gate must see. The
+outcome is clean, a regression, or undecided where the machine was too disturbed to tell.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ def measure_here(
     """Measure this checkout in its present state.
 
     The point of a clean tree is stored, unless its commit has one: then nothing is measured, except with ``replace``,
-    where a full point can replace a quick one, or where series of the stored one failed. Without git, ``commit`` names the commit; if it is not given, the import
-    of the point must name it. ``out`` is another folder for the point. Raises ``BadInput`` for a ``commit`` that is not
-    HEAD.
+    where a full point can replace a quick one, or where series of the stored one failed. Without git, ``commit`` names
+    the commit; if it is not given, the import of the point must name it. ``out`` is another folder for the point.
+    Raises ``BadInput`` for a ``commit`` that is not HEAD.
     """
     with_git = git.has_git(paths.root)
     if commit and not with_git and not HASH.match(commit):
