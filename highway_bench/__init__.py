@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.block_check import check_block as check_block
     from highway_bench.blocks import Block as Block
     from highway_bench.blocks import BlockSpec as BlockSpec
+    from highway_bench.blocks import Start as Start
     from highway_bench.blocks import register_block as register_block
     from highway_bench.families import Family as Family
     from highway_bench.families import Gate as Gate
@@ -42,6 +43,7 @@ _HOMES = {
     "Selection": "highway_bench.plan.selection",
     "Results": "highway_bench.report",
     "Site": "highway_bench.families",
+    "Start": "highway_bench.blocks",
     "Store": "highway_bench.results",
     "build": "highway_bench.network",
     "check_block": "highway_bench.block_check",

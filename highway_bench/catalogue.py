@@ -25,7 +25,7 @@ def catalogue(section: str) -> list[CatalogueEntry]:
 
 
 def block_entries() -> list[CatalogueEntry]:
-    """Blocks: equation, source, and the gates and norms of one connection."""
+    """Blocks: equation, source, group, starts, and the gates and norms of one connection."""
     specs = [blocks.get(name) for name in blocks]
     return [
         {
@@ -33,6 +33,10 @@ def block_entries() -> list[CatalogueEntry]:
             "equation": spec.equation,
             "summary": spec.summary,
             "source": spec.source,
+            "group": spec.group,
+            "evidence": spec.evidence,
+            "init_state": spec.init_state,
+            "starts": {start.name: start.about for start in spec.starts},
             "gates": spec.gates,
             "norms": spec.norms,
             "options": dict(spec.options),

@@ -12,9 +12,11 @@ from typing import Any, Literal, get_args
 Phase = Literal["forward", "forward-backward", "train-step"]
 Mode = Literal["eager", "compile", "cudagraph"]
 Match = Literal["width", "params", "flops"]
+StartName = Literal["published", "depth-aware"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 MODES: tuple[Mode, ...] = get_args(Mode)
 MATCHES: tuple[Match, ...] = get_args(Match)
+STARTS: tuple[StartName, ...] = get_args(StartName)
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
@@ -32,8 +34,8 @@ class Cell:
 
     ``nominal_width`` is plain's width, ``width`` the one this block gets under ``match``. ``depth`` counts the layers
     with the block (the papers count the stem too: their 10 layers are depth 9). Fields that a task does not use are
-    ``None``. ``recipe`` has the training settings. ``trial`` numbers the trials of a search, and is ``None`` for cells
-    outside a search.
+    ``None``. ``start`` names one of the block's starts; without it, options decide. ``recipe`` has the training
+    settings. ``trial`` numbers the trials of a search, and is ``None`` for cells outside a search.
     """
 
     task: str
@@ -45,6 +47,7 @@ class Cell:
     match: Match = "params"
     block_options: Mapping[str, Any] = field(default_factory=dict)
     family_options: Mapping[str, Any] = field(default_factory=dict)
+    start: StartName | None = None
     batch_size: int = 1
     seq_len: int | None = None
     phase: Phase | None = None
@@ -84,6 +87,7 @@ class Cell:
             *_assignments(self.block_options),
             self.family,
             *_assignments(self.family_options),
+            *([f"start {self.start}"] if self.start else []),
         ]
         parts += [f"depth {self.depth}", f"width {self.width}"]
         parts += [str(part) for part in (self.phase, self.dataset) if part]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -96,6 +97,7 @@ def build(
     dataset: str | DataSet | None = None,
     block_options: Mapping[str, Any] | None = None,
     family_options: Mapping[str, Any] | None = None,
+    start: str | None = None,
     seed: int | None = None,
 ) -> nn.Module:
     """Build ``depth`` layers of ``family``, each connected by ``block``, as an ``nn.Module``.
@@ -109,8 +111,10 @@ def build(
     does. ``pad`` zero-pads the carried path's features, and ``subsample`` takes evenly spaced ones; both drop pixels.
     ``project``, for families of images, puts a 1×1 convolution and a norm on the carried path.
 
-    ``depth`` counts the layers with the block. ``seed``, if given, is set before anything is built; torch's random
-    state is restored afterwards. Raises ``BadInput`` for an unknown name or option, or an impossible width or depth.
+    ``depth`` counts the layers with the block. ``start`` names one of the block's starts, ``published`` or
+    ``depth-aware``; without it the block has its default options, and the family its own init. ``seed``, if given, is
+    set before anything is built; torch's random state is restored afterwards. Raises ``BadInput`` for an unknown name
+    or option, or an impossible width or depth.
 
     >>> hb.build("highway", "dense", width=50, depth=9, dataset="mnist-5k")
     """
@@ -129,7 +133,7 @@ def build(
         raise BadInput("family_options go with a family's name; a family object has its options already")
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
-    options = all_options(spec, block_options)
+    options, family = started(spec, family, block_options, start)
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers
         check_depth(stage.depth)
@@ -178,6 +182,8 @@ def build_body(
         stride = stage.stride
         if change == "plain" and (width != stage.width or stride != 1):
             part = family.sublayers[0]
+            if part.init == "scaled-branch":  # the layer is no branch
+                part = replace(part, init="default")
             parts.append(part.transform(Site(part, stage.width, first, total, in_width=width, stride=stride)))
             width, stride = stage.width, 1
         parts.append(_build_stack(spec, family, stage, first, total, width, stride, change, options))
@@ -208,6 +214,7 @@ def _build_stack(
             change=change,
             in_width=in_width if (layer, sublayer) == (first, 1) else stage.width,
             stride=stride if (layer, sublayer) == (first, 1) else 1,
+            first=first if change == "plain" else 0,
         )
         for layer in range(first, first + stage.depth)
         for sublayer, part in enumerate(parts, start=1)
@@ -216,6 +223,23 @@ def _build_stack(
     enter = spec.cls.build_enter(sites[0], **options) if opens else nn.Identity()
     joins = [spec.join(site, options) for site in sites]
     return Stack(enter, joins, spec.cls.build_leave(sites[-1], **options) if closes else nn.Identity())
+
+
+def started(
+    spec: BlockSpec, family: Family, options: Mapping[str, Any] | None, start: str | None
+) -> tuple[dict[str, Any], Family]:
+    """All options of the block, and the family, for the start called ``start``; ``options`` prevail over a start's.
+
+    Raises ``BadInput`` for a start that the block does not have, or that the family cannot have.
+    """
+    if start is None:
+        return all_options(spec, options), family
+    chosen = spec.start(start)
+    if chosen.init not in family.inits:
+        raise BadInput(f"family {family.name!r} has no init {chosen.init!r}, which the start {start!r} needs")
+    if chosen.init != "default":
+        family = replace(family, init=chosen.init)
+    return all_options(spec, {**chosen.options, **(options or {})}), family
 
 
 def all_options(spec: BlockSpec, options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -21,11 +21,8 @@ from current.asv_suite.benchmarks import benchmarks as _benchmarks  # noqa: E402
 from current.asv_suite.series import Suite as _Suite  # noqa: E402
 from current.registry import literal_calls as _literal_calls  # noqa: E402
 
-_BLOCKS = {
-    **_literal_calls(PACKAGE / "blocks", "register_block"),
-    **_literal_calls(PACKAGE / "blocks", "register_variant"),
-}
-_CORE = tuple(sorted(name for name, about in _BLOCKS.items() if about.get("core")))
+_BLOCKS = _literal_calls(PACKAGE / "blocks", "register_block")
+_CORE = tuple(sorted(name for name, about in _BLOCKS.items() if about.get("group") == "core"))
 
 SUITE = _Suite(
     core=_CORE,

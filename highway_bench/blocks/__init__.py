@@ -1,5 +1,23 @@
 """Blocks: how a layer's input and transform are connected. One block per file; ``blocks`` is the registry."""
 
-from highway_bench.blocks.base import Block, BlockSpec, blocks, register_block, register_control, register_variant
+from highway_bench.blocks.base import (
+    Block,
+    BlockGroup,
+    BlockSpec,
+    Start,
+    blocks,
+    register_block,
+    register_control,
+    register_variant,
+)
 
-__all__ = ["Block", "BlockSpec", "blocks", "register_block", "register_control", "register_variant"]
+__all__ = [
+    "Block",
+    "BlockGroup",
+    "BlockSpec",
+    "Start",
+    "blocks",
+    "register_block",
+    "register_control",
+    "register_variant",
+]

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import nn
 
-from highway_bench.errors import BadInput
-from highway_bench.families import Family, Site
+from highway_bench.cell import StartName
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.families import Family, Init, Site
 from highway_bench.registry import Registry
+
+BlockGroup = Literal["core", "modern", "control", "own"]
+"""Which profiles and which histories measure a block: see ``BlockSpec``."""
+
+EvidenceKind = Literal["paper", "code", "secondary", "ours"]
+"""Where an equation and its start are from: the paper or the authors' code, independent public code, other papers'
+descriptions, or a choice of this project."""
+
+InitState = Literal["identity", "near-identity", "base", "mean", "mix"]
+"""What a stack does at its start: it passes its input on; nearly so; it equals ``pre-norm``; it averages its branches;
+or none of these."""
 
 
 class Block(nn.Module):
@@ -27,6 +39,11 @@ class Block(nn.Module):
 
     spec: ClassVar[BlockSpec]
 
+    def scalars(self) -> Iterable[nn.Parameter]:
+        """The parameters that multiply the stream itself, layer after layer. They train at a hundredth of the learning
+        rate, without weight decay."""
+        return ()
+
     @classmethod
     def build_enter(cls, site: Site, **options: Any) -> nn.Module:
         """The module that turns the stream into the state that the blocks carry, before the first of them."""
@@ -39,15 +56,38 @@ class Block(nn.Module):
 
 
 @dataclass(frozen=True)
+class Start:
+    """How a block begins: ``options`` of the block and the ``init`` of its family's maps; ``about`` says how."""
+
+    name: StartName
+    about: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    init: Init = "default"
+
+
+PUBLISHED = Start("published", "as in its source")
+SCALED_BRANCH = Start("depth-aware", "last map ÷ √L", init="scaled-branch")
+
+
+@dataclass(frozen=True)
 class BlockSpec:
     """A block's registry entry: all that tests, command line, history and report need to know of it.
 
     ``gates`` and ``norms`` count what one connection takes from its family, ``leave_norms`` what ``build_leave`` takes
-    after the last layer. ``extra_parameters(width, connections)`` counts a whole stack's parameters beyond these.
-    Together they are the closed form that tests compare the built network with. ``baseline`` marks the block that
-    others are compared with. ``core`` marks the blocks that the history measures over its whole grid. ``control`` marks
-    a block that serves one experiment as a control: profiles and the history measure it only where it is named.
-    ``order`` ranks blocks in print; blocks without one come last, by name. ``options`` are a variant's option values.
+    after the last layer. ``extra_parameters(family, width, joins)`` counts the parameters beyond these of a stack of
+    ``joins`` connections, ``extra_flops`` in the same way the FLOP of its matrix products for one position. Together
+    they are the closed form that tests compare the built network with, and by which widths are matched.
+
+    ``starts`` are the ways in which the block may begin, at most two; the first is that of its default options.
+    ``evidence`` says where the equation and its start are from, ``init_state`` what the first start makes of a stack.
+    ``sublayers`` is the least number of transforms a layer with which the block differs from all others.
+
+    ``group`` decides who measures it. ``core``: every profile, and the history over its whole grid. ``modern``: the
+    profiles that name this group, and other profiles where it is selected. ``control``, a control of one experiment
+    or a variant: only where it is named in full. ``own``, of other packages: every profile.
+
+    ``baseline`` marks the block that others are compared with. ``order`` ranks blocks in print; blocks without one come
+    last, by name. ``options`` are a variant's option values.
     """
 
     name: str
@@ -58,17 +98,24 @@ class BlockSpec:
     gates: int = 0
     norms: int = 0
     leave_norms: int = 0
-    extra_parameters: Callable[[int, int], int] | None = None
+    extra_parameters: Callable[[Family, int, int], int] | None = None
+    extra_flops: Callable[[Family, int, int], int] | None = None
+    starts: tuple[Start, ...] = (PUBLISHED,)
+    evidence: EvidenceKind = "ours"
+    init_state: InitState = "mix"
+    sublayers: int = 1
     order: int | None = None
-    core: bool = False
-    control: bool = False
+    group: BlockGroup = "own"
     baseline: bool = False
     vmap: bool = True
     compile: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def layer_parameters(self, family: Family, width: int) -> int:
-        """Parameters of one layer at ``width``, in closed form."""
+        """Parameters of one layer at ``width``, in closed form. Where layers differ, those of the second one."""
+        return self._maps_and_norms(family, width) + _of_one_layer(self.extra_parameters, family, width)
+
+    def _maps_and_norms(self, family: Family, width: int) -> int:
         return sum(
             part.transform_parameters(width)
             + self.gates * part.gate_parameters(width)
@@ -78,15 +125,24 @@ class BlockSpec:
 
     def stack_parameters(self, family: Family, width: int, depth: int) -> int:
         """Parameters of a whole stack, including those of ``build_leave``."""
-        extra = self.extra_parameters(width, depth * len(family.sublayers)) if self.extra_parameters else 0
-        return depth * self.layer_parameters(family, width) + self.leave_norms * family.norm_parameters(width) + extra
+        extra = self.extra_parameters(family, width, depth * len(family.sublayers)) if self.extra_parameters else 0
+        return depth * self._maps_and_norms(family, width) + self.leave_norms * family.norm_parameters(width) + extra
 
     def layer_flops(self, family: Family, width: int, positions: int) -> int:
-        """FLOP of one layer for one item, forward. Matrix products only; a multiply-add is two."""
-        return sum(
+        """FLOP of one layer for one item, forward. Matrix products only; a multiply-add is two. Where layers differ,
+        those of the second one."""
+        maps = sum(
             part.transform_flops(width, positions) + self.gates * part.gate_flops(width, positions)
             for part in family.sublayers
         )
+        return maps + positions * _of_one_layer(self.extra_flops, family, width)
+
+    def start(self, name: str) -> Start:
+        """The start called ``name``; raises ``UnknownName`` for one that the block does not have."""
+        known: dict[str, Start] = {start.name: start for start in self.starts}
+        if name not in known:
+            raise UnknownName(f"start of block {self.name!r}", name, known)
+        return known[name]
 
     def join(self, site: Site, options: Mapping[str, Any]) -> Block:
         """One connection at ``site``."""
@@ -105,6 +161,14 @@ class BlockSpec:
         if unknown:
             has = f"it has {', '.join(self.option_names)}" if self.option_names else "it has none"
             raise BadInput(f"block {self.name!r} has no option {', '.join(unknown)}; {has}")
+
+
+def _of_one_layer(count: Callable[[Family, int, int], int] | None, family: Family, width: int) -> int:
+    """What ``count`` grows by from one layer to two."""
+    if count is None:
+        return 0
+    joins = len(family.sublayers)
+    return count(family, width, 2 * joins) - count(family, width, joins)
 
 
 blocks: Registry[BlockSpec] = Registry("block", package="highway_bench.blocks", group="highway_bench.blocks")
@@ -133,14 +197,18 @@ def register_control(name: str, **about: Any) -> Callable[[B], B]:
     A control is built, checked and listed like other blocks, but no profile measures it unless it is named. The history
     finds blocks by the decorator's name in the source, so it skips controls.
     """
-    return register_block(name, control=True, **about)
+    return register_block(name, group="control", **about)
 
 
-def register_variant(name: str, cls: type[Block], *, summary: str, **options: Any) -> None:
-    """Register a block again under another name and with other ``options``, without a new class."""
+def register_variant(
+    name: str, cls: type[Block], *, summary: str, about: Mapping[str, Any] | None = None, **options: Any
+) -> None:
+    """Register a block again under another name and with other ``options``, without a new class.
+
+    ``about`` are further fields of ``BlockSpec`` that differ from the block's.
+    """
     base = cls.spec
     base.check_options(options)
-    about = {item: getattr(base, item) for item in BlockSpec.__dataclass_fields__}
-    about |= {"name": name, "summary": summary, "options": {**base.options, **options}}
-    about |= {"baseline": False, "core": False}
-    blocks.register(name, BlockSpec(**about), module=cls.__module__)
+    changes: dict[str, Any] = {"group": "own", "baseline": False, "order": None, **(about or {})}
+    changes |= {"name": name, "summary": summary, "options": {**base.options, **options}}
+    blocks.register(name, replace(base, **changes), module=cls.__module__)

@@ -1,12 +1,10 @@
 """The highway layer with one gate: the carry gate is one minus the transform gate."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from highway_bench.blocks.base import Block, register_block
-from highway_bench.families import Gate, Site
+from highway_bench.blocks.base import Block, Start, register_block
+from highway_bench.families import Gate, InitialBias, Site
 
 
 @register_block(
@@ -15,17 +13,23 @@ from highway_bench.families import Gate, Site
     source="arXiv:1505.00387, eq. 3",
     summary="coupled gate, C = 1 − T",
     gates=1,
-    core=True,
+    starts=(
+        Start("depth-aware", "b_T = −max(1, ln L)"),
+        Start("published", "b_T = −2; in convolutional networks −L/10, at most −1", {"gate_bias": "published"}),
+    ),
+    evidence="paper",
+    init_state="near-identity",
+    group="core",
     order=2,
 )
 class Highway(Block):
     """y = H(x)·T(x) + x·(1 − T(x)) with T(x) = σ(W_T x + b_T): the transform gate also sets the carry gate.
 
     ``gate_bias`` is the initial b_T; a negative value favours the carried input. ``auto`` is −max(1, ln L) for L
-    connections.
+    connections, ``published`` the paper's choice (see ``Gate``).
     """
 
-    def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = "auto") -> None:
+    def __init__(self, site: Site, *, gate_bias: InitialBias = "auto") -> None:
         super().__init__()
         self.maps = site.family.maps(site, gates=(Gate(bias=gate_bias),))
         self.carry = site.family.carry(site)

@@ -1,12 +1,10 @@
 """The general highway layer: transform gate and carry gate are independent."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from highway_bench.blocks.base import Block, register_block
-from highway_bench.families import Gate, Site
+from highway_bench.blocks.base import Block, Start, register_block
+from highway_bench.families import Gate, InitialBias, Site
 
 
 @register_block(
@@ -15,7 +13,13 @@ from highway_bench.families import Gate, Site
     source="arXiv:1505.00387, eq. 2",
     summary="own carry gate",
     gates=2,
-    core=True,
+    starts=(
+        Start("depth-aware", "b_T = −max(1, ln L) = −b_C"),
+        Start("published", "b_T = −2 = −b_C", {"gate_bias": -2.0, "carry_bias": 2.0}),
+    ),
+    evidence="paper",
+    init_state="near-identity",
+    group="core",
     order=3,
 )
 class HighwayFree(Block):
@@ -25,9 +29,7 @@ class HighwayFree(Block):
     ``auto`` is ∓max(1, ln L) for L connections, so that T + C is about 1 at the start.
     """
 
-    def __init__(
-        self, site: Site, *, gate_bias: float | Literal["auto"] = "auto", carry_bias: float | Literal["auto"] = "auto"
-    ) -> None:
+    def __init__(self, site: Site, *, gate_bias: InitialBias = "auto", carry_bias: InitialBias = "auto") -> None:
         super().__init__()
         self.maps = site.family.maps(site, gates=(Gate(bias=gate_bias), Gate(bias=carry_bias, carries=True)))
         self.carry = site.family.carry(site)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from highway_bench.blocks.base import Block, register_block
+from highway_bench.blocks.base import Block, Start, register_block
 from highway_bench.families import Site
 
 
@@ -11,7 +11,9 @@ from highway_bench.families import Site
     equation="y = H(x)",
     source="arXiv:1505.00387, eq. 1",
     summary="no shortcut",
-    core=True,
+    starts=(Start("published", "He or Glorot weights"), Start("depth-aware", "orthogonal weights", init="orthogonal")),
+    evidence="paper",
+    group="core",
     order=1,
     baseline=True,
 )

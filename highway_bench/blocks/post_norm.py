@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from highway_bench.blocks.base import Block, register_block
+from highway_bench.blocks.base import PUBLISHED, SCALED_BRANCH, Block, register_block
 from highway_bench.families import Site
 
 
@@ -12,7 +12,9 @@ from highway_bench.families import Site
     source="arXiv:1706.03762, §3.1",
     summary="norm after the sum",
     norms=1,
-    core=True,
+    starts=(PUBLISHED, SCALED_BRANCH),
+    evidence="paper",
+    group="core",
     order=6,
 )
 class PostNorm(Block):

@@ -4,7 +4,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from highway_bench.blocks.base import Block, register_block
+from highway_bench.blocks._parts import final_norm
+from highway_bench.blocks.base import PUBLISHED, SCALED_BRANCH, Block, register_block
 from highway_bench.families import Site
 
 
@@ -15,7 +16,10 @@ from highway_bench.families import Site
     summary="norm before the branch",
     norms=1,
     leave_norms=1,
-    core=True,
+    starts=(PUBLISHED, SCALED_BRANCH),
+    evidence="paper",
+    init_state="base",
+    group="core",
     order=5,
 )
 class PreNorm(Block):
@@ -33,5 +37,5 @@ class PreNorm(Block):
 
     @classmethod
     def build_leave(cls, site: Site, **options: Any) -> nn.Module:
-        """The final norm, which is part of pre-norm; the identity between stages."""
-        return site.family.norm(site.width) if site.last else nn.Identity()
+        """The final norm, which is part of pre-norm."""
+        return final_norm(site)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from highway_bench.blocks.base import Block, register_block
+from highway_bench.blocks.base import PUBLISHED, SCALED_BRANCH, Block, register_block
 from highway_bench.families import Site
 
 
@@ -11,7 +11,9 @@ from highway_bench.families import Site
     equation="y = x + H(x)",
     source="arXiv:1512.03385, eq. 1",
     summary="identity shortcut",
-    core=True,
+    starts=(PUBLISHED, SCALED_BRANCH),
+    evidence="paper",
+    group="core",
     order=4,
 )
 class Residual(Block):

@@ -1,12 +1,10 @@
 """The control of shortcut-only gating: a gate closes the carried path and leaves the branch as it is."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
 from highway_bench.blocks.base import Block, register_control
-from highway_bench.families import Gate, Site
+from highway_bench.families import Gate, InitialBias, Site
 
 
 @register_control(
@@ -22,7 +20,7 @@ class ShortcutGate(Block):
     ``gate_bias`` is the initial b_T; ``auto`` is −max(1, ln L) for L connections.
     """
 
-    def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = "auto") -> None:
+    def __init__(self, site: Site, *, gate_bias: InitialBias = "auto") -> None:
         super().__init__()
         self.maps = site.family.maps(site, gates=(Gate(bias=gate_bias),))
         self.carry = site.family.carry(site)

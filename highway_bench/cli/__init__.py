@@ -14,7 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from highway_bench import __version__
-from highway_bench.cli import check, data, history, listing, new_block, report, reproduce, results, run, serve, show
+from highway_bench.cli import (
+    check,
+    data,
+    decide,
+    history,
+    listing,
+    new_block,
+    report,
+    reproduce,
+    results,
+    run,
+    serve,
+    show,
+)
 from highway_bench.cli._errors import Commands, work_here
 
 app = typer.Typer(
@@ -63,6 +76,7 @@ add(
     "highway-bench run throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
 )
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
+add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
 add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
 add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")

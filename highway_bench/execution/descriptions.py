@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from highway_bench.blocks import blocks
+from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import Cell
 from highway_bench.data import datasets
 from highway_bench.families import families
@@ -16,7 +16,7 @@ from highway_bench.results.schema import DESCRIBED
 from highway_bench.tasks.base import tasks
 
 TEXTS = ("equation", "transform", "source", "summary")
-FACTS = ("baseline", "core", "control", "kind", "order", "branch_of")
+FACTS = ("baseline", "group", "evidence", "init_state", "kind", "order", "branch_of")
 """Attributes by which a report orders and compares blocks and families; an entry has those that its registry
 declares."""
 METRIC = ("unit", "better", "label", "hint", "percent")
@@ -44,8 +44,14 @@ def _entries(registry: Registry[Any], names: Iterable[str]) -> dict[str, Mapping
     return {
         name: {text: str(getattr(entry, text)) for text in TEXTS if getattr(entry, text, None)}
         | _attributes(entry, FACTS)
+        | _starts(entry)
         for name, entry in entries.items()
     }
+
+
+def _starts(entry: object) -> dict[str, dict[str, str]]:
+    """How a block may begin, by the start's name."""
+    return {"starts": {one.name: one.about for one in entry.starts}} if isinstance(entry, BlockSpec) else {}
 
 
 def _attributes(entry: object, names: Iterable[str]) -> dict[str, Any]:

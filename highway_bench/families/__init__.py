@@ -1,7 +1,7 @@
 """Families: what the transform H is. One family a file; ``make_family`` builds one by its name in ``families``."""
 
 from highway_bench.families._custom import family, make_family
-from highway_bench.families._site import CHANGES, Change, Gate, Kind, Site
+from highway_bench.families._site import CHANGES, Change, Gate, InitialBias, Kind, Site
 from highway_bench.families.base import Family, FamilySpec, TrainCost, Transform, families, register_family
 from highway_bench.families.init import Activation, Init
 
@@ -13,6 +13,7 @@ __all__ = [
     "FamilySpec",
     "Gate",
     "Init",
+    "InitialBias",
     "Kind",
     "Site",
     "TrainCost",

@@ -62,11 +62,12 @@ class Attention(Transform):
     def width_step(self) -> int:
         return self.heads
 
-    def transform(self, site: Site) -> nn.Module:
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
         module = SelfAttention(site.in_width, site.width, self.heads, self.causal)
-        for part in module.inward.weight.split(site.width):  # query, key and value, each by its own fan
-            init_map_(part.data, "identity", self.init)
-        init_map_(module.outward.weight, "identity", self.init, joins=site.joins, last=True)
+        query, key, value = module.inward.weight.split(site.width)  # each by its own fan
+        for part, part_gain in ((query, 1.0), (key, 1.0), (value, inner_gain)):
+            init_map_(part.data, "identity", self.init, gain=part_gain)
+        init_map_(module.outward.weight, "identity", self.init, gain=self.last_gain(site, gain))
         nn.init.zeros_(module.inward.bias)
         nn.init.zeros_(module.outward.bias)
         return module

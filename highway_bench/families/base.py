@@ -7,6 +7,7 @@ runs in each family. ``Family`` describes the layers of a network; ``Transform``
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -18,8 +19,8 @@ from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
 from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
-from highway_bench.families.init import Init
-from highway_bench.families.parts import Carry, Maps, init_gates_
+from highway_bench.families.init import Init, init_map_
+from highway_bench.families.parts import Carry, FixedScale, Maps, PositionRms, init_gates_
 from highway_bench.registry import Registry
 
 EXAMPLE_STEPS = 32  # steps of an example sequence, by default
@@ -142,6 +143,25 @@ class Family(ABC):
         """Parameters of one norm."""
         return 2 * width
 
+    def affine(self, inputs: int, outputs: int, *, bias: bool = True) -> nn.Module:
+        """A position-wise affine map of a block's own, (…, inputs, …) → (…, outputs, …) on the feature axis.
+
+        Its weights are Glorot's and its bias is 0: ``inputs`` × ``outputs`` parameters, and ``outputs`` more.
+        """
+        module: nn.Linear | nn.Conv2d
+        if self.kind == "image":
+            module = nn.Conv2d(inputs, outputs, kernel_size=1, bias=bias)
+        else:
+            module = nn.Linear(inputs, outputs, bias=bias)
+        init_map_(module.weight, "identity", "default")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+        return module
+
+    def rms(self, features: int) -> nn.Module:
+        """A root-mean-square norm over the features of each position, with ``features`` parameters."""
+        return PositionRms(features, self.feature_axis)
+
 
 @cache
 def option_types(cls: type[Family]) -> dict[str, Any]:
@@ -162,8 +182,21 @@ class Transform(Family):
         return (self,)
 
     @abstractmethod
-    def transform(self, site: Site) -> nn.Module:
-        """H: (…, in_width, …) → (…, width, …) on the feature axis; ``stride`` divides the sides of an image."""
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
+        """H: (…, in_width, …) → (…, width, …) on the feature axis; ``stride`` divides the sides of an image.
+
+        ``gain`` multiplies the initial weights of H's last map, ``inner_gain`` those of its other maps but queries and
+        keys. An H without such maps is multiplied by the constant ``gain``.
+        """
+
+    def last_gain(self, site: Site, gain: float = 1.0) -> float:
+        """``gain`` of H's last map, times 1/√L if that is the family's init."""
+        return gain / math.sqrt(site.joins) if self.init == "scaled-branch" else gain
+
+    def scaled(self, transform: nn.Module, site: Site, gain: float) -> nn.Module:
+        """An H whose maps cannot be scaled, times the constant ``last_gain``."""
+        factor = self.last_gain(site, gain)
+        return transform if factor == 1 else FixedScale(transform, factor)
 
     def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
         """One module for (H(x), a₁, …), where aᵢ is the pre-activation of gate i with its bias, of H's shape."""

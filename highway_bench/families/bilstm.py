@@ -63,14 +63,14 @@ class BiLstm(Transform):
     """H(x) = the concatenated hidden states of a forward and a backward LSTM, width/2 each; (batch, steps, width).
 
     By default, weights have torch's own initialisation (uniform within ±1/√hidden). With ``init="orthogonal"`` the
-    matrix of every gate is orthogonal. ``nn.LSTM`` has no batching rule, so this family does not run under ``vmap``,
-    and ``torch.compile`` runs it eagerly.
+    matrix of every gate is orthogonal; with ``scaled-branch`` H is multiplied by 1/√L. ``nn.LSTM`` has no batching
+    rule, so this family does not run under ``vmap``, and ``torch.compile`` runs it eagerly.
     """
 
     kind = "sequence"
     own_yardstick = "lstm"
     order = 5
-    inits = ("default", "orthogonal")
+    inits = ("default", "orthogonal", "scaled-branch")
     vmap = False
     one_graph = False
 
@@ -78,7 +78,7 @@ class BiLstm(Transform):
     def width_step(self) -> int:
         return 2
 
-    def transform(self, site: Site) -> nn.Module:
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
         module = BiLstmTransform(site.in_width, site.width)
         if self.init == "orthogonal":
             for name, parameter in module.lstm.named_parameters():
@@ -87,7 +87,7 @@ class BiLstm(Transform):
                         nn.init.orthogonal_(gate)
                 else:
                     nn.init.zeros_(parameter)
-        return module
+        return self.scaled(module, site, gain)
 
     def transform_parameters(self, width: int) -> int:
         hidden = width // 2

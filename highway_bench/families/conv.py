@@ -64,8 +64,8 @@ class Conv(ImageTransform):
 
     order = 3
 
-    def transform(self, site: Site) -> nn.Module:
-        return nn.Sequential(self._product(site, ()), activation_module(self.activation))
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
+        return nn.Sequential(self._product(site, (), gain), activation_module(self.activation))
 
     def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
         product = self._product(site, gates)
@@ -83,8 +83,8 @@ class Conv(ImageTransform):
     def gate_flops(self, width: int, positions: int) -> int:
         return self.transform_flops(width, positions)
 
-    def _product(self, site: Site, gates: Sequence[Gate]) -> nn.Conv2d:
+    def _product(self, site: Site, gates: Sequence[Gate], gain: float = 1.0) -> nn.Conv2d:
         product = self.convolution(site.in_width, (1 + len(gates)) * site.width, site.stride)
-        init_map_(product.weight.data[: site.width], self.activation, self.init, joins=site.joins, last=True)
+        init_map_(product.weight.data[: site.width], self.activation, self.init, gain=self.last_gain(site, gain))
         init_gates_(product, site, gates, skip=1)
         return product

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -44,17 +43,17 @@ class ConvPair(ImageTransform):
     last_activation: Activation = "identity"
     gate: GateDesign = "pointwise"
 
-    def transform(self, site: Site) -> nn.Module:
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
         first = self.convolution(site.in_width, site.width, site.stride, bias=not self.branch_norm)
         second = self.convolution(site.width, site.width, bias=not self.branch_norm)
-        init_map_(first.weight, self.activation, self.init)
-        init_map_(second.weight, self.last_activation, self.init, joins=site.joins, last=True)
+        last_gain = self.last_gain(site, gain)
+        init_map_(first.weight, self.activation, self.init, gain=inner_gain)
+        init_map_(second.weight, self.last_activation, self.init, gain=last_gain)
         end = [] if self.last_activation == "identity" else [activation_module(self.last_activation)]
         if not self.branch_norm:
             return nn.Sequential(first, activation_module(self.activation), second, *end)
         norms = self.norm(site.width), self.norm(site.width)
-        if self.init == "scaled-branch":  # a norm cancels the scale of the weights, so its gain has the factor
-            nn.init.constant_(norms[1].weight, 1 / math.sqrt(site.joins))  # type: ignore[arg-type]
+        nn.init.constant_(norms[1].weight, last_gain)  # type: ignore[arg-type]  # it cancels the scale of the weights
         return nn.Sequential(first, norms[0], activation_module(self.activation), second, norms[1], *end)
 
     def transform_parameters(self, width: int) -> int:

@@ -27,8 +27,8 @@ class Dense(Transform):
 
     activation: Activation = "relu"
 
-    def transform(self, site: Site) -> nn.Module:
-        return nn.Sequential(self._product(site, ()), activation_module(self.activation))
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
+        return nn.Sequential(self._product(site, (), gain), activation_module(self.activation))
 
     def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
         product = self._product(site, gates)
@@ -40,9 +40,9 @@ class Dense(Transform):
     def transform_flops(self, width: int, positions: int) -> int:
         return 2 * width * width * positions
 
-    def _product(self, site: Site, gates: Sequence[Gate]) -> nn.Linear:
+    def _product(self, site: Site, gates: Sequence[Gate], gain: float = 1.0) -> nn.Linear:
         product = nn.Linear(site.in_width, (1 + len(gates)) * site.width)
-        init_map_(product.weight.data[: site.width], self.activation, self.init, joins=site.joins, last=True)
+        init_map_(product.weight.data[: site.width], self.activation, self.init, gain=self.last_gain(site, gain))
         nn.init.zeros_(product.bias.data[: site.width])
         init_gates_(product, site, gates, skip=1)
         return product

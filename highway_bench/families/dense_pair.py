@@ -29,8 +29,9 @@ class DensePair(Transform):
 
     activation: Activation = "relu"
 
-    def transform(self, site: Site) -> nn.Module:
-        return affine_pair(site.in_width, site.width, site.width, self.activation, self.init, site.joins)
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
+        gains = inner_gain, self.last_gain(site, gain)
+        return affine_pair(site.in_width, site.width, site.width, self.activation, self.init, gains)
 
     def transform_parameters(self, width: int) -> int:
         return 2 * (width * width + width)
@@ -39,11 +40,13 @@ class DensePair(Transform):
         return 4 * width * width * positions
 
 
-def affine_pair(inputs: int, inner: int, outputs: int, activation: Activation, init: Init, joins: int) -> nn.Sequential:
-    """Affine map, ``activation``, affine map, with weights by ``init``; (…, inputs) → (…, outputs)."""
+def affine_pair(
+    inputs: int, inner: int, outputs: int, activation: Activation, init: Init, gains: tuple[float, float]
+) -> nn.Sequential:
+    """Affine map, ``activation``, affine map, with weights by ``init`` times ``gains``; (…, inputs) → (…, outputs)."""
     first, second = nn.Linear(inputs, inner), nn.Linear(inner, outputs)
-    init_map_(first.weight, activation, init)
-    init_map_(second.weight, "identity", init, joins=joins, last=True)
+    init_map_(first.weight, activation, init, gain=gains[0])
+    init_map_(second.weight, "identity", init, gain=gains[1])
     nn.init.zeros_(first.bias)
     nn.init.zeros_(second.bias)
     return nn.Sequential(first, activation_module(activation), second)

@@ -9,7 +9,8 @@
 | `small`         | normal with standard deviation 0.01, whatever the fan | the same          | Glorot           |
 
 L is the number of connections in the stack (layers × sublayers). Biases start at 0, those of gates at their own value.
-He: arXiv:1502.01852; Glorot: AISTATS 2010; division by √L: the variance of a residual sum stays bounded.
+A transform without such a map (an LSTM, a user's layer) is multiplied by the constant 1/√L instead. He:
+arXiv:1502.01852; Glorot: AISTATS 2010; division by √L: the variance of a residual sum stays bounded.
 """
 
 from __future__ import annotations
@@ -38,14 +39,11 @@ def activation_module(name: Activation) -> nn.Module:
     return _MODULES[name]()
 
 
-def init_map_(weight: Tensor, activation: Activation, init: Init, *, joins: int = 1, last: bool = False) -> None:
-    """Fill ``weight`` (out, in, …) in place for a map that ``activation`` follows.
-
-    ``joins`` is L of the table above; ``last`` marks the last map of the branch.
-    """
-    gain = math.sqrt(2.0) if activation in _RECTIFIERS else 1.0
+def init_map_(weight: Tensor, activation: Activation, init: Init, *, gain: float = 1.0) -> None:
+    """Fill ``weight`` (out, in, …) in place for a map that ``activation`` follows, times ``gain``."""
+    preserving = math.sqrt(2.0) if activation in _RECTIFIERS else 1.0
     if init == "orthogonal":
-        nn.init.orthogonal_(weight, gain=gain)
+        nn.init.orthogonal_(weight, gain=preserving)
     elif init == "small":
         nn.init.normal_(weight, std=SMALL)
     elif init == "uniform" and activation in _RECTIFIERS:
@@ -56,8 +54,8 @@ def init_map_(weight: Tensor, activation: Activation, init: Init, *, joins: int 
         nn.init.kaiming_normal_(weight, nonlinearity="relu")
     else:
         nn.init.xavier_normal_(weight)
-    if init == "scaled-branch" and last:
-        weight.data.div_(math.sqrt(joins))
+    if gain != 1:
+        weight.data.mul_(gain)
 
 
 def init_gate_(weight: Tensor, bias: Tensor, start: float) -> None:

@@ -28,9 +28,10 @@ class Mlp(Transform):
     activation: Activation = "relu"
     expansion: int = 4
 
-    def transform(self, site: Site) -> nn.Module:
+    def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
         inner = self.expansion * site.width
-        return affine_pair(site.in_width, inner, site.width, self.activation, self.init, site.joins)
+        gains = inner_gain, self.last_gain(site, gain)
+        return affine_pair(site.in_width, inner, site.width, self.activation, self.init, gains)
 
     def transform_parameters(self, width: int) -> int:
         inner = self.expansion * width

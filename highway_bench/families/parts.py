@@ -54,6 +54,41 @@ def init_gates_(module: nn.Linear | nn.Conv2d, site: Site, gates: Sequence[Gate]
         init_gate_(weight, bias, gate.start(site))
 
 
+class FixedScale(nn.Module):
+    """y = factor · module(x), with a constant factor."""
+
+    def __init__(self, module: nn.Module, factor: float) -> None:
+        super().__init__()
+        self.module = module
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.factor * self.module(x)
+        return y
+
+
+class PositionRms(nn.Module):
+    """y = g · x / √(mean(x²) + ε), the mean being over the features of one position (arXiv:1910.07467, eq. 4)."""
+
+    def __init__(self, features: int, axis: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(features))
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * inverse_rms(x, self.axis) * along(self.gain, self.axis)
+
+
+def inverse_rms(x: Tensor, axis: int, eps: float = 1e-6) -> Tensor:
+    """1 / √(mean(x²) + ε) over ``axis``, which stays with the size 1."""
+    return torch.rsqrt(x.square().mean(axis, keepdim=True) + eps)
+
+
+def along(values: Tensor, axis: int) -> Tensor:
+    """``values`` (features,) in a shape that broadcasts over tensors whose features are on ``axis``, a negative one."""
+    return values.view(-1, *[1] * (-1 - axis))
+
+
 class Concatenation(nn.Module):
     """Several modules on the same input; their outputs are concatenated on one axis."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
+from highway_bench.cell import Cell, StartName
 from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, families, make_family
@@ -46,6 +46,7 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
             recipe=grid.recipe,
             threads=selection.threads or grid.threads or cores() if task.alone else 1,
         )
+        names = [name for name in options if differs(name, family) or name in selection.block]
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         nominal_widths = selection.width or (sizes.widths[family.kind],)
         widths = {}  # by sequence length, nominal width and block
@@ -54,7 +55,7 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
             if with_length.dataset is not None:
                 make_dataset(with_length.dataset, **dataset_options(with_length))
             positions = positions_of(family, with_length)
-            for nominal, name in itertools.product(nominal_widths, options):
+            for nominal, name in itertools.product(nominal_widths, names):
                 widths[seq_len, nominal, name] = matched_width(
                     blocks.get(name), family, nominal, grid.match, snap=sizes.snap, positions=positions
                 )
@@ -66,20 +67,40 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
             grid.modes,
             grid.seeds,
             nominal_widths,
-            options,
+            names,
         ):
-            yield template.but(
-                block=name,
-                block_options=options[name],
-                depth=depth,
-                width=widths[seq_len, nominal, name],
-                nominal_width=nominal,
-                seq_len=seq_len,
-                phase=phase,
-                dtype=dtype,
-                mode=mode,
-                seed=seed,
-            )
+            for start in cell_starts(name, family, grid, options[name]):
+                yield template.but(
+                    block=name,
+                    block_options=options[name],
+                    start=start,
+                    depth=depth,
+                    width=widths[seq_len, nominal, name],
+                    nominal_width=nominal,
+                    seq_len=seq_len,
+                    phase=phase,
+                    dtype=dtype,
+                    mode=mode,
+                    seed=seed,
+                )
+
+
+def differs(name: str, family: Family) -> bool:
+    """Whether the block ``name`` differs from all others in a family with so few transforms a layer."""
+    return len(family.sublayers) >= blocks.get(name).sublayers
+
+
+def cell_starts(name: str, family: Family, grid: Grid, options: Mapping[str, Any]) -> Sequence[StartName | None]:
+    """The starts at which the block ``name`` with ``options`` is measured in ``family``.
+
+    ``None``, the only one, stands for a task whose cells have no start, and for options that decide it themselves.
+    """
+    starts = [one for one in blocks.get(name).starts if one.init in family.inits]
+    if "start" not in tasks.get(grid.task).coordinates or "init" in family.options:
+        return [None]
+    if any(option in one.options for one in starts for option in options):
+        return [None]
+    return [one.name for one in starts if one.name in grid.starts] or [starts[0].name]
 
 
 def overridden(grid: Grid, selection: Selection) -> Grid:
@@ -95,6 +116,7 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
         "phases": (selection.phase or None) if "phase" in having else None,
         "modes": (selection.mode or None) if "mode" in having else None,
         "seeds": (selection.seed or None) if "seed" in having else None,
+        "starts": (selection.start or None) if "start" in having else None,
         "dataset": dataset,
         "match": selection.match,
         "recipe": {**grid.recipe, **recipe} if recipe else None,
@@ -114,12 +136,16 @@ def recipe_words(grid: Grid, selection: Selection) -> Mapping[str, Word]:
 
 
 def grid_blocks(grid: Grid, selection: Selection) -> list[str]:
-    """The grid's blocks that the selection includes, the baseline first. A control is included only where the grid or
-    the selection names it in full, not by a wildcard."""
+    """The grid's blocks that the selection includes, the baseline first.
+
+    Blocks of other groups than the grid's are included where the grid or the selection names them in full, and modern
+    ones where a wildcard of the selection matches them.
+    """
+    groups = {*grid.groups, *(("modern",) if selection.block else ())}
     names = [
         name for name in blocks.select(*grid.blocks) if not selection.block or name in blocks.select(*selection.block)
     ]
-    names = [name for name in names if not blocks.get(name).control or name in (*grid.blocks, *selection.block)]
+    names = [name for name in names if blocks.get(name).group in groups or name in (*grid.blocks, *selection.block)]
     return sorted(names, key=lambda name: not blocks.get(name).baseline)
 
 

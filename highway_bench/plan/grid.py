@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from highway_bench.blocks import BlockGroup
 from highway_bench.cell import Match, Mode, Phase
 from highway_bench.families import FamilySpec, Kind, families
 from highway_bench.results.schema import OUTCOMES, Status
@@ -39,6 +40,9 @@ SGD_RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # gated stacks train best at the higher
 FRONTIER_RATES = (3.0, *SGD_RATES, 0.003, 0.001)
 
 
+MEASURED: tuple[BlockGroup, ...] = ("core", "own")  # the groups of blocks that a grid has by default
+MODERN: tuple[BlockGroup, ...] = (*MEASURED, "modern")
+
 FamilyRule = Callable[[FamilySpec], bool]
 """Selects families by their properties, so that a new family is included automatically."""
 
@@ -71,6 +75,10 @@ SHORT_RUNS = other_than("dense", "dense-pair")
 class Grid:
     """Cells of one task: the product of the listed values over every block of ``blocks``.
 
+    Of ``blocks``, those of ``groups`` are meant, and those that are named in full. ``starts`` are the starts at which
+    each block is measured. A block that has none of them, or a grid without ``starts``, is measured at the block's
+    first. They count for tasks whose cells have a start.
+
     ``families`` are names with wildcards, or a rule that decides for each registered family. ``on_cpu`` and ``on_gpu``
     are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``threads`` counts for tasks that
     run alone; ``None`` is one per core. ``statuses`` are the expected statuses of these cells, apart from ``ok``.
@@ -80,6 +88,8 @@ class Grid:
     families: Sequence[str] | FamilyRule = ("*",)
     family_options: Mapping[str, Any] = field(default_factory=dict)
     blocks: Sequence[str] = ("*",)
+    groups: Sequence[BlockGroup] = MEASURED
+    starts: Sequence[str] = ()
     depths: Sequence[int] = (4,)
     on_cpu: Sizes = TIMED
     on_gpu: Sizes | None = None

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from highway_bench.cell import STARTS
 from highway_bench.errors import UnknownName
 from highway_bench.plan.grid import (
+    MODERN,
     SGD_RATES,
     SHORT_RUNS,
     SMALL,
@@ -41,6 +43,8 @@ class Profile:
     grids: tuple[Grid, ...]
 
 
+DEEP_START = ("depth-aware",)
+
 # Recipes of throughput cells. Those of `standard` have the task's defaults.
 ONCE = {"seconds": 0.02, "samples": 3, "processes": 1, "limit": 0}
 LONG = {"seconds": 2.0, "samples": 30, "processes": 5, "precision": 0.01, "limit": 30}
@@ -51,10 +55,11 @@ SMOKE = Profile(
     (
         memory(depths=(2,), on_cpu=SMALL, on_gpu=None),
         timing(recipe=ONCE, depths=(2,), phases=("forward",), on_cpu=SMALL, on_gpu=None),
-        timing(recipe=ONCE, families=("dense",), depths=(2,), phases=("forward-backward", "train-step")),
+        timing(recipe=ONCE, families=("dense",), depths=(2,), phases=("forward-backward", "train-step"), groups=MODERN),
         timing(recipe=ONCE, families=("attention",), depths=(2,), phases=("forward",), seq_lens=(16,)),
         ladder(steps=20, seeds=2, rates=(0.1, 0.01), families=("dense",), depths=(2,)),
         short_curve(steps=5, families=SHORT_RUNS, depths=(2,)),
+        short_curve(steps=5, families=("transformer",), depths=(2,), groups=MODERN, starts=STARTS),
         short_curve(steps=5, families=("bilstm",), blocks=("highway",), depths=(1,), dataset="adding", seq_lens=(20,)),
         Grid(task="cost", depths=(2,), on_cpu=SMALL),
         trained_gates(steps=5, families=("dense",), depths=(2,)),
@@ -74,26 +79,17 @@ STANDARD = Profile(
         timing(phases=("forward-backward",), families=("dense",), depths=(50,)),
         timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
-        ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 20, 50, 100)),
+        # One start for all, or a block would lead by its start. `full` and `decide` also have the published ones.
+        ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 50, 100), starts=DEEP_START),
         # Deeper stacks of two maps would take too much of this profile's time; `full` and `frontier` measure them.
-        ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10,)),
-        # x + g(Wx + b) with He weights amplifies the stream at every layer, so its verdict needs this control.
-        ladder(
-            steps=300,
-            seeds=5,
-            rates=SGD_RATES,
-            families=("dense",),
-            blocks=("residual",),
-            family_options={"init": "scaled-branch"},
-            depths=(10, 20, 50, 100),
-        ),
-        short_curve(steps=60, families=SHORT_RUNS, depths=(4,)),
+        ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10,), starts=DEEP_START),
+        short_curve(steps=60, families=SHORT_RUNS, depths=(4,), starts=DEEP_START),
         counting(),
-        trained_gates(steps=100, families=("dense",), depths=(10,)),
-        start(families=("dense",), depths=(10, 50, 100), seeds=range(5)),
-        start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,)),
-        *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3)),
-        first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3)),
+        trained_gates(steps=100, families=("dense",), depths=(10,), starts=DEEP_START),
+        start(families=("dense",), depths=(10, 50, 100), seeds=range(5), starts=DEEP_START),
+        start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,), starts=DEEP_START),
+        *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3), starts=DEEP_START),
+        first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3), starts=DEEP_START),
         first_steps(
             steps=5,
             families=("dense",),
@@ -101,6 +97,7 @@ STANDARD = Profile(
             blocks=("plain", "highway"),
             depths=(50,),
             seeds=range(3),
+            starts=DEEP_START,
         ),
     ),
 )
@@ -109,14 +106,15 @@ FULL = Profile(
     "full",
     "everything, ten seeds: for a GPU or a night",
     (
-        memory(depths=(4, 16)),
-        memory(families=deep, depths=(10, 20, 50, 100, 200)),
-        timing(recipe=LONG, phases=("forward", "forward-backward", "train-step"), depths=(4, 16)),
+        memory(depths=(4, 16), groups=MODERN),
+        memory(families=deep, depths=(10, 20, 50, 100, 200), groups=MODERN),
+        timing(recipe=LONG, phases=("forward", "forward-backward", "train-step"), depths=(4, 16), groups=MODERN),
         timing(
             recipe=LONG,
             phases=("forward", "forward-backward", "train-step"),
             families=deep,
             depths=(10, 20, 50, 100, 200),
+            groups=MODERN,
         ),
         timing(recipe=LONG, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
         timing(
@@ -132,8 +130,18 @@ FULL = Profile(
             rates=SGD_RATES,
             families=of_kind("vector"),
             depths=(10, 20, 50, 100, 200),
+            groups=MODERN,
+            starts=STARTS,
         ),
-        ladder(steps=1_000, seeds=10, rates=SGD_RATES, families=of_kind("image"), depths=(10, 20, 50)),
+        ladder(
+            steps=1_000,
+            seeds=10,
+            rates=SGD_RATES,
+            families=of_kind("image"),
+            depths=(10, 20, 50),
+            groups=MODERN,
+            starts=STARTS,
+        ),
         short_curve(steps=500, families=SHORT_RUNS, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
         short_curve(
             steps=2_000,
@@ -143,10 +151,10 @@ FULL = Profile(
             seq_lens=(50, 100),
             seeds=range(3),
         ),
-        counting(depths=(4, 16)),
+        counting(depths=(4, 16), groups=MODERN),
         trained_gates(steps=100, families=("dense",), depths=(10,)),
-        start(families=of_kind("vector"), depths=(10, 50, 100, 200), seeds=range(10)),
-        start(families=of_kind("image", "sequence"), depths=(10, 50), seeds=range(5)),
+        start(families=of_kind("vector"), depths=(10, 50, 100, 200), seeds=range(10), groups=MODERN, starts=STARTS),
+        start(families=of_kind("image", "sequence"), depths=(10, 50), seeds=range(5), groups=MODERN, starts=STARTS),
         *sweep(depths=(10, 50), seeds=range(10)),
         first_steps(steps=10, families=deep, depths=(10, 50, 100), seeds=range(5)),
         first_steps(
@@ -159,29 +167,14 @@ FULL = Profile(
 THOUSAND = (10, 20, 50, 100, 200, 500, 1000)
 TWO_HUNDRED = THOUSAND[:5]
 
-# A verdict on depth may be due to the start, the branch or the budget. Each has its own grid as a control.
+# A verdict on depth may be due to the budget, the start or the branch. Each has a grid of its own.
 FRONTIER = Profile(
     "frontier",
     "the greatest trainable depth of each block: ladders to 1,000 layers, ten seeds; for a night",
     (
         skipping_ladder(families=("dense",), depths=THOUSAND),
         skipping_ladder(families=("dense",), depths=TWO_HUNDRED, steps=1_200),
-        skipping_ladder(
-            families=("dense",),
-            depths=TWO_HUNDRED,
-            family_options={"init": "scaled-branch"},
-            blocks=("residual", "pre-norm", "post-norm"),
-        ),
-        skipping_ladder(
-            families=("dense",), depths=TWO_HUNDRED, family_options={"init": "orthogonal"}, blocks=("plain",)
-        ),
-        skipping_ladder(families=("dense-pair",), depths=TWO_HUNDRED),
-        skipping_ladder(
-            families=("dense-pair",),
-            depths=TWO_HUNDRED,
-            family_options={"init": "scaled-branch"},
-            blocks=("residual", "pre-norm", "post-norm"),
-        ),
+        skipping_ladder(families=("dense", "dense-pair"), depths=TWO_HUNDRED, starts=STARTS),
     ),
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
-from highway_bench.cell import DTYPES, MATCHES, MODES, PHASES
+from highway_bench.cell import DTYPES, MATCHES, MODES, PHASES, STARTS
 from highway_bench.options import by_name, check_options, several, single, takes_several
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class SelectionOptions(TypedDict, total=False):
     mode: OneOrMore[str] | None
     phase: OneOrMore[str] | None
     seed: OneOrMore[int] | None
+    start: OneOrMore[str] | None
     dataset: str | None
     batch_size: int | None
     seq_len: OneOrMore[int] | None
@@ -71,6 +72,7 @@ class Selection:
     mode: tuple[str, ...] = several("How a step is run", choices=MODES)
     phase: tuple[str, ...] = several("What a timed step is", choices=PHASES)
     seed: tuple[int, ...] = several("Seeds of trained cells.", minimum=0)
+    start: tuple[str, ...] = several("Starts at which each block that has them is measured", choices=STARTS)
     dataset: str | None = single("Data set of trained cells.")
     batch_size: int | None = single("Items per step.", minimum=1)
     seq_len: tuple[int, ...] = several("Steps of a sequence.", minimum=1)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report.format import NONE, between, three
 
 UNDECIDED: Final = 0.10
@@ -24,6 +25,8 @@ NOT_TIMED: Final = "not timed"
 MEANINGS: Final = {
     "undecided [": f"“undecided”: the 95 % interval reaches more than {PERCENT} from the value. More processes "
     "(--recipe limit=60) or an idle machine make it narrower.",
+    ALL_DISTURBED: "“every round was disturbed”: with several threads, or on a GPU, the machine's other work reaches "
+    "every step, so the times tell about that work too. Time the cell on an idle machine.",
     ONE_PROCESS: f"“{ONE_PROCESS}”: the interval of a ratio covers processes, and this cell was timed in one. Allow "
     "more: --recipe processes=3.",
     OLDER: f"“{OLDER}”: an older version timed this cell, without plain in the same rounds. Time it again: "

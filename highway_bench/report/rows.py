@@ -25,6 +25,7 @@ CELL: Final = (
     "block_options",
     "family",
     "family_options",
+    "start",
     "match",
     "width",
     "nominal_width",
@@ -80,8 +81,10 @@ CONTEST: Final = (
 
 
 def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
-    """The newest of a store's ``rows`` for each cell, with columns ``label``, ``family_label`` and ``machine_label``.
+    """The newest of a store's ``rows`` for each cell, with columns ``connection``, ``label``, ``family_label`` and
+    ``machine_label``.
 
+    ``connection`` is the block with its options. ``label`` is the same, with the start where a connection has several.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
     ``runs`` requested last is used. A frame that is prepared already is returned unchanged.
 
@@ -103,7 +106,8 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
-    frame["label"] = _labels(frame["block"], frame["block_options"])
+    frame["connection"] = _labels(frame["block"], frame["block_options"])
+    frame["label"] = _with_starts(frame)
     frame["family_label"] = _labels(frame["family"], frame["family_options"])
     several = len(set(frame["machine"].dropna())) > 1
     frame["machine_label"] = frame["machine"].fillna("") if several else ""
@@ -166,6 +170,14 @@ def _plain(value: Any) -> Any:
 def _labels(names: pd.Series, options: pd.Series) -> list[str]:
     pairs = zip(names.fillna("").astype(str), options.map(options_text), strict=True)
     return [f"{name} {extra}".strip() for name, extra in pairs]
+
+
+def _with_starts(frame: pd.DataFrame) -> pd.Series:
+    """``connection``, followed by the start where the rows have several starts of it."""
+    start = frame["start"].fillna("")
+    counts = frame["start"].groupby(frame["connection"]).transform("nunique")
+    several = (counts > 1) & (start != "")
+    return frame["connection"].where(~several, frame["connection"] + " (" + start + ")")
 
 
 def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 class Status(StrEnum):
@@ -56,6 +56,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "block_options": ("TEXT", "JSON"),
     "family": ("TEXT", ""),
     "family_options": ("TEXT", "JSON"),
+    "start": ("TEXT", "how the block begins: published or depth-aware; null where it has no part or options say it"),
     "match": ("TEXT", "what is held equal between blocks: width, params or flops"),
     "width": ("INTEGER", "features a layer"),
     "nominal_width": ("INTEGER", "plain's width in the comparison"),

@@ -14,7 +14,15 @@ from torch import nn
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, near_names
-from highway_bench.tasks.from_cell import cell_dataset, cell_family, on_device, skip_incompatible, started_stack
+from highway_bench.network import started
+from highway_bench.tasks.from_cell import (
+    cell_dataset,
+    cell_family,
+    cell_spec,
+    on_device,
+    skip_incompatible,
+    started_stack,
+)
 from highway_bench.tasks.recipe_words import DATASET
 from highway_bench.words import Word, either
 
@@ -68,12 +76,13 @@ def started_network(cell: Cell) -> nn.Module:
     if layout is None:
         return started_stack(cell)
     dataset = cell_dataset(cell)
+    options, family = started(cell_spec(cell), cell_family(cell), cell.block_options, cell.start)
     return architectures.get(layout).build(
         cell.block,
-        cell_family(cell),
+        family,
         width=cell.width,
         depth=cell.depth,
-        options=cell.block_options,
+        options=options,
         inputs=dataset.input_shape if dataset else None,
         outputs=dataset.outputs if dataset else None,
         seed=cell.seed,

@@ -46,7 +46,7 @@ class Task(ABC):
     alone: bool = False  # True: nothing else may run at the same time (timing)
     with_baseline: bool = False  # True: a cell is measured next to the baseline, whose source its digest covers too
     meter: bool = False  # True: values depend on the hardware and on torch, so the digest covers both
-    coordinates: tuple[str, ...] = ("phase", "mode")  # which of phase, mode, seed and dataset its cells have
+    coordinates: tuple[str, ...] = ("phase", "mode")  # which of phase, mode, start, seed and dataset its cells have
     recipe_words: Mapping[str, Word] = MappingProxyType({})  # the words that its cells' recipes may have
 
     def metric(self, name: str) -> Metric:

@@ -92,6 +92,7 @@ def started_stack(cell: Cell) -> nn.Module:
         depth=cell.depth,
         dataset=cell_dataset(cell),
         block_options=cell.block_options,
+        start=cell.start,
         seed=cell.seed,
     )
 

@@ -50,7 +50,7 @@ class Propagation(Task):
     name = "propagation"
     version = "2"
     section = "propagation"
-    coordinates = ("seed", "dataset")
+    coordinates = ("start", "seed", "dataset")
     recipe_words: Mapping[str, Word] = {
         "gain": POSITIVE.meaning("What every weight matrix of the layers is multiplied by at the start."),
         **ON_DATA,

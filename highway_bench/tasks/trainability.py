@@ -88,7 +88,7 @@ class Trainability(Task):
     name = "trainability"
     version = "2"  # 2: IEEE float32 on a GPU; an embedding without padding trains every row
     meter = True  # the seconds are this machine's, and rounding differs between machines
-    coordinates = ("seed", "dataset")
+    coordinates = ("start", "seed", "dataset")
     section = "trainability"
     recipe_words: Mapping[str, Word] = {
         **TRAINING,

@@ -64,8 +64,7 @@ def test_a_shut_shortcut_gate_is_the_residual_connection_and_an_open_one_plain()
 
 
 def test_controls_say_so() -> None:
-    assert {name for name in blocks if blocks.get(name).control} == {"scaled", "shortcut-gate"}
-    assert not any(blocks.get(name).core for name in ("scaled", "shortcut-gate"))
+    assert all(blocks.get(name).group == "control" for name in ("scaled", "shortcut-gate"))
 
 
 @pytest.mark.parametrize("value", ["half", True, None])

@@ -29,7 +29,7 @@ def test_a_variant_is_the_block_with_other_options(variant: str) -> None:
     spec, base = blocks.get(variant), blocks.get("highway")
     assert (spec.cls, spec.gates, spec.equation, spec.source) == (base.cls, base.gates, base.equation, base.source)
     assert (spec.summary, spec.options) == ("gates start at -5", {"gate_bias": -5.0})
-    assert not spec.core
+    assert spec.group == "own"
     assert blocks.module_of(variant) == "highway_bench.blocks.highway"
     bias = build(variant, "dense", width=4, depth=2).joins[0].maps.product.bias  # type: ignore[union-attr,index]
     assert bias.tolist() == [0.0] * 4 + [-5.0] * 4
@@ -71,13 +71,15 @@ def test_a_duplicate_names_both_modules() -> None:
 
 def test_names_are_literals_that_need_no_import() -> None:
     in_tree = [name for name in blocks.names() if blocks.module_of(name).startswith("highway_bench.blocks")]
-    controls = [name for name in in_tree if blocks.get(name).control]
-    assert literal_names(FOLDER, "register_block") == [name for name in in_tree if name not in controls]
-    assert literal_names(FOLDER, "register_control") == controls == ["scaled", "shortcut-gate"]
+    names = [literal_names(FOLDER, f"register_{kind}") for kind in ("block", "control", "variant")]
+    assert sorted(name for some in names for name in some) == sorted(in_tree)
+    groups = [{blocks.get(name).group for name in some} for some in names]
+    assert "control" not in groups[0]
+    assert groups[1:] == [{"control"}, {"control"}]
     for name, words in (literal_calls(FOLDER, "register_block") | literal_calls(FOLDER, "register_control")).items():
         spec = blocks.get(name)
         assert words["equation"] == spec.equation
-        assert words.get("core", False) == spec.core
+        assert words.get("group", spec.group) == spec.group
         assert words.get("gates", 0) == spec.gates
 
 

@@ -109,8 +109,8 @@ class DepthAverage(Block):
 
 
 CARRIERS = {
-    "streams": (HyperConnections, lambda width, joins: joins * (STREAMS**2 + 2 * STREAMS)),
-    "history": (DepthAverage, lambda width, joins: joins * (joins + 3) // 2),
+    "streams": (HyperConnections, lambda family, width, joins: joins * (STREAMS**2 + 2 * STREAMS)),
+    "history": (DepthAverage, lambda family, width, joins: joins * (joins + 3) // 2),
 }
 
 

@@ -160,7 +160,7 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
             r"sequence: \(2, 5, 64\) becomes \(2, 5, 65\); image: \(2, 64, 7, 7\) raises RuntimeError\)",
         ),
         ("raises", r"its factory raised RuntimeError: no layer today"),
-        ("nothing", r"its factory must return an nn.Module, not a NoneType"),
+        ("nothing", r"its factory must return an nn.Module or a list of them, not a NoneType"),
         ("pair", r"vector: \(2, 64\) gives a tuple, not a tensor"),
         ("steps_first", r"vector: \(2, 64\) mixes the items of the batch; sequence: \(2, 5, 64\) mixes the items"),
         ("number", r"is no factory: it cannot be called with a width"),

@@ -82,7 +82,11 @@ def test_a_transformer_hands_its_options_down() -> None:
         ("attention", {"heads": True}, r"^family 'attention': heads must be a whole number, 1 or more, not True$"),
         ("transformer", {"heads": 2.0}, r"^family 'transformer': heads must be a whole number, 1 or more, not 2.0$"),
         ("transformer", {"causal": "yes"}, r"^family 'transformer': causal is true or false, not 'yes'$"),
-        ("bilstm", {"init": ["default"]}, r"^family 'bilstm' has no init \['default'\]; it has default, orthogonal$"),
+        (
+            "bilstm",
+            {"init": ["default"]},
+            r"^family 'bilstm' has no init \['default'\]; it has default, orthogonal, scaled-branch$",
+        ),
         ("my_layers:make", {"heads": 2}, r"^family 'my_layers:make' takes the options kind and vmap, not heads$"),
     ],
 )
@@ -93,7 +97,7 @@ def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -
 
 @pytest.mark.parametrize("bias", ["x", None, True, float("nan")])
 def test_a_gates_bias_is_a_number_or_auto(bias: Any) -> None:
-    with pytest.raises(BadInput, match=r"^a gate's bias is a number or auto, not "):
+    with pytest.raises(BadInput, match=r"^a gate's bias is a number, auto or published, not "):
         build("highway", "dense", width=4, depth=1, block_options={"gate_bias": bias})
 
 

@@ -138,7 +138,7 @@ class Throwaway:
     def block(self, name: str) -> None:
         self.write(
             f"highway_bench/blocks/{name.replace('-', '_')}.py",
-            f'@register_block("{name}", core=True)\nclass Block: pass\n',
+            f'@register_block("{name}", group="core")\nclass Block: pass\n',
         )
 
     def commit(self, message: str, **changes: dict) -> str:

@@ -24,7 +24,9 @@ from highway_bench.tasks.search_trials import SEARCH_SEED
 
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
 RECIPE = {"rate": 0.1, "steps": 3}
-UNASKED = {name for name in blocks if not blocks.get(name).control}  # what a profile takes where no block is named
+UNASKED = {
+    name for name in blocks if blocks.get(name).group in ("core", "own")
+}  # what a profile takes where no block is named
 TINY = Profile(
     "tiny",
     "one grid a task",

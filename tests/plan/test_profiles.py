@@ -21,8 +21,15 @@ from highway_bench.results.schema import OUTCOMES
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import budget_mismatch
 
-BLOCKS = [name for name in blocks.names() if not blocks.get(name).control]
+BLOCKS = [name for name in blocks.names() if blocks.get(name).group in ("core", "own")]
 COMBINATIONS = {(block, family) for block in BLOCKS for family in families.names()}
+MODERN = {
+    (name, family)
+    for name in blocks.names()
+    if blocks.get(name).group == "modern"
+    for family in families.names()
+    if len(make_family(family).sublayers) >= blocks.get(name).sublayers
+}
 CPU = Selection(device="cpu")
 
 
@@ -56,20 +63,30 @@ def test_every_task_measures_something(name: str) -> None:
 @pytest.mark.parametrize("name", ["standard", "full"])
 @pytest.mark.parametrize("task", ["throughput", "memory", "cost"])
 def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
-    assert combinations(Plan.of(name, CPU).cells, task) == COMBINATIONS
+    assert combinations(Plan.of(name, CPU).cells, task) == COMBINATIONS | (MODERN if name == "full" else set())
 
 
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_training_of_every_combination(name: str) -> None:
-    assert combinations(Plan.of(name, CPU).cells, "trainability") == COMBINATIONS - (
+    found = combinations(Plan.of(name, CPU).cells, "trainability")
+    assert found & COMBINATIONS == COMBINATIONS - (
         {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set()
     )
+    modern = {(block, family) for block, family in MODERN if family == "transformer"}
+    assert found - COMBINATIONS >= modern if name != "standard" else not found - COMBINATIONS
+
+
+def test_standard_has_one_start_for_all() -> None:
+    cells = [cell for cell in Plan.of("standard", CPU).cells if "start" in tasks.get(cell.task).coordinates]
+    assert {cell.start for cell in cells if not cell.family_options} == {"depth-aware"}
+    full = {(cell.block, cell.start) for cell in Plan.of("full", CPU).cells if cell.task == "trainability"}
+    assert {("residual", "published"), ("residual", "depth-aware"), ("rezero", "published")} <= full
 
 
 def test_smoke_touches_everything_and_is_small() -> None:
     planned = Plan.of("smoke", CPU).cells
     for task in ("throughput", "memory"):
-        assert combinations(planned, task) == COMBINATIONS
+        assert combinations(planned, task) >= COMBINATIONS
     assert {cell.task for cell in planned} == set(tasks.names())
     assert {cell.phase for cell in planned if cell.task == "throughput"} == {
         "forward",
@@ -87,14 +104,14 @@ def test_the_standard_ladder() -> None:
         for cell in plan.cells
         if cell.task == "trainability" and cell.family == "dense" and not cell.family_options
     ]
-    assert {cell.depth for cell in ladder} == {10, 20, 50, 100}
+    assert {cell.depth for cell in ladder} == {10, 50, 100}
     assert {cell.seed for cell in ladder} == set(range(5))
     assert {cell.dataset for cell in ladder} == {"mnist-5k"}
     assert {cell.recipe["rate"] for cell in ladder} == {"tuned"}
     assert {cell.nominal_width for cell in ladder} == {71}
     assert {cell.width for cell in ladder if cell.block == "highway"} == {50}
     assert all(plan.expected[cell] == OUTCOMES for cell in ladder)
-    assert len(ladder) == 4 * 5 * len(BLOCKS)
+    assert len(ladder) == 3 * 5 * len(BLOCKS)
 
 
 def test_the_frontier_climbs_from_rung_to_rung() -> None:
@@ -102,11 +119,7 @@ def test_the_frontier_climbs_from_rung_to_rung() -> None:
     assert {cell.task for cell in planned} == {"trainability"}
     assert max(cell.depth for cell in planned) == 1000
     assert {cell.recipe["steps"] for cell in planned} == {300, 1_200}
-    assert {cell.family_options.get("init", "default") for cell in planned} == {
-        "default",
-        "scaled-branch",
-        "orthogonal",
-    }
+    assert {cell.start for cell in planned} == {"published", "depth-aware"}
     for cell in planned:
         ladder = cell.recipe["ladder"]
         assert cell.depth in ladder["depths"]
@@ -115,15 +128,6 @@ def test_the_frontier_climbs_from_rung_to_rung() -> None:
     cells = set(planned)
     for deep in (cell for cell in cells if cell.depth == 1000 and cell.seed == 0):
         assert set(tasks.get("trainability").needs(deep)) & cells == {deep.but(depth=500, seed=n) for n in range(10)}
-
-
-def test_residual_stands_beside_itself_with_a_start_that_bounds_its_stream() -> None:
-    """x + relu(Wx + b) multiplies its stream every layer under the default init: a verdict may be the init's."""
-    control = [cell for cell in Plan.of("standard", CPU).cells if cell.family_options and cell.task == "trainability"]
-    assert {(cell.task, cell.block, cell.family, cell.family_options["init"]) for cell in control} == {
-        ("trainability", "residual", "dense", "scaled-branch")
-    }
-    assert {cell.depth for cell in control} == {10, 20, 50, 100}
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -15,6 +15,7 @@ FROZEN = {
     "metric axis index unit better status message value low high n samples params flops_per_item digest",
 }
 FROZEN[2] = FROZEN[1].replace("samples ", "samples paired ")
+FROZEN[3] = FROZEN[2].replace("family_options ", "family_options start ")
 
 
 def test_columns_are_frozen() -> None:

@@ -1,0 +1,79 @@
+"""Candidate: one connection at one start in one family, from its first depth to its last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from highway_bench.cell import Cell
+from highway_bench.decide.rates import GRID, around, chosen_rate, next_tries
+
+TUNING_SEEDS = (1_000, 1_001, 1_002)  # not those of the finals
+FRESH_SEEDS = 5
+MORE_SEEDS = 5  # where some of the first ones trained and others did not
+
+
+class TrainingEnd(NamedTuple):
+    """How a training ended: its final loss, ``None`` where it diverged or failed, and whether it succeeded."""
+
+    loss: float | None
+    success: bool
+
+
+Trainings = Mapping[Cell, TrainingEnd]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """``template`` is the cell of every run but for depth, learning rate and seed; ``first`` are the learning rates
+    to begin with at the first of ``depths``. At each further depth they are the last depth's choice and its neighbours.
+    """
+
+    template: Cell
+    depths: Sequence[int]
+    first: Sequence[float]
+
+    def run(self, depth: int, rate: float, seed: int) -> Cell:
+        """The cell of one training."""
+        return self.template.but(depth=depth, seed=seed, recipe={**self.template.recipe, "rate": rate})
+
+    def pending(self, trainings: Trainings) -> list[Cell]:
+        """The cells to train next, or none where the arm is done."""
+        for depth, first in self.rungs(trainings):
+            losses = self.losses(depth, trainings)
+            if tries := next_tries(losses, first, TUNING_SEEDS):
+                return [self.run(depth, *one) for one in tries]
+            finals = self.finals(depth, trainings)
+            if missing := [cell for cell in finals if cell not in trainings]:
+                return missing
+        return []
+
+    def rungs(self, trainings: Trainings) -> Iterator[tuple[int, Sequence[float]]]:
+        """The depths in order, each with the learning rates that it begins with, as long as the last one trained at a
+        seed."""
+        first = self.first
+        for depth in self.depths:
+            yield depth, first
+            if not any(trainings[cell].success for cell in self.finals(depth, trainings)):
+                return
+            first = around(self.rate(depth, trainings))
+
+    def losses(self, depth: int, trainings: Trainings) -> dict[tuple[float, int], float | None]:
+        """The final losses of the tuning runs at a depth, by rate and seed."""
+        runs = {(rate, seed): self.run(depth, rate, seed) for rate in GRID for seed in TUNING_SEEDS}
+        return {which: trainings[cell].loss for which, cell in runs.items() if cell in trainings}
+
+    def rate(self, depth: int, trainings: Trainings) -> float:
+        """The chosen learning rate at a depth whose tuning is done."""
+        return chosen_rate(self.losses(depth, trainings), TUNING_SEEDS)
+
+    def finals(self, depth: int, trainings: Trainings) -> list[Cell]:
+        """The cells of the fresh seeds at a depth: five, and five more where some of these trained and others did
+        not."""
+        rate = self.rate(depth, trainings)
+        cells = [self.run(depth, rate, seed) for seed in range(FRESH_SEEDS)]
+        trained = [trainings[cell].success for cell in cells if cell in trainings]
+        if len(trained) == FRESH_SEEDS and any(trained) and not all(trained):
+            cells += [self.run(depth, rate, seed) for seed in range(FRESH_SEEDS, FRESH_SEEDS + MORE_SEEDS)]
+        return cells

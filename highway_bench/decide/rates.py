@@ -1,0 +1,73 @@
+"""Rates: which learning rates an arm tries, and with which seeds, until one is chosen.
+
+Three rates are tried with one seed. While the best of them is the lowest or the highest, its neighbour is tried too, so
+the best ends inside of the tried rates, or at the end of the grid. The best two get more seeds, and the best on average
+is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+GRID = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+"""Learning rates, each about a third of the one before."""
+
+LossByRun = Mapping[tuple[float, int], float | None]
+"""The final loss of each finished run by rate and seed; ``None`` for one that diverged or failed."""
+
+
+class Try(NamedTuple):
+    """A run to make: its learning rate and its seed."""
+
+    rate: float
+    seed: int
+
+
+def around(rate: float) -> tuple[float, ...]:
+    """``rate`` and its neighbours on the grid."""
+    index = GRID.index(rate)
+    return GRID[max(0, index - 1) : index + 2]
+
+
+def next_tries(losses: LossByRun, first: Sequence[float], seeds: Sequence[int]) -> list[Try]:
+    """The runs to make next, or none where a rate can be chosen.
+
+    ``first`` are the rates to begin with. Of ``seeds``, every tried rate has the first one and the best two have all.
+    """
+    tried = sorted({rate for rate, _ in losses} | set(first), key=GRID.index)
+    if missing := [Try(rate, seeds[0]) for rate in tried if (rate, seeds[0]) not in losses]:
+        return missing
+    ranked = sorted(tried, key=lambda rate: (size(losses[rate, seeds[0]]), rate))
+    if (wider := beyond(ranked[0], tried)) is not None:
+        return [Try(wider, seeds[0])]
+    return [Try(rate, seed) for rate in ranked[:2] for seed in seeds[1:] if (rate, seed) not in losses]
+
+
+def chosen_rate(losses: LossByRun, seeds: Sequence[int]) -> float:
+    """The rate of the lowest mean of log losses among those that have all ``seeds``; the lower one among equals."""
+    complete = [rate for rate in GRID if all((rate, seed) in losses for seed in seeds)]
+    return min(complete, key=lambda rate: (math.fsum(size(losses[rate, seed]) for seed in seeds), rate))
+
+
+def is_inside(rate: float, losses: LossByRun) -> bool:
+    """Whether a lower and a higher rate than ``rate`` were tried."""
+    tried = {one for one, _ in losses}
+    return min(tried) < rate < max(tried)
+
+
+def beyond(best: float, tried: Sequence[float]) -> float | None:
+    """The next rate of the grid where ``best`` is at an end of the ``tried`` ones; ``None`` where it is inside, or at
+    the end of the grid."""
+    index = GRID.index(best)
+    if best == tried[0] and index > 0:
+        return GRID[index - 1]
+    if best == tried[-1] and index + 1 < len(GRID):
+        return GRID[index + 1]
+    return None
+
+
+def size(loss: float | None) -> float:
+    """The logarithm of a loss, for ranks and means; infinite for a run without one."""
+    return math.inf if loss is None or not math.isfinite(loss) else math.log(loss) if loss > 0 else -math.inf

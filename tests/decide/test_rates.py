@@ -1,0 +1,69 @@
+"""Which learning rates are tried, and which one is chosen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highway_bench.decide.rates import GRID, Try, around, chosen_rate, is_inside, next_tries
+
+SEEDS = (7, 8, 9)
+FIRST = (0.3, 0.1, 0.03)
+
+
+def searched(best: float, *, spread: float = 1.0) -> dict[tuple[float, int], float | None]:
+    """The losses of a whole search whose loss is lowest at the rate ``best``."""
+    losses: dict[tuple[float, int], float | None] = {}
+    while tries := next_tries(losses, FIRST, SEEDS):
+        for rate, seed in tries:
+            losses[rate, seed] = 0.1 + spread * math.log10(rate / best) ** 2 + 1e-4 * seed
+    return losses
+
+
+def test_a_best_rate_inside_of_the_first_three() -> None:
+    losses = searched(0.1)
+    assert {rate for rate, _ in losses} == set(FIRST)
+    assert {rate for rate, seed in losses if seed == 9} == {0.1, 0.3}
+    assert chosen_rate(losses, SEEDS) == 0.1
+
+
+@pytest.mark.parametrize("best", GRID)
+def test_the_grid_goes_on_until_the_best_is_inside(best: float) -> None:
+    losses = searched(best)
+    assert chosen_rate(losses, SEEDS) == best
+    assert is_inside(best, losses) == (best not in (GRID[0], GRID[-1]))
+
+
+def test_diverged_runs_lead_to_lower_rates() -> None:
+    losses: dict[tuple[float, int], float | None] = {}
+    while tries := next_tries(losses, FIRST, SEEDS):
+        for rate, seed in tries:
+            losses[rate, seed] = None if rate > 0.003 else 0.2 * (0.003 / rate)
+    assert chosen_rate(losses, SEEDS) == 0.003
+    assert min(rate for rate, _ in losses) == 0.001
+
+
+def test_more_seeds_decide_between_the_best_two() -> None:
+    losses: dict[tuple[float, int], float | None] = {(0.3, 7): 0.5, (0.1, 7): 0.2, (0.03, 7): 0.21}
+    assert next_tries(losses, FIRST, SEEDS) == [Try(rate, seed) for rate in (0.1, 0.03) for seed in (8, 9)]
+    losses |= {(0.1, 8): 0.4, (0.1, 9): 0.4, (0.03, 8): 0.2, (0.03, 9): 0.2}
+    assert next_tries(losses, FIRST, SEEDS) == []
+    assert chosen_rate(losses, SEEDS) == 0.03
+
+
+def test_the_next_rung_begins_around_the_last_choice() -> None:
+    assert around(0.1) == (0.3, 0.1, 0.03)
+    assert around(GRID[0]) == GRID[:2]
+
+
+@given(st.dictionaries(st.sampled_from(GRID), st.none() | st.floats(1e-6, 10.0), min_size=len(GRID)))
+def test_a_search_ends_whatever_the_losses(values: dict[float, float | None]) -> None:
+    losses: dict[tuple[float, int], float | None] = {}
+    for _ in range(len(GRID) + 2):
+        tries = next_tries(losses, FIRST, SEEDS)
+        losses |= {(rate, seed): values[rate] for rate, seed in tries}
+    assert next_tries(losses, FIRST, SEEDS) == []
+    assert chosen_rate(losses, SEEDS) in {rate for rate, _ in losses}
