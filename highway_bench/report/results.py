@@ -91,9 +91,9 @@ class Results(Derived):
         ``unfinished`` and ``skipped`` runs; ``verdict`` and ``provisional``; ``final_loss``, the geometric mean over
         seeds with its t interval (if a run diverged: the median with that run as infinite, without interval); medians
         over seeds of ``steps_to_threshold``, ``seconds_to_threshold`` (infinite for a run that never reached it),
-        ``rate`` and ``step_seconds`` (NaN if networks were trained as one); means of ``train_accuracy``, ``test_loss``
-        and ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``: the rate was tuned and is the largest or
-        smallest of those tried.
+        ``rate`` and ``step_seconds`` (NaN if networks were trained as one); means of ``train_accuracy``, ``test_loss``,
+        ``test_bits``, ``test_accuracy`` and ``success_loss``; ``seeds`` and ``messages``; ``rate_at_edge``: the rate
+        was tuned and is the largest or smallest of those tried.
         """
         table = trainability.trainability_table(self.training_runs(), self.about)
         return self.with_units(table, "trainability", rate_low="1", rate_high="1", loss_low="nat", loss_high="nat")

@@ -1,4 +1,4 @@
-"""Optimisers of P stacked networks, each with its own rate, momentum and weight decay.
+"""Optimisers of P stacked networks, each with its own learning rates, momentum and weight decay.
 
 The P networks' parameters of one name are one tensor (P, …). The equations are torch's; each constant is a vector (P,).
 Every network is updated as ``torch.optim`` would update it alone, up to rounding.
@@ -7,7 +7,7 @@ Every network is updated as ``torch.optim`` would update it alone, up to roundin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -20,9 +20,10 @@ from highway_bench.training.recipe import BETAS, Recipe
 class StackedOptimiser(ABC):
     """Updates ``parameters``, each (P, …), by gradients of the same shapes.
 
-    ``rates`` are those of the next step; ``done`` is the number of steps before it. ``slots`` are the names, as in
-    ``torch.optim``, of the state of a parameter; ``state`` has a list of tensors per slot, one tensor per parameter.
-    An update never waits for the device or reads from it, so a CUDA graph can capture it.
+    ``done`` is the number of steps before the next one. ``slots`` are the names, as in ``torch.optim``, of the state of
+    a parameter; ``state`` has a list of tensors per slot, one tensor per parameter. ``rates`` (P,) are those of the
+    next step. An update never waits for the device or reads from it, so a CUDA graph can capture it: the rates of all
+    steps are on the device, and a counter there selects those of the next one.
     """
 
     slots: ClassVar[tuple[str, ...]]
@@ -31,7 +32,6 @@ class StackedOptimiser(ABC):
         self,
         parameters: Sequence[Tensor],
         recipes: Sequence[Recipe],
-        rates: Sequence[float],
         state: dict[str, list[Tensor]],
         done: int,
     ) -> None:
@@ -41,11 +41,11 @@ class StackedOptimiser(ABC):
         self.epsilon, self.epsilon_place = recipes[0].epsilon, recipes[0].epsilon_place
         device = parameters[0].device
 
-        def each(values: Sequence[float]) -> Tensor:
+        def each(values: Sequence[float] | Sequence[Sequence[float]]) -> Tensor:
             return torch.tensor(values, dtype=torch.float64, device=device)
 
-        self.rates = each(rates)
-        self.factors = each([recipe.factor for recipe in recipes])
+        self.schedule = each([recipe.rates for recipe in recipes]).T.contiguous()  # (steps + 1, P)
+        self.rates = self.schedule[done].clone()
         self.dtypes = {parameter.dtype for parameter in parameters}
         self.momenta = self._in_dtypes(each([recipe.momentum for recipe in recipes]))
         self.decays = self._in_dtypes(each([recipe.weight_decay for recipe in recipes]))
@@ -61,7 +61,7 @@ class StackedOptimiser(ABC):
             gradients = self._decayed(gradients)
         self.done.add_(1)
         self.move(gradients)
-        self.rates.mul_(self.factors)
+        self.rates.copy_(self.schedule.index_select(0, self.done.long().view(1))[0])
 
     @abstractmethod
     def move(self, gradients: Sequence[Tensor]) -> None:
@@ -77,7 +77,7 @@ class StackedOptimiser(ABC):
         scales = self._in_dtypes((most / (norms + 1e-6)).clamp(max=1.0))
         return [gradient * across(scales[gradient.dtype], gradient) for gradient in gradients]
 
-    def _decayed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+    def _decayed(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
         """``gradients`` plus weight decay. Biases and gains, which are vectors in one network, do not decay."""
         return [
             gradient
@@ -124,6 +124,20 @@ class StackedAdam(StackedOptimiser):
             parameter.addcmul_(mean / denominator, across(rates[parameter.dtype], parameter))
 
 
+class StackedAdamW(StackedAdam):
+    """AdamW: p ← (1 − ηλ)p, then Adam's step. Biases and gains do not decay."""
+
+    def _decayed(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        shares = {dtype: -self.rates.to(dtype) * decays for dtype, decays in self.decays.items()}
+        for parameter in self.parameters:
+            if parameter.ndim > 2:
+                parameter.addcmul_(parameter, across(shares[parameter.dtype], parameter))
+        return gradients
+
+
+STACKED: Mapping[str, type[StackedOptimiser]] = {"sgd": StackedSgd, "adam": StackedAdam, "adamw": StackedAdamW}
+
+
 def across(values: Tensor, stacked: Tensor) -> Tensor:
     """``values`` (P,) as (P, 1, …), to be broadcast over ``stacked``."""
     return values.view(-1, *[1] * (stacked.ndim - 1))
@@ -131,8 +145,6 @@ def across(values: Tensor, stacked: Tensor) -> Tensor:
 
 def stacked_optimiser(name: str) -> type[StackedOptimiser]:
     """The optimiser of a recipe's name. Raises ``BadInput`` for an unknown name."""
-    if name == "sgd":
-        return StackedSgd
-    if name == "adam":
-        return StackedAdam
-    raise BadInput(f"unknown optimiser {name!r}; known: sgd, adam")
+    if name not in STACKED:
+        raise BadInput(f"unknown optimiser {name!r}; known: {', '.join(STACKED)}")
+    return STACKED[name]

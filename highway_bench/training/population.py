@@ -1,7 +1,7 @@
 """Population: networks of one shape are trained as one stacked network, each as it would be trained alone.
 
 Parameters of one name are one tensor (P, …), and a step is one forward and one backward pass under ``vmap``. Every
-member has its own seed, batch order, rate, momentum, decay and weight decay; members do not affect one another. The
+member has its own seed, batch order, learning rates, momentum and weight decay; members do not affect one another. The
 members' networks and optimisers are views of the stack, so each can be evaluated or saved at any time. A member that
 diverges is removed, and the others continue in a smaller stack.
 """
@@ -87,11 +87,10 @@ class Population:
                 break
         values = torch.stack(losses).double().cpu()
         share = (time.perf_counter() - start) / (len(losses) * len(self.live))
-        for member, column, rate in zip(self.live, values.unbind(1), self.optimiser.rates.tolist(), strict=True):
+        for member, column in zip(self.live, values.unbind(1), strict=True):
             before = member.times[-1] if member.times else 0.0
             member.losses.extend(column.tolist())
             member.times.extend(before + share * step for step in range(1, len(losses) + 1))
-            member.set_rate(rate)
         done += len(losses)
         self.step_count.fill_(float(done))
         return done
@@ -154,7 +153,6 @@ class Population:
         return make(
             list(trained.values()),
             [member.recipe for member in self.live],
-            [member.rate for member in self.live],
             state,
             len(self.live[0].losses),
         )

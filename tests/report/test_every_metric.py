@@ -31,10 +31,11 @@ NOT_SHOWN: Mapping[str, str] = {
 
 THRESHOLD = {"steps_to_threshold": "plain", "seconds_to_threshold": "plain"}
 EPOCHS = {"epoch_train_loss": "plain", "epoch_test_loss": "plain", "epoch_test_accuracy": "plain"}
+BYTES = {"test_bits": "plain"}  # smoke has no text
 LACKING: Mapping[str, Mapping[str, str]] = {
     "throughput": {"compile_time": "plain", "graph_breaks": "plain"},  # smoke compiles nothing
-    "trainability": THRESHOLD | EPOCHS,  # its runs are of twenty steps at most, and looked at once
-    "gates": THRESHOLD | EPOCHS,
+    "trainability": THRESHOLD | EPOCHS | BYTES,  # its runs are of twenty steps at most, and looked at once
+    "gates": THRESHOLD | EPOCHS | BYTES,
     "propagation": {  # its networks have two layers, in which nothing vanishes, settles or stands still
         "signal_vanishes_at": "plain",
         "gradient_vanishes_at": "plain",

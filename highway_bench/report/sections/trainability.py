@@ -38,6 +38,7 @@ class TrainabilitySection(ReportSection):
         accuracies = [
             number("train_accuracy"),
             column.number("test_loss", heading("test_loss")),  # a cross-entropy or a squared error: no unit
+            number("test_bits", "bit"),
             number("test_accuracy"),
         ]
         by_depth = [
@@ -64,6 +65,7 @@ class TrainabilitySection(ReportSection):
             column.words("dataset", "data"),
             column.whole("seed", "seed"),
             column.number("final_loss", heading("final_loss")),
+            column.number("success_loss", heading("success_loss")),
             column.whole("success", heading("success")),
             column.whole("steps_to_threshold", heading("steps_to_threshold")),
             number("seconds_to_threshold", "s"),

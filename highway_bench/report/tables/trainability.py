@@ -23,7 +23,9 @@ METRICS = (
     "seconds_to_threshold",
     "train_accuracy",
     "test_loss",
+    "test_bits",
     "test_accuracy",
+    "success_loss",
     "rate",
     "step_seconds",
     "together",
@@ -129,7 +131,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         record["step_seconds"] = math.nan
         if math.isfinite(record["seconds_to_threshold"]):  # infinite: no run reached it, which stays true
             record["seconds_to_threshold"] = math.nan
-    for name in ("train_accuracy", "test_loss", "test_accuracy"):
+    for name in ("train_accuracy", "test_loss", "test_bits", "test_accuracy", "success_loss"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
     record["rate_at_edge"] = _at_edge(record["rate"], recipe_of(setting["recipe"]))
