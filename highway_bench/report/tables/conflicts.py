@@ -6,12 +6,13 @@ Such a verdict depends on the start or the branch as much as on the block.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import listed
-from highway_bench.report.rows import groups
+from highway_bench.report.rows import block_label, groups, start_of, without_start
 from highway_bench.report.tables.trainability import Contests
 from highway_bench.success.ladder import STALLS, TRAINS
 
@@ -20,7 +21,8 @@ from highway_bench.success.ladder import STALLS, TRAINS
 class ConflictingVerdict:
     """``block`` trains in the family ``trains`` and not in the family ``stalls``, at each of ``depths``.
 
-    Families are names with their options. ``machine`` is empty if there is only one.
+    Families are names with their options, and with the start of the block: ``dense · scaled-branch``. ``machine`` is
+    empty if there is only one.
     """
 
     block: str
@@ -36,12 +38,15 @@ class ConflictingVerdict:
 
 
 def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[ConflictingVerdict]:
-    """All conflicts between families that differ in options or branch, on one data set and machine."""
+    """All conflicts on one data set and machine, between starts or families that differ in options or branch."""
     if not contests:
         return []
     rungs = pd.concat([part for _, part in contests])
     rungs = rungs.assign(branch=[about.branch(str(label).partition(" ")[0]) for label in rungs["family_label"]])
     conflicts: dict[tuple[str, str, str, str], list[int]] = {}
+    starts = rungs["block"].map(start_of)
+    rungs["family_label"] = list(map(block_label, rungs["family_label"], repeat(None), starts))
+    rungs["block"] = rungs["block"].map(without_start)
     alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
     for setting, part in groups(rungs, alike):
         for trains in sorted(set(part.loc[part["verdict"] == TRAINS, "family_label"])):
