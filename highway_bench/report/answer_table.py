@@ -14,10 +14,10 @@ from highway_bench.report.format import counted, listed, quantity, three
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import without_start
-from highway_bench.report.summary_tables import size_notes
+from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, Answer
 from highway_bench.report.tables.costs import COST
-from highway_bench.success.ladder import FULL_SEEDS
+from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
 BARE: Final = "y = x + H(x)"
@@ -40,7 +40,11 @@ def _notes(results: Results) -> list[str]:
     """Sentences on the answers: seeds, starts that change a verdict, sizes of timed networks, rates at an edge."""
     answers = results.answer()
     seeds = max((int(part["n"].max()) for _, part in results.contests()), default=FULL_SEEDS)
-    notes = [f"Verdicts from fewer than {FULL_SEEDS} seeds are provisional."] if seeds < FULL_SEEDS else []
+    notes = ["Brackets are 95 % intervals."]
+    notes[0] += f" Steps are {results.phase()} steps." if results.phase() else ""
+    if results.contests():
+        notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
+    notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
     blocks = dict.fromkeys(without_start(block) for answer in answers for block, _, _ in answer.avoid)
     notes += [
         f"{block} is the bare sum {BARE}, without norm, gate or scale, from He weights (Glorot where no ReLU follows), "
@@ -49,9 +53,9 @@ def _notes(results: Results) -> list[str]:
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]
     conflicts = results.conflicting_verdicts()
-    notes += [f"{conflict}: this verdict depends on the start or the branch." for conflict in conflicts]
+    notes += [f"{'; '.join(map(str, conflicts))}. There the start or the branch decides."] if conflicts else []
     costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
-    notes += size_notes(costs)
+    notes += size_notes(costs, results.phase())
     edges = _edges(answers)
     return notes + (
         [f"{EDGE} Best rate at an edge of those tried, so a better one may lie outside: {edges}."] if edges else []
@@ -71,7 +75,7 @@ def _columns(phase: str) -> list[Column]:
         _text("avoid", _avoid, "connections that do not train, by the number of seeds that succeed"),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
         _text("test accuracy", _accuracy, "mean over seeds"),
-        _cost(f"step ÷ plain's ({phase})"),
+        _cost(ratio_heading(phase)),
         _text("bytes per layer", _bytes, "activations saved for the backward pass, counted exactly"),
     ]
 
@@ -88,12 +92,12 @@ def _use(answer: Answer) -> str:
 def _avoid(answer: Answer) -> str:
     by_count: dict[str, list[str]] = {}
     for block, k, n in answer.avoid:
-        by_count.setdefault(f"{k} of {n}", []).append(block)
-    return "; ".join(f"{', '.join(_marked(answer, blocks))} ({count})" for count, blocks in by_count.items())
+        by_count.setdefault(f"({k} of {n})".replace(" ", "\N{NO-BREAK SPACE}"), []).append(block)
+    return "; ".join(f"{', '.join(_marked(answer, blocks))} {count}" for count, blocks in by_count.items())
 
 
 def _marked(answer: Answer, blocks: Iterable[str]) -> list[str]:
-    return [f"{block} {EDGE}" if block in answer.edges else block for block in blocks]
+    return [f"{block}\N{NO-BREAK SPACE}{EDGE}" if block in answer.edges else block for block in blocks]
 
 
 def _sure(answer: Answer) -> str:

@@ -71,8 +71,8 @@ def _scale(part: pd.DataFrame) -> tuple[float, float]:
 
 def _cell(cell: Mapping[str, Any] | None, answer: Answer, scale: tuple[float, float]) -> MatrixCell:
     if cell is None or not cell["n"]:
-        unfinished = cell is not None and cell["unfinished"]
-        return MatrixCell((f"{counted(cell['unfinished'], 'run')} failed" if unfinished else NOT_MEASURED,), "none")
+        failed = cell["unfinished"] if cell else 0
+        return MatrixCell((f"{counted(failed, 'run')} failed" if failed else NOT_MEASURED,), "none")
     verdict = cell["verdict"]
     lines = [f"{WORDS[verdict]} {cell['k']}/{cell['n']}"]
     if verdict == TRAINS and cell["block"] in answer.use and answer.verdict in (AHEAD, TIED):

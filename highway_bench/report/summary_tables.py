@@ -35,7 +35,7 @@ def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
         columns = [column.words("block", "block"), *(TRAINED if ladder else []), *_costs(results.phase())]
         name = title_of(contest, trained, contest_name) if ladder else contest_name(contest)
         title = name if ladder else f"{name}, depth {contest['at_depth']}"
-        notes = _notes(contest, part, ladder, families)
+        notes = _notes(contest, part, ladder, families, results.phase())
         tables.append(column.shown(f"summary-{len(tables) + 1}", title, part, columns, note=" ".join(notes)))
     more = [shown for section in every_section() for shown in section.summary(results)]
     return tables + [shown for shown in more if shown.entries]
@@ -63,18 +63,18 @@ def failure_table(results: Results) -> Shown:
     return column.shown("failures", "Failed and skipped cells", results.failures(), columns, most=MOST)
 
 
-def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: set[str]) -> list[str]:
+def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: set[str], phase: str) -> list[str]:
     if not ladder:
         setting = f"{contest['dtype']} on {contest['device']}, equal {contest['match']}"
         trained = contest["family_label"] in families  # with other blocks or in another setting
         what = "These blocks were not trained for a verdict here" if trained else "No depth was trained for a verdict"
-        return [f"{what}; {setting}.", *size_notes(part)]
+        return [f"{what}; {setting}.", *size_notes(part, phase)]
     notes = [
         f"{contest_text(contest)}.",
         f"Verdict, loss, accuracy, times, parameters and costs are those at depth {contest['at_depth']}"
         + (", the deepest at which any block trains." if (part["verdict"] == TRAINS).any() else "."),
     ]
-    notes += size_notes(part)
+    notes += size_notes(part, phase)
     edges = [f"{cell['block']} ({three(cell['edge_rate'])})" for cell in rows_of(part) if cell["edge_rate"] > 0]
     notes += [f"Best rate at the grid's edge: {listed(edges)}; a better one may lie outside."] if edges else []
     notes += [f"Fewer than {FULL_SEEDS} seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
@@ -82,10 +82,15 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: 
     return notes + (["Limited by the budget: another number of steps gives another frontier."] if limited else [])
 
 
-def size_notes(costs: pd.DataFrame) -> list[str]:
+def ratio_heading(phase: str) -> str:
+    """The heading of the step times' ratios in ``phase``."""
+    return f"step ÷ plain's ({phase})" if phase else "step ÷ plain's"
+
+
+def size_notes(costs: pd.DataFrame, phase: str) -> list[str]:
     """Sentences on the sizes of the networks whose steps were timed and whose bytes were counted."""
     notes = []
-    for what, of in (("Steps were timed", "timed"), ("Bytes were counted", "bytes")):
+    for what, of in ((f"{phase.capitalize()} steps were timed", "timed"), ("Bytes were counted", "bytes")):
         sizes = costs[[f"{of}_width", f"{of}_batch"]].dropna().drop_duplicates()
         texts = [size_text(math.nan, *size) for size in sorted(sizes.itertuples(index=False, name=None))]
         notes += [f"{what} at {'; '.join(texts)}."] if texts else []
@@ -111,7 +116,7 @@ def _l50(record: Record) -> str:
 
 def _costs(phase: str) -> list[Column]:
     return [
-        column.ratio("ratio", f"{phase} step ÷ plain's", "step time over plain's, 95 % interval"),
+        column.ratio("ratio", ratio_heading(phase), "step time over plain's, 95 % interval"),
         column.number("bytes_per_layer", "bytes per layer", "B", "activations saved for the backward pass"),
         column.whole("params", "parameters"),
     ]

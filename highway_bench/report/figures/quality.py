@@ -60,7 +60,8 @@ def pareto_front(points: pd.DataFrame) -> pd.DataFrame:
     """The rows of blocks that train and have a lower loss than every faster one, by their step time."""
     able = points[points["verdict"].eq(TRAINS) & np.isfinite(points["final_loss"])]
     able = able.sort_values(["seconds", "final_loss"], kind="stable")
-    return able[able["final_loss"] < able["final_loss"].cummin().shift(fill_value=math.inf)]
+    front: pd.DataFrame = able[able["final_loss"] < able["final_loss"].cummin().shift(fill_value=math.inf)]
+    return front
 
 
 def _panel(contest: dict[str, Any], part: pd.DataFrame, results: Results) -> Panel | None:

@@ -23,7 +23,10 @@ AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains
 MOST_SEEDS: Final = 100
 """More seeds than this are not named as the number that would settle a tie."""
 
-Cost = Mapping[str, Any]
+KNOWN: Final = ("block", "ratio", "ratio_low", "ratio_high", "ratio_gap", "bytes_per_layer")
+"""The costs of a block of which nothing was trained."""
+
+BlockCost = Mapping[str, Any]
 """The columns ``block`` and ``COST`` of one block."""
 
 
@@ -50,7 +53,7 @@ class Answer:
     best: str = ""
     margin: Margin | None = None
     accuracies: tuple[float, ...] = ()
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[BlockCost, ...] = ()
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
 
@@ -129,7 +132,11 @@ def _undecided(ran: list[dict[str, Any]], of: Mapping[str, list[str]], seeds: st
 def _seeds_needed(margin: Margin) -> str:
     if math.isnan(margin.needed) or margin.decided:
         return ""
-    return f"; about {margin.needed:g} would tell" if margin.needed <= MOST_SEEDS else f"; {MOST_SEEDS} would not tell"
+    return (
+        f"; about {margin.needed:g} would tell"
+        if margin.needed <= MOST_SEEDS
+        else f"; even {MOST_SEEDS} would not tell"
+    )
 
 
 def _in_order(blocks: Sequence[str], costs: pd.DataFrame) -> tuple[str, ...]:
@@ -138,12 +145,12 @@ def _in_order(blocks: Sequence[str], costs: pd.DataFrame) -> tuple[str, ...]:
     return tuple(sorted(blocks, key=lambda block: ratios[block])) if len(ratios) == len(blocks) else tuple(blocks)
 
 
-def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[Cost]:
+def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:
     by_block = {cost["block"]: {name: cost[name] for name in ("block", *COST)} for cost in rows_of(costs)}
     return [by_block[block] for block in blocks if block in by_block]
 
 
-def _estimate(cost: Cost) -> tuple[float, float, float]:
+def _estimate(cost: BlockCost) -> tuple[float, float, float]:
     return cost["ratio"], cost["ratio_low"], cost["ratio_high"]
 
 
@@ -186,7 +193,7 @@ def _name(family_label: str) -> str:
     return family_label.partition(" ")[0]
 
 
-def _costs_of(timed: pd.DataFrame, about: Descriptions) -> dict[int, tuple[Cost, ...]]:
+def _costs_of(timed: pd.DataFrame, about: Descriptions) -> dict[int, tuple[BlockCost, ...]]:
     """By depth, the costs of all blocks but the baseline, cheapest first, in the comparison with the most ratios."""
     known = timed[(timed["block"] != about.baseline) & (timed["ratio"].notna() | timed["ratio_gap"].eq(ONE_PROCESS))]
     known = known.assign(bytes_per_layer=math.nan)
@@ -195,8 +202,4 @@ def _costs_of(timed: pd.DataFrame, about: Descriptions) -> dict[int, tuple[Cost,
         depth = int(str(setting["depth"]))
         if part["ratio"].notna().sum() > most.get(depth, part.iloc[:0])["ratio"].notna().sum() or depth not in most:
             most[depth] = part
-    return {depth: tuple(_records_of(part.sort_values("ratio", kind="stable"))) for depth, part in most.items()}
-
-
-def _records_of(timed: pd.DataFrame) -> list[Cost]:
-    return rows_of(timed[["block", "ratio", "ratio_low", "ratio_high", "ratio_gap", "bytes_per_layer"]])
+    return {depth: tuple(rows_of(part.sort_values("ratio", kind="stable")[[*KNOWN]])) for depth, part in most.items()}

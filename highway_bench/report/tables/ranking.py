@@ -60,7 +60,7 @@ def lead(runs: pd.DataFrame, blocks: Sequence[str]) -> Lead:
     the interval allows for that, because it covers every comparison of the true best block with another.
     """
     losses = _losses(runs[runs["block"].isin(blocks)])
-    best, *others = sorted(losses, key=lambda block: float(losses[block].mean()))
+    best, *others = (str(block) for block in losses.mean().sort_values(kind="stable").index)
     return Lead(best, tuple(_margin(losses[best], losses[other], len(others)) for other in others))
 
 
@@ -87,6 +87,5 @@ def _needed(differences: pd.Series, comparisons: int) -> float:
     mean, deviation = float(differences.mean()), float(differences.std())
     if not mean or not deviation > 0:
         return math.nan
-    level = stats.norm.isf(ALPHA / comparisons / 2)
-    power = stats.norm.ppf(POWER)
+    level, power = float(stats.norm.isf(ALPHA / comparisons / 2)), float(stats.norm.ppf(POWER))
     return math.ceil(((level + power) * deviation / mean) ** 2 + level**2 / 2)
