@@ -11,15 +11,18 @@ import pandas as pd
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import counted, listed, quantity, three
+from highway_bench.report.glossary import STARTS
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import without_start
+from highway_bench.report.rows import DEFAULT, STARTED, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, Answer
 from highway_bench.report.tables.costs import COST
 from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
+MOST: Final = 5
+"""The largest number of names in one entry."""
 BARE: Final = "y = x + H(x)"
 """The equation of the residual connection without norm, gate or scale."""
 
@@ -45,13 +48,15 @@ def _notes(results: Results) -> list[str]:
     if results.contests():
         notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
     notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
-    blocks = dict.fromkeys(without_start(block) for answer in answers for block, _, _ in answer.avoid)
+    blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
         f"{block} is the bare sum {BARE}, without norm, gate or scale, from He weights (Glorot where no ReLU follows), "
         "the default start."
         for block in blocks
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]
+    starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
+    notes += [f"{STARTED.strip()} {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
     conflicts = results.conflicting_verdicts()
     notes += [f"{'; '.join(map(str, conflicts))}. There the start or the branch decides."] if conflicts else []
     costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
@@ -85,7 +90,7 @@ def _text(heading: str, make: Callable[[Answer], str], hint: str = "") -> Column
 
 
 def _use(answer: Answer) -> str:
-    names = _marked(answer, answer.use)
+    names = _some(_marked(answer, answer.use))
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or answer.verdict
 
 
@@ -93,11 +98,20 @@ def _avoid(answer: Answer) -> str:
     by_count: dict[str, list[str]] = {}
     for block, k, n in answer.avoid:
         by_count.setdefault(f"({k} of {n})".replace(" ", "\N{NO-BREAK SPACE}"), []).append(block)
-    return "; ".join(f"{', '.join(_marked(answer, blocks))} {count}" for count, blocks in by_count.items())
+    return "; ".join(f"{', '.join(_some(_marked(answer, blocks)))} {count}" for count, blocks in by_count.items())
+
+
+def _avoided(answer: Answer) -> list[str]:
+    return [block for block, _, _ in answer.avoid]
 
 
 def _marked(answer: Answer, blocks: Iterable[str]) -> list[str]:
     return [f"{block}\N{NO-BREAK SPACE}{EDGE}" if block in answer.edges else block for block in blocks]
+
+
+def _some(names: list[str]) -> list[str]:
+    """``names``, of which only the first are named if there are many."""
+    return names if len(names) <= MOST else [*names[: MOST - 1], f"{len(names) - MOST + 1} others"]
 
 
 def _sure(answer: Answer) -> str:
@@ -130,7 +144,7 @@ def _cost(heading: str) -> Column:
         elif len(set(texts)) == 1 and answer.use:
             named = texts[:1]
         at = f"depth {answer.cost_depth}: " if named and answer.depths != (answer.cost_depth,) else ""
-        return at + "; ".join(named)
+        return at + "; ".join(_some(named))
 
     return column.Head(heading, "step time over plain's, 95 % interval over processes", number=False, ratio=True), make
 
@@ -144,7 +158,7 @@ def _edges(answers: list[Answer]) -> str:
     """The blocks whose best rate is at an edge, with the depths and the rates."""
     by_family: dict[str, dict[str, list[str]]] = {}
     for answer in answers:
-        for block in (*answer.use, *(block for block, _, _ in answer.avoid)):
+        for block in (*answer.use, *_avoided(answer)):
             if rate := answer.edges.get(block):
                 rates = by_family.setdefault(answer.family, {})
                 rates.setdefault(f"{block} ({rate})", []).append(str(answer.depths[0]))

@@ -34,31 +34,38 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """One contest: a title that states the finding, its ``depths``, and one row of cells per connection."""
+    """One contest: a title that states the finding, its ``depths``, and per connection its equation and its cells."""
 
     title: str
     note: str
     depths: tuple[int, ...]
-    rows: tuple[tuple[str, tuple[MatrixCell, ...]], ...]
+    rows: tuple[tuple[str, str, tuple[MatrixCell, ...]], ...]
 
 
 def matrices(results: Results) -> list[Matrix]:
     """One matrix per contest with verdicts."""
-    contests = results.contests()
+    contests, about = results.contests(), results.about
     every = [contest for contest, _ in contests]
     answers = {(answer.family, answer.depths): answer for answer in results.answer()}
     tables = []
     for contest, part in contests:
         name = title_of(contest, every, contest_name)
-        blocks = results.about.block_order(part["block"])
+        blocks = about.block_order(part["block"])
         depths = tuple(sorted(int(depth) for depth in part["depth"].unique()))
         cells = {(cell["block"], cell["depth"]): cell for cell in rows_of(part)}
         at = {depth: answers[name, (depth,)] for depth in depths}
         scale = _scale(part)
         rows = tuple(
-            (block, tuple(_cell(cells.get((block, depth)), at[depth], scale) for depth in depths)) for block in blocks
+            (
+                block,
+                str(about.blocks.get(block.partition(" ")[0], {}).get("equation") or ""),
+                tuple(_cell(cells.get((block, depth)), at[depth], scale) for depth in depths),
+            )
+            for block in blocks
         )
-        tables.append(Matrix(f"{name}: {what_trains(part, blocks)}", f"{contest_text(contest)}.", depths, rows))
+        transform = about.families.get(contest["family_label"].partition(" ")[0], {}).get("transform")
+        note = f"{contest_text(contest)}. " + (f"{contest['family_label']}: {transform}." if transform else "")
+        tables.append(Matrix(f"{name}: {what_trains(part, blocks)}", note.strip(), depths, rows))
     return tables
 
 

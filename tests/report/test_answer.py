@@ -171,7 +171,7 @@ def test_best_rates_at_an_edge_are_marked_also_of_what_fails(make: Make) -> None
     assert (row["use"], row["avoid"]) == ("highway †", "residual † (0 of 5)")
     assert "residual (0.0300, the lowest) at depth 10" in answer_table(results).note
     (matrix,) = matrices(results)
-    assert [cells[0].lines[-1] for _, cells in matrix.rows] == ["lowest rate", "lowest rate"]
+    assert [cells[0].lines[-1] for _, _, cells in matrix.rows] == ["lowest rate", "lowest rate"]
 
 
 def test_the_bare_sum_and_its_start_are_named_where_it_fails(make: Make) -> None:
@@ -217,7 +217,7 @@ def test_a_cell_of_the_matrix_says_what_its_colour_shows(make: Make) -> None:
     losses = {("plain", 10): [0.2] * 5, ("plain", 20): [2.0] * 4 + [None], ("highway", 10): spread(0.02)}
     (matrix,) = matrices(results_of(make, ladder(make, losses)))
     assert matrix.depths == (10, 20)
-    cells = {(block, depth): cell for block, row in matrix.rows for depth, cell in zip((10, 20), row, strict=True)}
+    cells = {(block, depth): cell for block, _, row in matrix.rows for depth, cell in zip((10, 20), row, strict=True)}
     assert cells["highway", 10].lines[:3] == ("trains 5/5", "best", "loss 0.0202")
     assert cells["highway", 10].lines[3].startswith("test 9")
     assert cells["plain", 20].lines[:3] == ("fails 0/5", "loss 2.00", "1 diverged")

@@ -86,6 +86,7 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
     alt: list[str] = []
     failed = diverged = sized = False
     fronts: list[str] = []
+    unit = results.trainability().attrs["units"]["final_loss"]
     with settings():
         figure, axes = panels(len(drawn), 1 if len(drawn) < 3 else 2, 2.9 if len(drawn) < 3 else 2.4)
         for panel, name, (contest, depth, phase, points) in zip(axes, names, drawn, strict=True):
@@ -109,7 +110,7 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
             panel.margins(x=0.15)
             log_axis(panel, "x", "s")
             panel.set_xlabel(f"{phase} step, s (log)")
-            panel.set_ylabel("final training loss (log)")
+            panel.set_ylabel(f"final training loss, {unit} (log)")
             panel.set_title(shortened(f"{name}, depth {depth:,}", 46 if len(drawn) < 3 else 30), loc="left")
             failed |= bool((points["verdict"] != TRAINS).any())
             diverged |= bool(np.isinf(points["final_loss"]).any())
