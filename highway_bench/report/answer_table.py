@@ -14,7 +14,7 @@ from highway_bench.report.format import counted, listed, quantity, three
 from highway_bench.report.glossary import STARTS
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, STARTED, start_of, without_start
+from highway_bench.report.rows import DEFAULT, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, Answer
 from highway_bench.report.tables.costs import COST
@@ -56,7 +56,7 @@ def _notes(results: Results) -> list[str]:
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]
     starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
-    notes += [f"{STARTED.strip()} {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
+    notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
     conflicts = results.conflicting_verdicts()
     notes += [f"{'; '.join(map(str, conflicts))}. There the start or the branch decides."] if conflicts else []
     costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
@@ -97,8 +97,12 @@ def _use(answer: Answer) -> str:
 def _avoid(answer: Answer) -> str:
     by_count: dict[str, list[str]] = {}
     for block, k, n in answer.avoid:
-        by_count.setdefault(f"({k} of {n})".replace(" ", "\N{NO-BREAK SPACE}"), []).append(block)
-    return "; ".join(f"{', '.join(_some(_marked(answer, blocks)))} {count}" for count, blocks in by_count.items())
+        by_count.setdefault(f"{k} of {n}", []).append(block)
+    texts = []
+    for count, blocks in by_count.items():
+        each = f"({count}{' each' * (len(blocks) > 1)})".replace(" ", "\N{NO-BREAK SPACE}")
+        texts.append(f"{', '.join(_some(_marked(answer, blocks)))} {each}")
+    return "; ".join(texts)
 
 
 def _avoided(answer: Answer) -> list[str]:

@@ -174,6 +174,13 @@ def test_best_rates_at_an_edge_are_marked_also_of_what_fails(make: Make) -> None
     assert [cells[0].lines[-1] for _, _, cells in matrix.rows] == ["lowest rate", "lowest rate"]
 
 
+def test_an_entry_names_five_connections_at_most(make: Make) -> None:
+    losses = {(f"my-{index}", 10): [0.1] * 5 for index in range(7)} | {(f"other-{i}", 10): [2.0] * 5 for i in range(9)}
+    (row,) = printed(results_of(make, ladder(make, losses)))
+    assert row["use"] == "my-0, my-1, my-2, my-3 or 3 others"
+    assert row["avoid"] == "other-0, other-1, other-2, other-3, 5 others (0 of 5 each)"
+
+
 def test_the_bare_sum_and_its_start_are_named_where_it_fails(make: Make) -> None:
     rows = ladder(make, {("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})
     scaled = ladder(make, {("residual", 10): [0.1] * 5}, family_options='{"init":"scaled-branch"}')
@@ -185,6 +192,7 @@ def test_the_bare_sum_and_its_start_are_named_where_it_fails(make: Make) -> None
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
     assert "He weights" in note
+    assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note
     assert "residual trains in dense · scaled-branch, not in dense, at depth 10" in note
 
 
@@ -203,7 +211,7 @@ def test_without_training_the_answer_is_the_cost(make: Make) -> None:
     (row,) = printed(results_of(make, rows))
     assert row["use"] == NOT_MEASURED
     assert row["step ÷ plain's (forward-backward)"] == "residual 1.10 [1.10, 1.10] to highway 2.00 [2.00, 2.00]"
-    assert row["how sure"] == "nothing was trained for a verdict: only cost is known"
+    assert row["how sure"] == "not trained for a verdict: only cost is known"
 
 
 def test_no_sentence_says_ahead_or_below_without_an_interval(standard: pd.DataFrame) -> None:
@@ -248,7 +256,7 @@ def test_the_plot_has_the_front_chance_threshold_and_memory(make: Make) -> None:
     assert picture.title == "On the front of loss and step time: dense on digits, depth 10: residual and highway"
     (panel,) = picture.figure.axes
     assert panel.get_xlabel() == "forward-backward step, s (log)"
-    assert {text.get_text() for text in panel.texts} == {"chance", "threshold", "residual", "highway"}
+    assert {text.get_text() for text in panel.texts} == {"chance", "threshold"}
     assert {line.get_ydata()[0] for line in panel.lines} >= {math.log(10), 0.1 * math.log(10)}
     sizes = {line.get_marker(): line.get_markersize() for line in panel.lines if line.get_marker() in ("s", "^")}
     assert sizes["s"] > sizes["^"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,15 +103,18 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
     from highway_bench.execution.descriptions import descriptions
 
     cells = [
-        Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8)
-        for task in ("memory", "gates")
+        Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8, dataset=dataset)
+        for task, dataset in (("memory", None), ("gates", "mnist-5k"))
     ]
     said = descriptions(cells)
     assert said["blocks"]["plain"]["baseline"] is True
     assert said["families"]["dense"]["kind"] == "vector"
+    assert said["datasets"]["mnist-5k"]["chance_loss"] == pytest.approx(math.log(10))
     assert said["tasks"]["gates"]["metrics"]["lesion_loss"]["unit"] == "nat"
     about = Descriptions({"run-1": said})
     assert about.baseline == "plain"
+    assert about.chance_loss("mnist-5k") == pytest.approx(math.log(10))
+    assert math.isnan(about.chance_loss("my-data"))
     assert about.metric("gates", "lesion_loss").unit == "nat"
 
 

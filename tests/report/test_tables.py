@@ -189,7 +189,7 @@ def test_short_runs_have_no_verdict(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 10}, recipe={"verdict": False})
     assert of(Results(frame).trainability(), block="plain")["verdict"] == "no verdict"
     (answer,) = Results(frame).answer()
-    assert (answer.verdict, answer.reason) == ("not measured", "one short training run per connection")
+    assert (answer.verdict, answer.reason) == ("not measured", "one short run per connection")
 
 
 def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(make: Make) -> None:

@@ -96,15 +96,6 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
             fronts.append(
                 f"{name}, depth {depth:,}: {listed(list(front['block'])) if len(front) else 'nothing trains'}"
             )
-            for cell in rows_of(front):
-                panel.annotate(
-                    shortened(cell["block"], 22),
-                    (cell["seconds"], cell["final_loss"]),
-                    xytext=(-7, -3),
-                    textcoords="offset points",
-                    ha="right",
-                    fontsize=7.5,
-                )
             _lines(panel, results.about.chance_loss(contest["dataset"]), contest)
             log_axis(panel, "y")
             panel.margins(x=0.15)

@@ -168,9 +168,9 @@ def _not_measured(
     for family in about.family_order(rows["family"].dropna()):
         own = {int(depth) for depth in rows.loc[rows["family"] == family, "depth"].dropna()}
         missing = sorted((ladder | own) - trained.get(family, set()))
-        reason = "one short training run per connection" if family in short else "nothing was trained for a verdict"
+        reason = "one short run per connection" if family in short else "not trained for a verdict"
         if family in trained and missing:
-            gaps.append(Answer(family, tuple(missing), NOT_MEASURED, "no network of this depth was trained"))
+            gaps.append(Answer(family, tuple(missing), NOT_MEASURED, "not trained at this depth"))
         elif family not in trained:
             costs = _costs_of(timed[timed["family_label"].map(_name) == family], about)
             if trained or not costs:

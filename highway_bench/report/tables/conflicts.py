@@ -5,8 +5,8 @@ Such a verdict depends on the start or the branch as much as on the block.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from itertools import repeat
 
 import pandas as pd
 
@@ -43,17 +43,17 @@ def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[Confli
         return []
     rungs = pd.concat([part for _, part in contests])
     rungs = rungs.assign(branch=[about.branch(str(label).partition(" ")[0]) for label in rungs["family_label"]])
+    rungs = rungs.assign(start=rungs["block"].map(start_of), block=rungs["block"].map(without_start))
     conflicts: dict[tuple[str, str, str, str], list[int]] = {}
-    starts = rungs["block"].map(start_of)
-    rungs["family_label"] = list(map(block_label, rungs["family_label"], repeat(None), starts))
-    rungs["block"] = rungs["block"].map(without_start)
     alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
     for setting, part in groups(rungs, alike):
-        for trains in sorted(set(part.loc[part["verdict"] == TRAINS, "family_label"])):
-            for stalls in sorted(set(part.loc[part["verdict"] == STALLS, "family_label"])):
-                if trains != stalls:
-                    key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
-                    conflicts.setdefault(key, []).append(int(str(setting["depth"])))
+        networks = sorted(set(zip(part["family_label"], part["start"], part["verdict"], strict=True)))
+        for one, other in itertools.product(networks, repeat=2):
+            differs = (one[0] == other[0]) != (one[1] == other[1])  # in the family or in the start, not in both
+            if one[2] == TRAINS and other[2] == STALLS and differs:
+                trains, stalls = (block_label(family, None, start) for family, start, _ in (one, other))
+                key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
+                conflicts.setdefault(key, []).append(int(str(setting["depth"])))
     return [
         ConflictingVerdict(block, trains, stalls, tuple(sorted(depths)), machine)
         for (block, trains, stalls, machine), depths in conflicts.items()
