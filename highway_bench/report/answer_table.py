@@ -12,6 +12,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import counted, listed, quantity, three
 from highway_bench.report.glossary import STARTS
+from highway_bench.report.labels import step_text
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import DEFAULT, start_of, without_start
@@ -21,8 +22,10 @@ from highway_bench.report.tables.costs import COST
 from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
+TIES: Final = 3
+"""Of more connections that are tied, only the first is named; the matrix has all."""
 MOST: Final = 5
-"""The largest number of names in one entry."""
+"""The largest number of connections that are named as failing with as many seeds."""
 BARE: Final = "y = x + H(x)"
 """The equation of the residual connection without norm, gate or scale."""
 
@@ -44,7 +47,7 @@ def _notes(results: Results) -> list[str]:
     answers = results.answer()
     seeds = max((int(part["n"].max()) for _, part in results.contests()), default=FULL_SEEDS)
     notes = ["Brackets are 95 % intervals."]
-    notes[0] += f" Steps are {results.phase()} steps." if results.phase() else ""
+    notes[0] += f" Steps are {step_text(results.phase())}s." if results.phase() else ""
     if results.contests():
         notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
     notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
@@ -76,7 +79,11 @@ def _columns(phase: str) -> list[Column]:
     return [
         _text("family", lambda answer: answer.family),
         column.words("depth", "depth"),
-        _text("use", _use, "several are tied; if all their step times are known, the cheapest comes first"),
+        _text(
+            "use",
+            _use,
+            "several are tied: the cheapest comes first if all their step times are known, otherwise the lowest loss",
+        ),
         _text("avoid", _avoid, "connections that do not train, by the number of seeds that succeed"),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
         _text("test accuracy", _accuracy, "mean over seeds"),
@@ -90,7 +97,9 @@ def _text(heading: str, make: Callable[[Answer], str], hint: str = "") -> Column
 
 
 def _use(answer: Answer) -> str:
-    names = _some(_marked(answer, answer.use))
+    names = _marked(answer, answer.use)
+    if len(names) > TIES:
+        return f"{names[0]}, the {'cheapest' if answer.cheapest_first else 'lowest loss'} of {len(names)} tied"
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or answer.verdict
 
 
@@ -122,7 +131,9 @@ def _sure(answer: Answer) -> str:
     if not answer.use:
         return answer.reason
     below = ""
-    if answer.margin is not None:
+    if answer.margin is not None and math.isnan(answer.margin.low):
+        below = f"too few common seeds of {answer.best} and {answer.margin.block}, "
+    elif answer.margin is not None:
         ratios = answer.margin.ratio, answer.margin.high, answer.margin.low
         value, low, high = (three(100 * (1 - ratio)) for ratio in ratios)
         best = f"{answer.best}'s " if answer.verdict == TIED else ""
@@ -142,13 +153,13 @@ def _cost(heading: str) -> Column:
             quoted(cost["ratio"], cost["ratio_low"], cost["ratio_high"], cost["ratio_gap"]) for cost in answer.costs
         ]
         named = [f"{cost['block']} {text}" for cost, text in zip(answer.costs, texts, strict=True)]
-        if not answer.use and len(named) > 1:
-            known = [name for name, cost in zip(named, answer.costs, strict=True) if not math.isnan(cost["ratio"])]
-            named = [f"{known[0]} to {known[-1]}"] if len(known) > 1 else known or texts[:1]
-        elif len(set(texts)) == 1 and answer.use:
+        if len(set(texts)) == 1:
             named = texts[:1]
+        elif len(answer.use) > TIES or not answer.use:
+            known = [name for name, cost in zip(named, answer.costs, strict=True) if not math.isnan(cost["ratio"])]
+            named = [" to ".join([known[0], *known[1:][-1:]])] if known else []
         at = f"depth {answer.cost_depth}: " if named and answer.depths != (answer.cost_depth,) else ""
-        return at + "; ".join(_some(named))
+        return at + "; ".join(named)
 
     return column.Head(heading, "step time over plain's, 95 % interval over processes", number=False, ratio=True), make
 

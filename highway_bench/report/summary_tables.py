@@ -10,7 +10,7 @@ import pandas as pd
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import NONE, between, listed, three
-from highway_bench.report.labels import contest_name, contest_text, size_text, title_of
+from highway_bench.report.labels import contest_name, contest_text, size_text, step_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.sections import every_section
@@ -90,7 +90,7 @@ def ratio_heading(phase: str) -> str:
 def size_notes(costs: pd.DataFrame, phase: str) -> list[str]:
     """Sentences on the sizes of the networks whose steps were timed and whose bytes were counted."""
     notes = []
-    for what, of in ((f"{phase.capitalize()} steps were timed", "timed"), ("Bytes were counted", "bytes")):
+    for what, of in ((f"{step_text(phase).capitalize()}s were timed", "timed"), ("Bytes were counted", "bytes")):
         sizes = costs[[f"{of}_width", f"{of}_batch"]].dropna().drop_duplicates()
         texts = [size_text(math.nan, *size) for size in sorted(sizes.itertuples(index=False, name=None))]
         notes += [f"{what} at {'; '.join(texts)}."] if texts else []

@@ -113,7 +113,7 @@ def test_tied_names_the_interval_and_the_seeds_and_puts_the_cheaper_first(make: 
     (row,) = printed(results)
     assert row["use"] == "residual or highway"
     pattern = (
-        r"tied: (\S+)'s loss \S+ % \[−\S+, \d\S+\] below \S+'s, 5 seeds; (about \d+ would|even 100 would not) tell"
+        r"tied: (\S+)'s loss \S+ % \[−\S+, \d\S+\] below \S+'s, 5 seeds; (about \d+ would|even 100 would not) decide"
     )
     assert re.fullmatch(pattern, row["how sure"])
     assert row["step ÷ plain's (forward-backward)"] == "residual 1.10 [1.10, 1.10]; highway 1.50 [1.50, 1.50]"
@@ -174,11 +174,28 @@ def test_best_rates_at_an_edge_are_marked_also_of_what_fails(make: Make) -> None
     assert [cells[0].lines[-1] for _, _, cells in matrix.rows] == ["lowest rate", "lowest rate"]
 
 
-def test_an_entry_names_five_connections_at_most(make: Make) -> None:
+def test_of_many_that_are_tied_the_cheapest_is_named(make: Make) -> None:
     losses = {(f"my-{index}", 10): [0.1] * 5 for index in range(7)} | {(f"other-{i}", 10): [2.0] * 5 for i in range(9)}
-    (row,) = printed(results_of(make, ladder(make, losses)))
-    assert row["use"] == "my-0, my-1, my-2, my-3 or 3 others"
+    rows = ladder(make, losses)
+    (row,) = printed(results_of(make, rows))
+    assert row["use"] == "my-0, the lowest loss of 7 tied"
     assert row["avoid"] == "other-0, other-1, other-2, other-3, 5 others (0 of 5 each)"
+    rows += timed(make, {"plain": 1.0} | {f"my-{index}": 2 - 0.1 * index for index in range(7)}, 10)
+    (row,) = printed(results_of(make, rows))
+    assert row["use"] == "my-6, the cheapest of 7 tied"
+    assert row["step ÷ plain's (forward-backward)"] == "my-6 1.40 [1.40, 1.40] to my-0 2.00 [2.00, 2.00]"
+
+
+def test_seeds_that_blocks_do_not_share_decide_nothing(make: Make) -> None:
+    rows = ladder(make, {("highway", 10): [0.1] * 5}) + [
+        row | {"seed": row["seed"] + 9, "digest": f"{row['digest']}/9"}
+        for row in ladder(make, {("residual", 10): [0.2] * 5})
+    ]
+    (row,) = printed(results_of(make, rows))
+    assert (row["use"], row["how sure"]) == (
+        "highway or residual",
+        "tied: too few common seeds of highway and residual, 5 seeds",
+    )
 
 
 def test_the_bare_sum_and_its_start_are_named_where_it_fails(make: Make) -> None:
@@ -253,7 +270,7 @@ def test_the_plot_has_the_front_chance_threshold_and_memory(make: Make) -> None:
     for block, size in (("residual", 100.0), ("highway", 400.0)):
         rows += make["memory"](make["cell"]("memory", block, "dense", 10), size)
     (picture,) = quality_against_time(results_of(make, rows))
-    assert picture.title == "On the front of loss and step time: dense on digits, depth 10: residual and highway"
+    assert picture.title == "On the front of loss and step time: dense, depth 10: residual and highway"
     (panel,) = picture.figure.axes
     assert panel.get_xlabel() == "forward-backward step, s (log)"
     assert {text.get_text() for text in panel.texts} == {"chance", "threshold"}
@@ -261,6 +278,16 @@ def test_the_plot_has_the_front_chance_threshold_and_memory(make: Make) -> None:
     sizes = {line.get_marker(): line.get_markersize() for line in panel.lines if line.get_marker() in ("s", "^")}
     assert sizes["s"] > sizes["^"]
     assert "highway: loss 0.0504, 1.65 s a step, 400 B per layer" in picture.alt
+
+
+def test_the_title_of_many_panels_names_what_is_on_most_fronts(make: Make) -> None:
+    rows = []
+    for family in ("dense", "conv", "mlp", "bilstm"):
+        losses = {("plain", 10): [2.0] * 5, ("highway", 10): spread(0.05), ("residual", 10): spread(0.1)}
+        rows += ladder(make, losses, family=family)
+    (picture,) = quality_against_time(results_of(make, rows))
+    assert picture.title == "highway is on the front of loss and step time in 4 of 4 panels"
+    assert len(picture.figure.axes) == 4
 
 
 def test_the_front_is_of_what_trains(make: Make) -> None:

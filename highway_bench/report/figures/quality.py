@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from highway_bench.report.figures.base import (
     NothingToShow,
@@ -24,7 +26,7 @@ from highway_bench.report.figures.base import (
 )
 from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import listed, quantity, three
-from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.labels import family_name, step_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
@@ -34,7 +36,7 @@ from highway_bench.success.ladder import TRAINS
 
 OWN_STEPS: Final = "training run's"
 """The phase of step times that are those of the training runs themselves."""
-LEAST_MARK, MOST_MARK = 5.0, 13.0
+LEAST_MARK, MOST_MARK = 4.0, 11.0
 """Diameters of marks, in points: of no saved bytes and of the most."""
 
 Panel = tuple[dict[str, Any], int, str, pd.DataFrame]
@@ -51,7 +53,7 @@ def quality_against_time(results: Results) -> list[Picture]:
     if not drawn:
         raise NothingToShow("quality against step time needs the trainability task with verdicts for several blocks")
     every = [contest for contest, _ in results.contests()]
-    names = [title_of(contest, every, contest_name) for contest, *_ in drawn]
+    names = [title_of(contest, every, family_name) for contest, *_ in drawn]
     style = styles(results.rows["label"], results.about)
     return [_picture(drawn, names, of_blocks(style, pd.concat([points for *_, points in drawn])["block"]), results)]
 
@@ -85,7 +87,7 @@ def _panel(contest: dict[str, Any], part: pd.DataFrame, results: Results) -> Pan
 def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], results: Results) -> Picture:
     alt: list[str] = []
     failed = diverged = sized = False
-    fronts: list[str] = []
+    fronts: dict[str, list[str]] = {}
     unit = results.trainability().attrs["units"]["final_loss"]
     with settings():
         figure, axes = panels(len(drawn), 1 if len(drawn) < 3 else 2, 2.9 if len(drawn) < 3 else 2.4)
@@ -93,16 +95,14 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
             alt += [f"{name}, {text}" for text in _marks(panel, points, style)]
             front = pareto_front(points)
             panel.step(front["seconds"], front["final_loss"], where="post", color="#555555", linewidth=0.9, zorder=1)
-            fronts.append(
-                f"{name}, depth {depth:,}: {listed(list(front['block'])) if len(front) else 'nothing trains'}"
-            )
+            fronts[f"{name}, depth {depth:,}"] = list(front["block"])
             _lines(panel, results.about.chance_loss(contest["dataset"]), contest)
             log_axis(panel, "y")
             panel.margins(x=0.15)
             log_axis(panel, "x", "s")
-            panel.set_xlabel(f"{phase} step, s (log)")
+            panel.set_xlabel(f"{step_text(phase)}, s (log)")
             panel.set_ylabel(f"final training loss, {unit} (log)")
-            panel.set_title(shortened(f"{name}, depth {depth:,}", 46 if len(drawn) < 3 else 30), loc="left")
+            panel.set_title(shortened(f"{name}, depth {depth:,}", 46 if len(drawn) < 3 else 26), loc="left")
             failed |= bool((points["verdict"] != TRAINS).any())
             diverged |= bool(np.isinf(points["final_loss"]).any())
             sized |= bool(points["bytes_per_layer"].gt(0).any())
@@ -115,7 +115,7 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
         "Lower left is better. Grey steps: the Pareto front, connections that no faster one that trains beats. Dotted: "
         "the loss of a constant prediction (chance) and the threshold of success. Bars: 95 % intervals over seeds."
     )
-    caption += " Area of a mark: saved bytes per layer." if sized else ""
+    caption += " The larger a mark in its panel, the more bytes are saved per layer." if sized else ""
     return Picture("quality-against-time", title, f"Loss against step time. {joined(alt, 60)}", caption, figure)
 
 
@@ -154,11 +154,17 @@ def _lines(panel: Axes, chance: float, contest: dict[str, Any]) -> None:
                 ha="right",
                 fontsize=7.5,
                 color="#555555",
+                path_effects=[withStroke(linewidth=2, foreground="white")],
             )
 
 
-def _title(fronts: list[str]) -> str:
-    """The connections on each front."""
-    if len(fronts) > 3:
-        return "Loss against step time: the front of each panel has the connections that no faster one beats"
-    return f"On the front of loss and step time: {'; '.join(fronts)}"
+def _title(fronts: dict[str, list[str]]) -> str:
+    """The connections on each front; of many fronts, the connections on most of them."""
+    if len(fronts) <= 3:
+        named = [f"{name}: {listed(front) if front else 'nothing trains'}" for name, front in fronts.items()]
+        return f"On the front of loss and step time: {'; '.join(named)}"
+    counts = Counter(block for front in fronts.values() for block in front)
+    most = max(counts.values(), default=0)
+    named = [block for block, count in counts.items() if count == most]
+    what = f"on the front of loss and step time in {most} of {len(fronts)} panels"
+    return f"{listed(named)} {'are' if len(named) > 1 else 'is'} {what}" if named else "Nothing trains"

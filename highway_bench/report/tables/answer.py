@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,13 +35,13 @@ class Answer:
     """The answer for one contest and depth; for depths that were not measured, one answer covers several.
 
     ``family`` names the contest. ``verdict``: ``ahead``, the first of ``use`` has a lower loss than every other block
-    that trains; ``the only one`` that trains; ``tied``, each of ``use`` may be the best; ``undecided``; ``not
-    measured``. ``use`` is ordered by step time where all ratios are decided, otherwise by loss. ``avoid`` has the
-    blocks that do not train, each with its successes and runs. ``margin`` is that of ``best``, the block of lowest
-    loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test accuracies of
-    ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``. ``edges`` has
-    the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds, or why there is no
-    verdict.
+    that trains; ``the only one that trains``; ``tied``, each of ``use`` may be the best; ``undecided``; ``not
+    measured``. ``use`` is ordered by loss, or ``cheapest_first`` if the ratios of all step times are decided.
+    ``avoid`` has the blocks that do not train, each with its successes and runs. ``margin`` is that of ``best``, the
+    block of lowest loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test
+    accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
+    ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds, or why
+    there is no verdict.
     """
 
     family: str
@@ -49,6 +49,7 @@ class Answer:
     verdict: str
     reason: str
     use: tuple[str, ...] = ()
+    cheapest_first: bool = False
     avoid: tuple[tuple[str, int, int], ...] = ()
     best: str = ""
     margin: Margin | None = None
@@ -69,19 +70,14 @@ def answers(
     """The value of ``Results.answer``, from the values of its methods of these names; ``timed`` are the ratios of the
     phase in which costs are compared."""
     every = [contest for contest, _ in contests]
-    priced = list(groups(costs, CONTEST))
+    trained, priced = list(groups(runs, CONTEST)), list(groups(costs, CONTEST))
     decided: list[Answer] = []
     for contest, part in contests:
-        single = _of(groups(runs, CONTEST), contest, runs)
-        own = _of(priced, contest, costs)
+        single, own = (next(of for setting, of in parts if setting == contest) for parts in (trained, priced))
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             decided.append(_answer(title_of(contest, every, contest_name), int(depth), *at))
     return decided + _not_measured(contests, timed, runs, rows, about)
-
-
-def _of(parts: Iterable[tuple[dict[str, Any], pd.DataFrame]], contest: dict[str, Any], table: pd.DataFrame) -> Any:
-    return next((part for setting, part in parts if setting == contest), table.iloc[:0])
 
 
 def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, costs: pd.DataFrame) -> Answer:
@@ -97,10 +93,14 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
     if not of[TRAINS] or len(ran) == 1:
         return Answer(verdict=UNDECIDED, reason=_undecided(ran, of, seeds), **common)
     ahead = lead(runs, of[TRAINS])
-    use = _in_order((ahead.best, *ahead.tied), costs)
+    use = (ahead.best, *ahead.tied)
+    ratios = {cost["block"]: cost["ratio"] for cost in _records(costs, use) if is_decided(*_estimate(cost))}
+    if cheapest_first := len(ratios) == len(use):
+        use = tuple(sorted(use, key=lambda block: ratios[block]))
     accuracy = {cell["block"]: cell["test_accuracy"] for cell in ran}
     common |= {
         "use": use,
+        "cheapest_first": cheapest_first,
         "best": ahead.best,
         "accuracies": tuple(accuracy[block] for block in use if not math.isnan(accuracy[block])),
         "costs": tuple(_records(costs, use)),
@@ -130,19 +130,10 @@ def _undecided(ran: list[dict[str, Any]], of: Mapping[str, list[str]], seeds: st
 
 
 def _seeds_needed(margin: Margin) -> str:
-    if math.isnan(margin.needed) or margin.decided:
+    if math.isnan(margin.needed):
         return ""
-    return (
-        f"; about {margin.needed:g} would tell"
-        if margin.needed <= MOST_SEEDS
-        else f"; even {MOST_SEEDS} would not tell"
-    )
-
-
-def _in_order(blocks: Sequence[str], costs: pd.DataFrame) -> tuple[str, ...]:
-    """``blocks`` by their step times if all ratios are decided, otherwise unchanged."""
-    ratios = {cost["block"]: cost["ratio"] for cost in _records(costs, blocks) if is_decided(*_estimate(cost))}
-    return tuple(sorted(blocks, key=lambda block: ratios[block])) if len(ratios) == len(blocks) else tuple(blocks)
+    enough = margin.needed <= MOST_SEEDS
+    return f"; about {margin.needed:g} would decide" if enough else f"; even {MOST_SEEDS} would not decide"
 
 
 def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:

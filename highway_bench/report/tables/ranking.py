@@ -23,8 +23,8 @@ class Margin:
     """The best block's final loss over that of ``block``: the geometric mean of the ``ratio`` over ``seeds`` pairs.
 
     The interval is Student's t of the logarithms at 1 − 0.05/m for m comparisons with the best block, so that all m
-    hold together with 95 % (Bonferroni). NaN with a single pair. ``needed`` is the number of pairs with which this
-    ratio would be told from 1 with a probability of 80 %, NaN if that cannot be estimated.
+    hold together with 95 % (Bonferroni). NaN with a single pair. ``needed`` is the number of pairs with which a
+    ratio of this size would be significant with a probability of 80 %, NaN if that cannot be estimated.
     """
 
     block: str
