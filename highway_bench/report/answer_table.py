@@ -61,7 +61,9 @@ def _notes(results: Results) -> list[str]:
     starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
     notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
     conflicts = results.conflicting_verdicts()
-    notes += [f"{'; '.join(map(str, conflicts))}. There the start or the branch decides."] if conflicts else []
+    notes += (
+        [f"{'; '.join(map(str, conflicts))}. These verdicts depend on the start or the branch."] if conflicts else []
+    )
     costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
     notes += size_notes(costs, results.phase())
     edges = _edges(answers)
@@ -153,11 +155,11 @@ def _cost(heading: str) -> Column:
             quoted(cost["ratio"], cost["ratio_low"], cost["ratio_high"], cost["ratio_gap"]) for cost in answer.costs
         ]
         named = [f"{cost['block']} {text}" for cost, text in zip(answer.costs, texts, strict=True)]
-        if len(set(texts)) == 1:
+        if len(set(texts)) == 1 and answer.use:
             named = texts[:1]
         elif len(answer.use) > TIES or not answer.use:
             known = [name for name, cost in zip(named, answer.costs, strict=True) if not math.isnan(cost["ratio"])]
-            named = [" to ".join([known[0], *known[1:][-1:]])] if known else []
+            named = [" to ".join([known[0], *known[1:][-1:]])] if known else texts[:1]
         at = f"depth {answer.cost_depth}: " if named and answer.depths != (answer.cost_depth,) else ""
         return at + "; ".join(named)
 

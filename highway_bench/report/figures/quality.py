@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 
 from highway_bench.report.figures.base import (
     NothingToShow,
@@ -154,7 +153,7 @@ def _lines(panel: Axes, chance: float, contest: dict[str, Any]) -> None:
                 ha="right",
                 fontsize=7.5,
                 color="#555555",
-                path_effects=[withStroke(linewidth=2, foreground="white")],
+                zorder=0,  # behind the marks
             )
 
 
