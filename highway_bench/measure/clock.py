@@ -23,6 +23,7 @@ from ..errors import BadInput
 from .run_delay import ThreadClock, process_delay
 
 DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
+ALL_DISTURBED = "undecided: every round was disturbed"
 MOST_TRIED = 3  # times the least rounds and seconds: a busy machine may disturb every round
 
 Step = Callable[[], object]
@@ -82,6 +83,7 @@ class Turns(Generic[Key]):
 
     ``seconds`` is what the statistic uses, ``wall`` the wall time of the same calls. ``disturbed`` counts the rounds
     that were left out, ``warmups`` those before the first. ``cut_short``: the time was up before there were enough.
+    ``all_disturbed``: every round was disturbed, so none was left out.
     """
 
     seconds: dict[Key, list[float]]
@@ -89,6 +91,7 @@ class Turns(Generic[Key]):
     warmups: int
     disturbed: int
     cut_short: bool
+    all_disturbed: bool
 
 
 def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.perf_counter) -> float:
@@ -115,8 +118,7 @@ def take_turns(
     scheduler. The budget counts rounds: ``min_samples`` of them, and ``min_seconds`` of their times summed over all
     steps; disturbed rounds do not count, but after ``MOST_TRIED`` times the budget it is cut short. ``restore`` maps a
     key to what undoes its step. It runs after each call of the step and is not timed. If every round was disturbed,
-    none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one
-    thread on a CPU.
+    none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one thread on a CPU.
     """
     if not steps:
         raise BadInput("there is no step to time")
@@ -154,6 +156,7 @@ def take_turns(
         warmups,
         len(left_out),
         cut_short,
+        not taken,
     )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report.format import NONE, between, three
 
 UNDECIDED: Final = 0.10
@@ -24,14 +25,16 @@ NOT_TIMED: Final = "not timed"
 MEANINGS: Final = {
     "undecided [": f"“undecided”: the 95 % interval reaches more than {PERCENT} from the value. More processes "
     "(--recipe limit=60) or an idle machine make it narrower.",
+    ALL_DISTURBED: "“every round was disturbed”: with several threads, or on a GPU, the machine's other work reaches "
+    "every step, so the times tell about that work too. Time the cell on an idle machine.",
     ONE_PROCESS: f"“{ONE_PROCESS}”: the interval of a ratio covers processes, and this cell was timed in one. Allow "
     "more: --recipe processes=3.",
     OLDER: f"“{OLDER}”: an older version timed this cell, without plain in the same rounds. Time it again: "
     "highway-bench run throughput.",
-    NOT_TIMED: f"“{NOT_TIMED}”: each training run takes its steps alone, which gives no paired ratio. "
-    "Time the steps in turn: highway-bench run throughput.",
+    NOT_TIMED: f"“{NOT_TIMED}”: no step was timed at this depth in turn with plain's, and the steps of training runs "
+    "give no paired ratio. Time them: highway-bench run throughput.",
 }
-"""The meaning of the words in a quoted ratio, and the remedy. The first key that the text starts with applies."""
+"""The meaning of the words in a quoted ratio, and the remedy. The first key in the text applies."""
 
 
 def is_decided(value: float, low: float, high: float) -> bool:
@@ -65,5 +68,5 @@ def geometric_mean(ratios: Sequence[tuple[float, float, float]]) -> tuple[float,
 
 def meanings(texts: Iterable[str]) -> list[str]:
     """The meanings of the words in these quoted ratios, each once."""
-    begins = {next((word for word in MEANINGS if text.startswith(word)), "") for text in texts}
+    begins = {next((word for word in MEANINGS if word in text), "") for text in texts}
     return [meaning for word, meaning in MEANINGS.items() if word in begins]

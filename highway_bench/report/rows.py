@@ -74,9 +74,17 @@ CONTEST: Final = (
     "machine",
     "machine_label",
 )
-"""Columns equal within a set of trained networks that may be compared: they differ in block, depth and seed.
+"""Columns equal within a set of trained networks that may be compared: they differ in block, start, depth and seed.
 
 ``machine_label`` follows from ``machine``: it is the part that is printed."""
+
+START: Final = "init"
+"""The option of a family that chooses the start of its weights. It belongs to the label of the block: networks that
+differ in their start alone are compared with each other."""
+DEFAULT: Final = "default"
+"""The start of a block of which no other start is named."""
+STARTED: Final = " · "
+"""Separates the start from the rest of a label."""
 
 
 def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
@@ -103,8 +111,11 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
-    frame["label"] = _labels(frame["block"], frame["block_options"])
-    frame["family_label"] = _labels(frame["family"], frame["family_options"])
+    families = frame["family_options"].map(recipe_of)
+    starts = families.map(lambda options: options.get(START, DEFAULT))
+    others = families.map(lambda options: json.dumps({name: options[name] for name in options if name != START}))
+    frame["label"] = list(map(block_label, frame["block"], frame["block_options"], starts))
+    frame["family_label"] = list(map(block_label, frame["family"], others))
     several = len(set(frame["machine"].dropna())) > 1
     frame["machine_label"] = frame["machine"].fillna("") if several else ""
     return frame
@@ -151,8 +162,27 @@ def samples_of(text: object) -> list[float]:
 
 
 def options_text(text: object) -> str:
-    """Options as text: ``gate_bias=-2, init=he``; empty if there are none."""
+    """Options as text: ``gate_bias=-2, heads=4``; empty if there are none."""
     return ", ".join(f"{name}={value}" for name, value in recipe_of(text).items())
+
+
+def block_label(name: str | None, options: object, start: str = DEFAULT) -> str:
+    """A block or a family as tables and figures name it: its name, its options, and its start unless it is the default.
+
+    ``options`` is a value of the column ``block_options``: ``highway gate_bias=-2``, ``residual · scaled-branch``.
+    """
+    label = f"{name or ''} {options_text(options)}".strip()
+    return label if start == DEFAULT else f"{label}{STARTED}{start}"
+
+
+def without_start(label: str) -> str:
+    """The label of the same block with its default start, which has the same costs."""
+    return label.partition(STARTED)[0]
+
+
+def start_of(label: str) -> str:
+    """The start in a block's label."""
+    return label.partition(STARTED)[2] or DEFAULT
 
 
 def _plain(value: Any) -> Any:
@@ -161,11 +191,6 @@ def _plain(value: Any) -> Any:
         return None
     value = value.item() if hasattr(value, "item") else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _labels(names: pd.Series, options: pd.Series) -> list[str]:
-    pairs = zip(names.fillna("").astype(str), options.map(options_text), strict=True)
-    return [f"{name} {extra}".strip() for name, extra in pairs]
 
 
 def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:

@@ -60,12 +60,14 @@ class CellTimes:
 @dataclass
 class GroupTimes:
     """The samples of a group's cells. ``disturbed`` counts the rounds that were left out, ``cut_short`` the processes
-    that took fewer rounds than they should; ``failures`` are the reasons of processes that gave no samples."""
+    that took fewer rounds than they should, ``all_disturbed`` those without an undisturbed round. ``failures`` are the
+    reasons of processes that gave no samples."""
 
     cells: dict[Cell, CellTimes]
     processes: int = 0
     disturbed: int = 0
     cut_short: int = 0
+    all_disturbed: int = 0
     failures: list[str] = field(default_factory=list)
 
     def add(self, turns: Turns[Timed]) -> None:
@@ -79,6 +81,7 @@ class GroupTimes:
         self.processes += 1
         self.disturbed += turns.disturbed
         self.cut_short += turns.cut_short
+        self.all_disturbed += turns.all_disturbed
 
     def precise(self, precision: float) -> bool:
         """Whether every ratio to plain is known to ± ``precision``."""

@@ -29,11 +29,11 @@ from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.matching import baseline
 from highway_bench.measure.allocator import keep_freed_memory
-from highway_bench.measure.clock import Budget, first_step
+from highway_bench.measure.clock import ALL_DISTURBED, Budget, first_step
 from highway_bench.measure.roofline import measure_roofline
-from highway_bench.measure.statistics import Array
+from highway_bench.measure.statistics import Array, IntervalEstimate
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks._timing import CellTimes, GroupTimes, time_group
+from highway_bench.tasks._timing import GroupTimes, time_group
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, cell_dtype
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
@@ -220,8 +220,8 @@ def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: flo
             paired=samples.paired,
             message=remark(group),
         ),
-        ratio("plain_ratio", samples, samples.plain),
-        ratio("yardstick_ratio", samples, samples.yardstick),
+        ratio("plain_ratio", samples.ratio(samples.plain), group),
+        ratio("yardstick_ratio", samples.ratio(samples.yardstick), group),
         Measurement(metric="step_time_p99", value=float(np.percentile(times, 99))),
         Measurement(metric="waited", value=1 - math.fsum(samples.seconds) / math.fsum(samples.wall)),
         Measurement(metric="disturbed", value=float(group.disturbed)),
@@ -250,11 +250,13 @@ def remark(group: GroupTimes) -> str | None:
     return "; ".join(remarks) or None
 
 
-def ratio(metric: str, samples: CellTimes, other: Sequence[float]) -> Measurement:
-    """The ratio of a cell's time to ``other``, one sample per process; no interval from a single process."""
-    estimate = samples.ratio(other)
-    low, high = (None if math.isnan(bound) else bound for bound in (estimate.low, estimate.high))
-    return Measurement(metric=metric, value=estimate.value, low=low, high=high, count=estimate.n)
+def ratio(metric: str, estimate: IntervalEstimate, group: GroupTimes) -> Measurement:
+    """A ratio of step times, one sample per process. It has no interval from a single process, nor where every round of
+    a process was disturbed: such rounds tell about the other work on the machine."""
+    decides = not group.all_disturbed and not math.isnan(estimate.low)
+    low, high = (estimate.low, estimate.high) if decides else (None, None)
+    message = ALL_DISTURBED if group.all_disturbed else None
+    return Measurement(metric=metric, value=estimate.value, low=low, high=high, count=estimate.n, message=message)
 
 
 def rate(metric: str, amount: float, times: Array) -> Measurement:

@@ -15,11 +15,12 @@ from highway_bench.blocks import Block, blocks, register_block
 from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
-from highway_bench.measure.clock import Budget, Turns
+from highway_bench.measure.clock import ALL_DISTURBED, Budget, Turns
+from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
-from highway_bench.tasks.throughput import NotCompiled, budget_of, step_measurements
+from highway_bench.tasks.throughput import NotCompiled, budget_of, ratio, step_measurements
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
@@ -119,7 +120,7 @@ def test_processes_are_added_until_the_ratio_is_precise_or_time_is_up(
     def turns(number: int) -> Turns[Any]:
         called.append(number)
         seconds = {plain: [1.0] * 3, other: [first if number == 0 else 2.0] * 3, _timing.YARDSTICK: [1.0] * 3}
-        return Turns(seconds, seconds, 1, 0, False)
+        return Turns(seconds, seconds, 1, 0, False, False)
 
     monkeypatch.setattr(_timing, "_take_turns", lambda works, budget, number: turns(number))
     monkeypatch.setattr(_timing, "call_in", lambda number, *_: turns(number))
@@ -133,6 +134,13 @@ def test_processes_are_added_until_the_ratio_is_precise_or_time_is_up(
     assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3
     first = 4.0  # never precise
     assert _timing.time_group(works, Budget(), precision=0.03, **options).processes == _timing.MOST_PROCESSES
+
+
+@pytest.mark.parametrize(("disturbed", "message"), [(0, None), (1, ALL_DISTURBED)])
+def test_disturbed_rounds_alone_decide_no_ratio(disturbed: int, message: str | None) -> None:
+    estimate = IntervalEstimate(1.5, 1.45, 1.55, 3)
+    found = ratio("plain_ratio", estimate, _timing.GroupTimes({}, processes=3, all_disturbed=disturbed))
+    assert (found.value, found.low, found.message) == (1.5, None if disturbed else 1.45, message)
 
 
 def test_a_process_that_dies_costs_only_its_own_samples(

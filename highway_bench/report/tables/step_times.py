@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.ratio import OLDER, ONE_PROCESS
 from highway_bench.report.rows import COMPARISON, groups, of_task
@@ -46,18 +47,22 @@ def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     table = by_cell(of_task(rows, "throughput"), METRICS, spread=SPREAD).rename(columns={"plain_ratio": "ratio"})
     if table.empty:
         return table.assign(ratio_gap=[])
-    table["ratio_gap"] = [gap(*cell) for cell in zip(table["status"], table["ratio"], table["ratio_low"], strict=True)]
+    table["ratio_gap"] = [
+        gap(*cell) for cell in zip(table["status"], table["ratio"], table["ratio_low"], table["message"], strict=True)
+    ]
     for name in ("ratio", "yardstick_ratio"):  # a ratio without an interval is none
         table[name] = table[name].where(table[f"{name}_low"].notna())
     return about.in_order(table, (*COMPARISON, "block"))
 
 
-def gap(status: str, ratio: float, low: float) -> str:
+def gap(status: str, ratio: float, low: float, message: str | None) -> str:
     """Why a cell has no ratio with an interval; empty where it has one."""
     if not math.isnan(low):
         return ""
     if status not in OUTCOMES:
         return status
+    if message is not None and ALL_DISTURBED in message:
+        return ALL_DISTURBED
     return OLDER if math.isnan(ratio) else ONE_PROCESS
 
 
