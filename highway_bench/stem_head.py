@@ -6,6 +6,8 @@
 | tokens           | incompatible                  | incompatible           | embedding (may have padding)            |
 | series           | incompatible                  | incompatible           | affine map at every step                |
 
+Where a data set's targets are its later inputs (``language``), families that read later steps are incompatible.
+
 Heads: for ``class`` and ``scalar`` targets, an affine map of the features averaged over pixels or (unpadded) steps; for
 ``token`` targets, an affine map at every step. The first plain layer and the head are those of arXiv:1505.00387, §3.1.
 """
@@ -20,7 +22,7 @@ from torch import Tensor, nn
 from highway_bench.data import DataSet
 from highway_bench.data.base import PADDING
 from highway_bench.errors import BadInput
-from highway_bench.families import Family
+from highway_bench.families import Family, reads_ahead
 from highway_bench.families.init import init_map_
 
 
@@ -82,6 +84,9 @@ def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
         return with_order(nn.Sequential(ImageRows(), linear(channels * across, width)), family, height, width)
     if family.kind != "sequence":
         raise Incompatible(f"family {family.name!r} takes {family.kind}s, but the data set has {dataset.input_kind}")
+    if dataset.causal and reads_ahead(family, width):
+        cure = "; set its option causal" if hasattr(family, "causal") else ""
+        raise Incompatible(f"family {family.name!r} reads later steps, which are the targets of this data set{cure}")
     steps = shape[0]
     if dataset.input_kind == "series":
         return with_order(linear(shape[1], width), family, steps, width)

@@ -9,6 +9,7 @@ from highway_bench.blocks.base import (
     register_block,
     register_control,
     register_variant,
+    scalar_names,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "register_block",
     "register_control",
     "register_variant",
+    "scalar_names",
 ]

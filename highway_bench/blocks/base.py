@@ -40,8 +40,8 @@ class Block(nn.Module):
     spec: ClassVar[BlockSpec]
 
     def scalars(self) -> Iterable[nn.Parameter]:
-        """The parameters that multiply the stream itself, layer after layer. They train at a hundredth of the learning
-        rate, without weight decay."""
+        """Scalars or vectors that multiply the stream itself, layer after layer. They train at a hundredth of the
+        learning rate and, as all scalars and vectors, without weight decay."""
         return ()
 
     @classmethod
@@ -53,6 +53,12 @@ class Block(nn.Module):
     def build_leave(cls, site: Site, **options: Any) -> nn.Module:
         """The module that turns the state back into the stream, after the last block."""
         return nn.Identity()
+
+
+def scalar_names(network: nn.Module) -> frozenset[str]:
+    """The names of the parameters that the blocks of ``network`` call ``scalars``."""
+    found = {id(one) for part in network.modules() if isinstance(part, Block) for one in part.scalars()}
+    return frozenset(name for name, parameter in network.named_parameters() if id(parameter) in found)
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,7 @@ class Section(StrEnum):
 
 
 COLUMNS: dict[Section, dict[str, str]] = {
-    Section.BLOCKS: {
-        "block": "name",
-        "group": "group",
-        "equation": "equation",
-        "what it is": "summary",
-        "source": "source",
-    },
+    Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
     Section.FAMILIES: {
         "family": "name",
         "transform": "transform",

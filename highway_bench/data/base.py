@@ -51,6 +51,12 @@ class DataSet(ABC):
     padded: ClassVar[bool] = False
     """Whether rows of ``tokens`` may end in ``PADDING``, token 0. A network's output must not depend on the padding."""
 
+    causal: ClassVar[bool] = False
+    """Whether a step's target is a later input, so that no output may depend on later steps."""
+
+    byte_targets: ClassVar[bool] = False
+    """Whether ``token`` targets are the bytes of a text, so that their loss is in bits per byte too."""
+
     @property
     @abstractmethod
     def input_kind(self) -> InputKind: ...
@@ -82,6 +88,12 @@ class DataSet(ABC):
     @property
     def chance_accuracy(self) -> float | None:
         """Test accuracy of always predicting the commonest class; ``None`` for a scalar."""
+        return None
+
+    @property
+    def reference_loss(self) -> float | None:
+        """The loss at which a run succeeds, in nat, from a reference predictor; ``None`` where success is a share of
+        ``chance_loss``."""
         return None
 
     def missing(self) -> str | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 
+from highway_bench.data._hub import library_missing, read_columns
 from highway_bench.data._labels import commonest_share, label_entropy
 from highway_bench.data._words import Vocabulary, tokenise
 from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
@@ -82,7 +81,7 @@ class Text(DataSet):
         return commonest_share(*(np.bincount(part.targets, minlength=self.outputs) for part in (train, test)))
 
     def missing(self) -> str | None:
-        return None if find_spec("datasets") else "Hugging Face's library is missing: pip install highway-bench[text]"
+        return library_missing()
 
     def load(self, *, seed: int = 0) -> Data:
         """The data in memory. Raises ``BadInput`` where the library, the set, a split, column or label is missing."""
@@ -121,26 +120,7 @@ def _load(options: Text) -> Loaded:
 
 def _columns(options: Text, split: str) -> tuple[list[list[str]], list[Any]]:
     """One split's tokenised texts and its labels."""
-    try:
-        library = import_module("datasets")
-    except ImportError as error:
-        raise BadInput(
-            f"data set 'text' needs Hugging Face's library ({error}): pip install highway-bench[text]"
-        ) from error
-    try:
-        table = library.load_dataset(options.path, options.config, split=split)
-    except Exception as error:  # the library's and its network layer's errors have no base class in common
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BadInput(f"text {options.path!r}, split {split!r}: {reason}") from error
-    missing = [name for name in (options.text_column, options.label_column) if name not in table.column_names]
-    if missing:
-        raise BadInput(
-            f"text {options.path!r} has no column {', '.join(map(repr, missing))}; its columns: "
-            f"{', '.join(table.column_names)}"
-        )
-    if not len(table):
-        raise BadInput(f"text {options.path!r}: split {split!r} is empty")
-    texts, labels = list(table[options.text_column]), list(table[options.label_column])
-    if not all(isinstance(text, str) for text in texts):
-        raise BadInput(f"text {options.path!r}: column {options.text_column!r} of split {split!r} is not all text")
+    texts, labels = read_columns(
+        "text", options.path, options.config, split, (options.text_column, options.label_column)
+    )
     return [tokenise(text) for text in texts], labels

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.cell import Cell
-from highway_bench.data import datasets
+from highway_bench.cell import Cell, canonical
+from highway_bench.data import datasets, make_dataset
+from highway_bench.errors import USER_ERRORS
 from highway_bench.families import families
 from highway_bench.registry import Registry
 from highway_bench.registry import described as summary_of
 from highway_bench.results.schema import DESCRIBED
 from highway_bench.tasks.base import tasks
+from highway_bench.tasks.from_cell import dataset_options
 
 TEXTS = ("equation", "transform", "source", "summary")
 FACTS = ("baseline", "group", "evidence", "init_state", "kind", "order", "branch_of")
@@ -25,18 +27,42 @@ METRIC = ("unit", "better", "label", "hint", "percent")
 def descriptions(cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
     """``{"blocks": {name: {"equation": …, "source": …, "summary": …}}, "families": …, "datasets": …, "tasks": …}``.
 
-    Blocks and families also have the ``FACTS`` that their registry declares. Tasks have the ``section`` of the report
-    that shows them and, for each metric, the attributes ``METRIC``. A family or data set that is no registry entry
-    (``module:factory``) has an empty description.
+    Blocks and families also have the ``FACTS`` that their registry declares, data sets their ``chance_loss``. Tasks
+    have the ``section`` of the report that shows them and, for each metric, the attributes ``METRIC``. A family or data
+    set that is no registry entry (``module:factory``) has an empty description.
     """
     cells = list(cells)
     described = (
         _entries(blocks, {cell.block for cell in cells}),
         _entries(families, {cell.family for cell in cells}),
-        _entries(datasets, {cell.dataset for cell in cells if cell.dataset is not None}),
+        _datasets(cells),
         {name: _task(name) for name in sorted({cell.task for cell in cells})},
     )
     return dict(zip(DESCRIBED, described, strict=True))
+
+
+def _datasets(cells: list[Cell]) -> dict[str, Mapping[str, Any]]:
+    """Data sets with the loss of the best constant prediction, if it is known and the same for all cells."""
+    options: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for cell in cells:
+        if cell.dataset is not None:
+            given = dataset_options(cell)
+            options.setdefault(cell.dataset, {})[canonical(given)] = given
+    entries = _entries(datasets, options)
+    for name in entries:
+        losses = {_chance(name, given) for given in options[name].values()}
+        if len(losses) == 1 and (loss := losses.pop()) is not None:
+            entries[name] = {**entries[name], "chance_loss": loss}
+    return entries
+
+
+def _chance(name: str, options: Mapping[str, Any]) -> float | None:
+    """The loss of the best constant prediction; None if the data are missing or cannot be read."""
+    try:
+        data = make_dataset(name, **options)
+        return None if data.missing() else float(data.chance_loss)
+    except USER_ERRORS:  # of a plug-in's data set; a cell that needs it reports the error
+        return None
 
 
 def _entries(registry: Registry[Any], names: Iterable[str]) -> dict[str, Mapping[str, Any]]:

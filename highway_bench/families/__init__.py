@@ -3,6 +3,7 @@
 from highway_bench.families._custom import family, make_family
 from highway_bench.families._site import CHANGES, Change, Gate, InitialBias, Kind, Site
 from highway_bench.families.base import Family, FamilySpec, TrainCost, Transform, families, register_family
+from highway_bench.families.causality import is_causal, reads_ahead
 from highway_bench.families.init import Activation, Init
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "Transform",
     "families",
     "family",
+    "is_causal",
     "make_family",
+    "reads_ahead",
     "register_family",
 ]

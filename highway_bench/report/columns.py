@@ -1,11 +1,11 @@
-"""Tables for print: every number as text with its unit, and a key for sorting."""
+"""Tables for print: every number as text with its unit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
@@ -30,26 +30,18 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One entry of a table: its text, and its sort key."""
-
-    text: str
-    key: float | str = ""
-
-
-@dataclass(frozen=True)
 class Shown:
     """A table for print. ``left_out`` counts the rows that were cut off at the end."""
 
     name: str
     title: str
     heads: tuple[Head, ...]
-    entries: tuple[tuple[Entry, ...], ...]
+    entries: tuple[tuple[str, ...], ...]
     note: str = ""
     left_out: int = 0
 
 
-Column = tuple[Head, Callable[[Record], Entry]]
+Column = tuple[Head, Callable[[Record], str]]
 
 
 def shown(
@@ -59,9 +51,9 @@ def shown(
     records = rows_of(table)
     printed = records if most is None else records[:most]
     filled = [(head, [make(record) for record in printed]) for head, make in columns]
-    filled = [(head, entries) for head, entries in filled if any(entry.text not in ("", NONE) for entry in entries)]
+    filled = [(head, entries) for head, entries in filled if any(entry not in ("", NONE) for entry in entries)]
     rows = tuple(zip(*(entries for _, entries in filled), strict=True)) if filled else ()
-    notes = [note, *meanings(entry.text for head, entries in filled if head.ratio for entry in entries)]
+    notes = [note, *meanings(entry for head, entries in filled if head.ratio for entry in entries)]
     left_out = len(records) - len(printed)
     return Shown(name, title, tuple(head for head, _ in filled), rows, " ".join(filter(None, notes)), left_out)
 
@@ -88,12 +80,12 @@ def ratio(column: str, heading: str, hint: str = "", *, bounds: str = "ratio") -
     missing interval.
     """
 
-    def make(record: Record) -> Entry:
+    def make(record: Record) -> str:
         value, low, high = (
             math.nan if missing(record[name]) else float(record[name])
             for name in (column, f"{bounds}_low", f"{bounds}_high")
         )
-        return Entry(quoted(value, low, high, record["ratio_gap"] or ""), LAST if math.isnan(value) else value)
+        return quoted(value, low, high, record["ratio_gap"] or "")
 
     return Head(heading, hint, ratio=True), make
 
@@ -106,7 +98,7 @@ def exact_ratio(column: str, heading: str, hint: str) -> Column:
 def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str = "") -> Column:
     """A column of quantities, each with the interval from ``low`` to ``high``, all in ``unit``."""
 
-    def make(record: Record) -> Entry:
+    def make(record: Record) -> str:
         interval = ""
         if not (missing(record.get(low)) or missing(record.get(high))):
             interval = f" [{quantity(record[low], unit)}, {quantity(record[high], unit)}]"
@@ -121,16 +113,16 @@ def reached(column: str, heading: str, unit: str, hint: str = "") -> Column:
     An infinite median prints as "not reached".
     """
 
-    def make(record: Record) -> Entry:
+    def make(record: Record) -> str:
         value = record[column]
         if missing(value):
-            return Entry(NONE, LAST)
-        return Entry("not reached" if math.isinf(value) else quantity(value, unit), float(value))
+            return NONE
+        return "not reached" if math.isinf(value) else quantity(value, unit)
 
     return Head(heading, hint), make
 
 
-def computed(heading: str, make: Callable[[Record], Entry], hint: str = "", *, is_number: bool = True) -> Column:
+def computed(heading: str, make: Callable[[Record], str], hint: str = "", *, is_number: bool = True) -> Column:
     """A column whose entries ``make`` computes from a whole row."""
     return Head(heading, hint, is_number), make
 
@@ -148,7 +140,7 @@ def percent(column: str, heading: str, hint: str = "") -> Column:
 def percents(column: str, heading: str, low: str, high: str, hint: str = "") -> Column:
     """A column of shares as percentages, with an interval."""
 
-    def make(record: Record) -> Entry:
+    def make(record: Record) -> str:
         bounds = [record[bound] for bound in (low, high) if not missing(record.get(bound))]
         interval = f" [{', '.join(f'{three(100 * bound)} %' for bound in bounds)}]" if bounds else ""
         return _number(record.get(column), lambda value: f"{three(100 * value)} %{interval}")
@@ -156,16 +148,11 @@ def percents(column: str, heading: str, low: str, high: str, hint: str = "") -> 
     return Head(heading, hint), make
 
 
-LAST: Final = math.inf
-"""Sort key of an entry without a number."""
+def _number(value: Any, text: Callable[[float], str]) -> str:
+    return NONE if missing(value) else text(float(value))
 
 
-def _number(value: Any, text: Callable[[float], str]) -> Entry:
-    return Entry(NONE, LAST) if missing(value) else Entry(text(float(value)), float(value))
-
-
-def _text(value: object) -> Entry:
+def _text(value: object) -> str:
     if missing(value):
-        return Entry("")
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return Entry(text, text)
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)

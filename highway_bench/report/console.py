@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from highway_bench import terminal
+from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
@@ -21,14 +22,8 @@ def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | N
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    contest = None
-    for sentence in results.answer():
-        if sentence.contest and sentence.contest != contest:
-            console.print(Text(sentence.contest, style="bold"), highlight=False)
-            contest = sentence.contest
-        console.print(Text.assemble((sentence.lead, "bold"), " ", sentence.rest), highlight=False)
     explained: set[Head] = set()
-    for shown in summary_tables(results, brief=True) or folded_tables(results):
+    for shown in [answer_table(results), *(summary_tables(results, brief=True) or folded_tables(results))]:
         console.print()
         print_table(shown, console)
         explain([head for head in shown.heads if head not in explained], console)
@@ -45,7 +40,7 @@ def print_table(shown: Shown, console: Console) -> None:
         console,
         shown.title,
         [head.text for head in shown.heads],
-        [[entry.text for entry in row] for row in shown.entries],
+        shown.entries,
         [head.number for head in shown.heads],
         shown.note,
     )

@@ -9,12 +9,7 @@ from highway_bench.success.explained import EXPLAINED
 from highway_bench.success.judging import TAIL
 
 DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
-    (
-        "block",
-        "The connection between a layer's input x and its transform H(x): plain (H alone), highway, residual and so "
-        "on. H is the same under every block; only the connection differs.",
-    ),
-    ("family", "What H is: a dense layer, a convolution, attention, …"),
+    ("connection, block", "How a layer joins its input x to its transform H(x). H is the same under every connection."),
     ("depth", "The number of layers with the block's connection, without the network's stem and head."),
     (
         "equal params, width or flops",
@@ -23,6 +18,19 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "whole numbers.",
     ),
     *EXPLAINED.items(),
+    (
+        "ahead, tied",
+        "Of the connections that train at a depth, the one of lowest mean final loss is compared with each other: "
+        "the geometric mean over seeds of the ratio of their final losses, with Student's t interval, at a "
+        "confidence that holds for all of these comparisons together (95 %, Bonferroni). It is ahead if every "
+        "interval excludes 0 %; those whose interval includes 0 % are tied with it. A diverged run counts with the "
+        "largest finite loss of its depth. “About 14 would decide”: with so many seeds a difference as large as the "
+        "measured one would be significant with a probability of 80 %.",
+    ),
+    (
+        "chance, threshold",
+        "Chance is the training loss of the best constant prediction; the threshold of success is a share of it.",
+    ),
     ("k of n [low, high]", "k of n runs succeed; the brackets are the 95 % Wilson interval of the share."),
     (
         "learning rate",
@@ -73,12 +81,13 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "its data were in a cache, as the remark says.",
     ),
     (
-        "healthy, vanishes, explodes",
-        "Verdicts on the initialised network, before training. Forward: the root mean square (RMS) of the activations "
+        "in range, vanishes, explodes",
+        "The size of signal and gradient in the initialised network. In range says nothing about training: plain "
+        "networks in range fail at depths where others train. Forward: the root mean square (RMS) of the activations "
         "x_l after each layer, relative to that of the first layer's input x₀. The signal vanishes at the first layer "
         "where this ratio is below 1/100, and explodes at the first where it is above 100 or not finite. Backward: the "
-        "same for the gradient dL/dx_l, from the last layer down. The verdict is that of most seeds; “4 of 5” is their "
-        "number, “(9–10)” the range of layers over seeds. It describes the start of training, not its result.",
+        "same for the gradient dL/dx_l, from the last layer down. The word is that of most seeds; “4 of 5” is their "
+        "number, “(9–10)” the range of layers over seeds.",
     ),
     (
         "gain",
@@ -143,5 +152,5 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "not testable with this budget",
         "No block succeeded with any seed, so this depth shows no difference between blocks.",
     ),
-    ("three significant digits", "Numbers on this page are rounded; the store has every digit."),
+    ("three significant digits", "Numbers are rounded; the store has every digit."),
 )

@@ -20,8 +20,6 @@ D = TypeVar("D", bound="Derived")
 SIZES: Final = {
     "depth": "layer",
     "at_depth": "layer",
-    "ratio_depth": "layer",
-    "bytes_depth": "layer",
     "l_max": "layer",
     "l50": "layer",
     "layer": "layer",

@@ -1,7 +1,8 @@
-"""Descriptions of blocks, families, tasks and metrics that a store's runs recorded: order, labels and units."""
+"""Descriptions of blocks, families, data sets, tasks and metrics that a store's runs recorded."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 
 from highway_bench.report import older_stores
 from highway_bench.report.rows import Runs
+from highway_bench.results.schema import DESCRIBED
 
 Described = Mapping[str, Mapping[str, Any]]
 
@@ -28,13 +30,14 @@ class Descriptions:
     """The descriptions in ``runs``; the newest run takes precedence. ``older_stores`` has the defaults."""
 
     def __init__(self, runs: Runs | None = None) -> None:
-        merged: dict[str, dict[str, Mapping[str, Any]]] = {"blocks": {}, "families": {}, "tasks": {}}
+        merged: dict[str, dict[str, Mapping[str, Any]]] = {name: {} for name in DESCRIBED}
         for run in (runs or {}).values():
             for kind, entries in merged.items():
                 entries.update(run.get(kind) or {})
         self.blocks: Described = merged["blocks"]
         self.families: Described = merged["families"]
         self.tasks: Described = merged["tasks"]
+        self.datasets: Described = merged["datasets"]
 
     @property
     def baseline(self) -> str:
@@ -77,6 +80,11 @@ class Descriptions:
             str(described.get("unit") or unit),
             bool(described.get("percent", name in older_stores.PERCENTAGES)),
         )
+
+    def chance_loss(self, dataset: str | None) -> float:
+        """The loss of the best constant prediction on a data set; NaN if it is not known."""
+        known = self.datasets.get(dataset or "", {}).get("chance_loss", older_stores.CHANCE.get(dataset or ""))
+        return math.nan if known is None else float(known)
 
     def section(self, task: str) -> str:
         """The name of the report section that shows ``task``; by default the task's own name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Column, Entry, Record, Shown
+from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.results import Results
 from highway_bench.report.rows import options_text
 from highway_bench.report.sections.base import MOST, every_section, metric_column, section_of, status_columns
@@ -87,6 +87,5 @@ def _setting() -> list[Column]:
     ]
 
 
-def _recipe(record: Record) -> Entry:
-    text = options_text(record["recipe"])
-    return Entry(text, text)
+def _recipe(record: Record) -> str:
+    return options_text(record["recipe"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from highway_bench.report.format import counted, listed
-from highway_bench.report.labels import contest_name
+from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.sections import every_section
 from highway_bench.report.tables.failures import HAS_RESULT
@@ -18,10 +18,10 @@ def not_measured(results: Results) -> list[str]:
     absent = {section.name: section.absent for section in every_section() if section.absent}
     shown_in = frame["task"].map(results.about.section)
     lines = [f"The {name} task: {what}." for name, what in absent.items() if not (shown_in == name).any()]
-    blocks, families = results.about.block_order(frame["label"]), results.about.family_order(frame["family_label"])
+    blocks, families = results.about.block_order(frame["block"]), results.about.family_order(frame["family"])
     for name in absent:
         here = frame[(shown_in == name) & frame["status"].ne(Status.SKIPPED)]
-        have = set(zip(here["label"], here["family_label"], strict=True))
+        have = set(zip(here["block"], here["family"], strict=True))
         lacking = [f"{block} in {family}" for family in families for block in blocks if (block, family) not in have]
         if have and lacking:
             more = f" and {len(lacking) - 6} more" if len(lacking) > 6 else ""
@@ -54,7 +54,10 @@ def _training(results: Results) -> list[str]:
     if len(short):
         families = listed(results.about.family_order(short["family_label"]))
         lines.append(f"Which depths train in {families}: there is one short loss curve per block.")
-    for contest, part in results.contests():
+    contests = results.contests()
+    every = [contest for contest, _ in contests]
+    for contest, part in contests:
+        name = title_of(contest, every, contest_name)
         if part["n"].max() < FULL_SEEDS:
             seeds = counted(part["n"].max(), "seed")
             rest = (
@@ -62,8 +65,8 @@ def _training(results: Results) -> list[str]:
                 if part["provisional"].any()
                 else f"{seeds.capitalize()} give no verdict."
             )
-            lines.append(f"{contest_name(contest)}: {FULL_SEEDS} seeds. {rest}")
-        lines.append(f"{contest_name(contest)}: depths beyond {part['depth'].max()} and longer training.")
+            lines.append(f"{name}: {FULL_SEEDS} seeds. {rest}")
+        lines.append(f"{name}: depths beyond {part['depth'].max()} and longer training.")
     if results.training_runs()["test_loss"].isna().all():
         lines.append("Generalisation: no test loss was measured.")
     return lines

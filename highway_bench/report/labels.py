@@ -72,6 +72,11 @@ RECIPE_WORDS: Final = {"steps": "{:,} steps", "optimiser": "{}", "rate": "learni
 """Differences between contests of one name, as titles print them."""
 
 
+def step_text(phase: str) -> str:
+    """The name of a step of a timed phase: ``forward-backward step``, ``training step``."""
+    return "training step" if phase == "train-step" else f"{phase} step"
+
+
 def size_text(depth: float, width: float, batch: float) -> str:
     """The size of timed or counted cells: ``depth 4, width 32, batch 16``. ``width`` is plain's; NaN is left out."""
     named = (("depth", depth), ("width", width), ("batch", batch))

@@ -6,6 +6,7 @@ Blocks, families and metrics declare these facts themselves, and each run record
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 BASELINE: Final = "plain"
@@ -19,6 +20,9 @@ FAMILIES: Final = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", 
 
 BRANCHES: Final = {"dense-pair": "dense", "conv-pair": "conv"}
 """For a family whose branch has two affine maps, the family with one."""
+
+CHANCE: Final = {"digits": math.log(10), "mnist-5k": math.log(10)}
+"""Losses of the best constant prediction, in nat."""
 
 PERCENTAGES: Final = frozenset(
     {

@@ -1,4 +1,4 @@
-"""The HTML page of a store: a single file that needs no network. Only sorting needs JavaScript."""
+"""The HTML page of a store: a single file without JavaScript that needs no network."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from highway_bench.errors import BadInput
+from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
 from highway_bench.report.format import counted
 from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
+from highway_bench.report.glossary import glossary
 from highway_bench.report.history_links import history_links
-from highway_bench.report.provenance import blocks_of, provenance_of
+from highway_bench.report.matrix import matrices
+from highway_bench.report.provenance import provenance_of
 from highway_bench.report.results import Results
 from highway_bench.report.sections import ReportSection, every_section
 from highway_bench.report.sections.throughput import rate_table
 from highway_bench.report.summary_tables import failure_table, summary_tables
-from highway_bench.report.tables.answer import Answer
 
 PAGE: Final = "index.html"
+ANSWER: Final = "answer"
+"""The section of figures that are not folded away."""
 
 
 class Drawn(NamedTuple):
-    """A picture, its SVG element, and the name of the section that it belongs to; empty for the top of the page."""
+    """A picture, its SVG element, and the name of the section that it belongs to; empty for the folded figures."""
 
     picture: Picture
     svg: str
@@ -36,9 +40,10 @@ class Drawn(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """A section with a heading of its own, for the template."""
+    """A section that is folded away under its heading, for the template."""
 
-    section: ReportSection
+    heading: str
+    note: str
     tables: list[Shown]
     pictures: list[dict[str, str]]
     further: list[Shown]
@@ -62,19 +67,19 @@ def write_html(results: Results, pictures: list[Drawn], undrawn: list[str], fold
     Raises ``BadInput`` if the folder cannot be written.
     """
     text = _template("page.html.j2").render(
-        title="Layer connections compared",
+        title="Which layer connection to use",
         subtitle=_subtitle(results),
         css=Markup(_resource("page.css")),
-        script=Markup(_resource("sort.js")),
-        answers=_by_contest(results.answer()),
-        summaries=summary_tables(results),
-        pictures=[_element(drawn) for drawn in pictures if not drawn.section],
-        folded_sections=_folded_sections(results, pictures),
-        failed=failure_table(results),
+        answer=answer_table(results),
+        verdicts=[answer.verdict for answer in results.answer()],
+        matrices=matrices(results),
+        pictures=_elements(pictures, ANSWER),
+        folded=_folded(results, pictures),
         tables=all_results(results),
+        failed=failure_table(results),
         missing=[*not_measured(results), *undrawn],
+        glossary=glossary(results),
         definitions=DEFINITIONS,
-        blocks=blocks_of(results),
         rates=rate_table(results),
         provenance=provenance_of(results.rows, results.runs),
         history=history_links(folder),
@@ -94,20 +99,27 @@ def _tasks(results: Results, section: ReportSection) -> list[str]:
     return [task for task in tasks if results.about.section(task) == section.name]
 
 
-def _folded_sections(results: Results, pictures: list[Drawn]) -> list[Folded]:
-    folded = []
+def _folded(results: Results, pictures: list[Drawn]) -> list[Folded]:
+    """The summary, the figures, and every section with a heading of its own; those without content are left out."""
+    parts = [
+        Folded("One row per connection", "", summary_tables(results), [], []),
+        Folded("Figures", "Each connection has the same colour, marker and dash.", [], _elements(pictures, ""), []),
+    ]
     for section in every_section():
         tables = [shown for shown in section.tables(results) if shown.entries] if section.heading else []
+        further = [shown for task in _tasks(results, section) for shown in further_tables(results, task)]
         if tables:
-            further = [shown for task in _tasks(results, section) for shown in further_tables(results, task)]
-            elements = [_element(drawn) for drawn in pictures if drawn.section == section.name]
-            folded.append(Folded(section, tables, elements, further))
-    return folded
+            parts.append(Folded(section.heading, section.note, tables, _elements(pictures, section.name), further))
+    return [part for part in parts if part.tables or part.pictures]
 
 
-def _element(drawn: Drawn) -> dict[str, str]:
-    """A picture for the template."""
-    return {"name": drawn.picture.name, "caption": drawn.picture.caption, "svg": Markup(drawn.svg)}
+def _elements(pictures: list[Drawn], section: str) -> list[dict[str, str]]:
+    """The pictures of a section for the template."""
+    return [
+        {"name": drawn.picture.name, "caption": drawn.picture.caption, "svg": Markup(drawn.svg)}
+        for drawn in pictures
+        if drawn.section == section
+    ]
 
 
 def _resource(name: str) -> str:
@@ -120,19 +132,11 @@ def _template(name: str) -> Any:
 
 
 def _subtitle(results: Results) -> str:
-    rows, about = results.rows, results.about
-    blocks, families = about.block_order(rows["label"]), about.family_order(rows["family_label"])
+    rows = results.rows
     last = max((str(time) for time in rows["time_utc"].dropna()), default="")
     parts = [
-        f"{counted(len(blocks), 'block')}: {', '.join(blocks)}",
-        f"{len(families)} {'family' if len(families) == 1 else 'families'}: {', '.join(families)}",
+        counted(rows["label"].nunique(), "connection"),
+        f"{rows['family'].nunique()} {'family' if rows['family'].nunique() == 1 else 'families'}",
         "measured on " + ", ".join(sorted(str(name) for name in rows["machine"].dropna().unique())),
     ]
-    return "; ".join(parts) + (f"; last result {last[:16].replace('T', ' ')} UTC." if last else ".")
-
-
-def _by_contest(sentences: list[Answer]) -> list[tuple[str, list[Answer]]]:
-    by_contest: dict[str, list[Answer]] = {}
-    for sentence in sentences:
-        by_contest.setdefault(sentence.contest, []).append(sentence)
-    return list(by_contest.items())
+    return ", ".join(parts) + (f", last on {last[:10]}." if last else ".")

@@ -1,47 +1,20 @@
-"""The provenance of a report's numbers: runs, machines, versions, and the definitions of the blocks."""
+"""The provenance of a report's numbers: runs, machines and versions."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
 from highway_bench.results.schema import DESCRIBED
-
-ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 NOT_LISTED: Final = (*DESCRIBED, "digests")
 """Parts of a run's record that are not listed: the page shows them elsewhere, or they are thousands of digests."""
 
 EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
-
-
-def blocks_of(results: Results) -> list[dict[str, str]]:
-    """Name, equation, summary and source of the blocks on the page, as the newest run describes them."""
-    about = results.about
-    described: list[dict[str, str]] = []
-    for name in about.block_order(results.rows["block"].dropna()):
-        spec = about.blocks.get(name)
-        if spec is None:
-            continue
-        source = str(spec.get("source") or "")
-        paper = ARXIV.search(source)
-        described.append(
-            {
-                "key": name,
-                "name": name + (" (the baseline)" if name == about.baseline else ""),
-                "source": source,
-                "equation": str(spec.get("equation") or ""),
-                "summary": str(spec.get("summary") or ""),
-                "link": f"https://arxiv.org/abs/{paper.group(1)}" if paper else "",
-            }
-        )
-    return described
 
 
 def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:

@@ -31,10 +31,10 @@ MEANINGS: Final = {
     "more: --recipe processes=3.",
     OLDER: f"“{OLDER}”: an older version timed this cell, without plain in the same rounds. Time it again: "
     "highway-bench run throughput.",
-    NOT_TIMED: f"“{NOT_TIMED}”: each training run takes its steps alone, which gives no paired ratio. "
-    "Time the steps in turn: highway-bench run throughput.",
+    NOT_TIMED: f"“{NOT_TIMED}”: no step was timed at this depth in turn with plain's, and the steps of training runs "
+    "give no paired ratio. Time them: highway-bench run throughput.",
 }
-"""The meaning of the words in a quoted ratio, and the remedy. The first key that the text starts with applies."""
+"""The meaning of the words in a quoted ratio, and the remedy. The first key in the text applies."""
 
 
 def is_decided(value: float, low: float, high: float) -> bool:
@@ -68,5 +68,5 @@ def geometric_mean(ratios: Sequence[tuple[float, float, float]]) -> tuple[float,
 
 def meanings(texts: Iterable[str]) -> list[str]:
     """The meanings of the words in these quoted ratios, each once."""
-    begins = {next((word for word in MEANINGS if text.startswith(word)), "") for text in texts}
+    begins = {next((word for word in MEANINGS if word in text), "") for text in texts}
     return [meaning for word, meaning in MEANINGS.items() if word in begins]

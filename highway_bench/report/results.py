@@ -11,6 +11,7 @@ import pandas as pd
 from highway_bench.report.derived import Derived, once
 from highway_bench.report.tables import (
     conflicts,
+    costs,
     counts,
     failures,
     frontier,
@@ -21,7 +22,7 @@ from highway_bench.report.tables import (
     summary,
     trainability,
 )
-from highway_bench.report.tables.answer import Answer, answer
+from highway_bench.report.tables.answer import Answer, answers
 from highway_bench.report.tables.by_axis import by_axis
 from highway_bench.report.tables.conflicts import ConflictingVerdict
 from highway_bench.report.tables.trainability import Contests
@@ -47,24 +48,46 @@ class Results(Derived):
 
     @once
     def answer(self) -> list[Answer]:
-        """Sentences: one per depth of every contest with verdicts, then one per depth, phase and mode on the cost of
-        blocks without a verdict, then caveats."""
-        return answer(self.contests(), self.training_runs(), self.ratios(), self.conflicting_verdicts(), self.about)
+        """For each contest and depth, which block to use, which to avoid, by what margin, at what cost, how sure; then,
+        for each family, the depths that were not measured."""
+        timed = self._timed()
+        return answers(self.contests(), self.training_runs(), self.costs(), timed, self.rows, self.about)
+
+    @once
+    def phase(self) -> str:
+        """The phase of all costs that are compared: ``train-step``, ``forward-backward``, ``forward``, or empty."""
+        return costs.common_phase(self.ratios())
+
+    @once
+    def costs(self) -> pd.DataFrame:
+        """One row per contest, depth and block: the step time in ``phase`` and its ``ratio`` to the baseline's, each
+        with its bounds, and the saved ``bytes_per_layer``, of cells with the contest's setting and depth.
+
+        ``timed_…`` and ``bytes_…`` are the sizes of these cells, ``ratio_gap`` is the reason for a missing ratio. A
+        block with another start has the costs of the block.
+        """
+        table = costs.cost_table(self.contests(), self.ratios(), self.memory(), self.phase())
+        return self.with_units(table, "throughput", **STEP_UNITS, bytes_per_layer="B")
 
     @once
     def summary(self) -> pd.DataFrame:
         """One row per contest and block with verdicts, and one per setting and block that has costs but no verdict.
 
         Columns: those of ``frontier``; ``verdict``, ``final_loss``, ``seconds_to_threshold``, ``training_seconds``,
-        ``params`` and ``edge_rate`` at ``at_depth``, the deepest depth at which a block trains (the shallowest if none
-        does). ``edge_rate`` is the tuned rate if it is the largest or smallest of those tried and the block trains with
-        any seed. ``step_ratio`` is the step time over the baseline's and ``bytes_per_layer`` the saved activations
-        per layer, both from cells measured as the contest was trained, at the depth nearest to ``at_depth``.
-        ``ratio_depth``, ``ratio_width``, ``ratio_batch`` and ``bytes_…`` are the sizes of these cells, ``ratio_from``
-        the timed phase, and ``ratio_gap`` the reason for a missing ratio.
+        ``test_accuracy``, ``params`` and ``edge_rate`` at ``at_depth``, the deepest depth at which a block trains (the
+        shallowest if none does). ``edge_rate`` is the tuned rate if it is the largest or smallest of those tried. The
+        last columns are those of ``costs`` at the same depth.
         """
-        table = summary.summary_table(self.contests(), self.frontier(), self.ratios(), self.memory(), self.about)
-        return self.with_units(table, "trainability", training_seconds="s", bytes_per_layer="B", edge_rate="1")
+        tables = self.contests(), self.frontier(), self.costs(), self._timed(), self.memory()
+        table = summary.summary_table(*tables, self.about)
+        return self.with_units(
+            table, "trainability", training_seconds="s", bytes_per_layer="B", edge_rate="1", step_time="s", **STEP_UNITS
+        )
+
+    def _timed(self) -> pd.DataFrame:
+        """The ratios of the phase in which costs are compared."""
+        ratios = self.ratios()
+        return ratios[ratios["phase"] == self.phase()]
 
     @once
     def frontier(self) -> pd.DataFrame:
@@ -91,9 +114,9 @@ class Results(Derived):
         ``unfinished`` and ``skipped`` runs; ``verdict`` and ``provisional``; ``final_loss``, the geometric mean over
         seeds with its t interval (if a run diverged: the median with that run as infinite, without interval); medians
         over seeds of ``steps_to_threshold``, ``seconds_to_threshold`` (infinite for a run that never reached it),
-        ``rate`` and ``step_seconds`` (NaN if networks were trained as one); means of ``train_accuracy``, ``test_loss``
-        and ``test_accuracy``; ``seeds`` and ``messages``; ``rate_at_edge``: the rate was tuned and is the largest or
-        smallest of those tried.
+        ``rate`` and ``step_seconds`` (NaN if networks were trained as one); means of ``train_accuracy``, ``test_loss``,
+        ``test_bits``, ``test_accuracy`` and ``success_loss``; ``seeds`` and ``messages``; ``edge``: ``lowest`` or
+        ``highest`` if the rate was tuned and is that of those tried, otherwise empty.
         """
         table = trainability.trainability_table(self.training_runs(), self.about)
         return self.with_units(table, "trainability", rate_low="1", rate_high="1", loss_low="nat", loss_high="nat")

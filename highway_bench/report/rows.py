@@ -75,16 +75,23 @@ CONTEST: Final = (
     "machine",
     "machine_label",
 )
-"""Columns equal within a set of trained networks that may be compared: they differ in block, depth and seed.
+"""Columns equal within a set of trained networks that may be compared: they differ in block, start, depth and seed.
 
 ``machine_label`` follows from ``machine``: it is the part that is printed."""
 
+START: Final = "init"
+"""The option of a family that chooses the start of its weights. It belongs to the label of the block: networks that
+differ in their start alone are compared with each other."""
+DEFAULT: Final = "default"
+"""The start of a block of which no other start is named."""
+STARTED: Final = " · "
+"""Separates the start from the rest of a label."""
+
 
 def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
-    """The newest of a store's ``rows`` for each cell, with columns ``connection``, ``label``, ``family_label`` and
-    ``machine_label``.
+    """The newest of a store's ``rows`` for each cell, with columns ``label``, ``family_label`` and ``machine_label``.
 
-    ``connection`` is the block with its options. ``label`` is the same, with the start where a connection has several.
+    ``label`` is the block with its options, and with its start where the rows have several starts of it.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
     ``runs`` requested last is used. A frame that is prepared already is returned unchanged.
 
@@ -106,9 +113,10 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
-    frame["connection"] = _labels(frame["block"], frame["block_options"])
-    frame["label"] = _with_starts(frame)
-    frame["family_label"] = _labels(frame["family"], frame["family_options"])
+    families = frame["family_options"].map(recipe_of)
+    others = families.map(lambda options: json.dumps({name: options[name] for name in options if name != START}))
+    frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame, families)))
+    frame["family_label"] = list(map(block_label, frame["family"], others))
     several = len(set(frame["machine"].dropna())) > 1
     frame["machine_label"] = frame["machine"].fillna("") if several else ""
     return frame
@@ -155,8 +163,27 @@ def samples_of(text: object) -> list[float]:
 
 
 def options_text(text: object) -> str:
-    """Options as text: ``gate_bias=-2, init=he``; empty if there are none."""
+    """Options as text: ``gate_bias=-2, heads=4``; empty if there are none."""
     return ", ".join(f"{name}={value}" for name, value in recipe_of(text).items())
+
+
+def block_label(name: str | None, options: object, start: str = DEFAULT) -> str:
+    """A block or a family as tables and figures name it: its name, its options, and its start unless it is the default.
+
+    ``options`` is a value of the column ``block_options``: ``highway gate_bias=-2``, ``residual · scaled-branch``.
+    """
+    label = f"{name or ''} {options_text(options)}".strip()
+    return label if start == DEFAULT else f"{label}{STARTED}{start}"
+
+
+def without_start(label: str) -> str:
+    """The label of the same block with its default start, which has the same costs."""
+    return label.partition(STARTED)[0]
+
+
+def start_of(label: str) -> str:
+    """The start in a block's label."""
+    return label.partition(STARTED)[2] or DEFAULT
 
 
 def _plain(value: Any) -> Any:
@@ -167,17 +194,13 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _labels(names: pd.Series, options: pd.Series) -> list[str]:
-    pairs = zip(names.fillna("").astype(str), options.map(options_text), strict=True)
-    return [f"{name} {extra}".strip() for name, extra in pairs]
-
-
-def _with_starts(frame: pd.DataFrame) -> pd.Series:
-    """``connection``, followed by the start where the rows have several starts of it."""
-    start = frame["start"].fillna("")
-    counts = frame["start"].groupby(frame["connection"]).transform("nunique")
-    several = (counts > 1) & (start != "")
-    return frame["connection"].where(~several, frame["connection"] + " (" + start + ")")
+def _named_starts(frame: pd.DataFrame, families: pd.Series) -> pd.Series:
+    """The start in each row's label: the init that a family's options name, or the block's start where the rows have
+    several of the block."""
+    several = frame["start"].groupby([frame["block"], frame["block_options"]], dropna=False).transform("nunique") > 1
+    starts = frame["start"].where(several & frame["start"].notna(), DEFAULT)
+    inits = families.map(lambda options: options.get(START))
+    return inits.where(inits.notna(), starts)
 
 
 def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:

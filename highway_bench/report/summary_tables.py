@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
 
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Entry, Record, Shown
+from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import NONE, between, listed, three
-from highway_bench.report.labels import contest_name, contest_text, size_text, title_of
+from highway_bench.report.labels import contest_name, contest_text, size_text, step_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.sections import every_section
 from highway_bench.report.sections.base import MOST
 from highway_bench.success.ladder import FULL_SEEDS, TRAINS
-
-TIMED = ("ratio_depth", "ratio_width", "ratio_batch", "ratio_from")
 
 
 def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
@@ -33,13 +32,10 @@ def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
     families = {contest["family_label"] for contest in trained}
     for contest, part in contests:
         ladder = contest["recipe"] is not None
-        timed = part.loc[part["ratio_depth"].notna(), list(TIMED)].drop_duplicates()
-        alike = len(timed) == 1
-        columns = [column.words("block", "block"), *(TRAINED if ladder else []), *COST]
-        columns += [] if alike else [column.computed("timed at", _timed, "size and phase", is_number=False)]
+        columns = [column.words("block", "block"), *(TRAINED if ladder else []), *_costs(results.phase())]
         name = title_of(contest, trained, contest_name) if ladder else contest_name(contest)
         title = name if ladder else f"{name}, depth {contest['at_depth']}"
-        notes = _notes(contest, part, ladder, families) + ([_step(rows_of(timed)[0])] if alike else [])
+        notes = _notes(contest, part, ladder, families, results.phase())
         tables.append(column.shown(f"summary-{len(tables) + 1}", title, part, columns, note=" ".join(notes)))
     more = [shown for section in every_section() for shown in section.summary(results)]
     return tables + [shown for shown in more if shown.entries]
@@ -67,18 +63,18 @@ def failure_table(results: Results) -> Shown:
     return column.shown("failures", "Failed and skipped cells", results.failures(), columns, most=MOST)
 
 
-def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: set[str]) -> list[str]:
+def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: set[str], phase: str) -> list[str]:
     if not ladder:
         setting = f"{contest['dtype']} on {contest['device']}, equal {contest['match']}"
         trained = contest["family_label"] in families  # with other blocks or in another setting
         what = "These blocks were not trained for a verdict here" if trained else "No depth was trained for a verdict"
-        return [f"{what}; {setting}.", *bytes_notes(part)]
+        return [f"{what}; {setting}.", *size_notes(part, phase)]
     notes = [
         f"{contest_text(contest)}.",
-        f"Verdict, loss, time and parameters are those at depth {contest['at_depth']}"
+        f"Verdict, loss, accuracy, times, parameters and costs are those at depth {contest['at_depth']}"
         + (", the deepest at which any block trains." if (part["verdict"] == TRAINS).any() else "."),
     ]
-    notes += bytes_notes(part)
+    notes += size_notes(part, phase)
     edges = [f"{cell['block']} ({three(cell['edge_rate'])})" for cell in rows_of(part) if cell["edge_rate"] > 0]
     notes += [f"Best rate at the grid's edge: {listed(edges)}; a better one may lie outside."] if edges else []
     notes += [f"Fewer than {FULL_SEEDS} seeds: verdicts are provisional."] if part["provisional"].eq(True).any() else []
@@ -86,53 +82,52 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: 
     return notes + (["Limited by the budget: another number of steps gives another frontier."] if limited else [])
 
 
-def bytes_notes(part: pd.DataFrame) -> list[str]:
-    """A sentence with the sizes at which the bytes per layer were counted; none without bytes."""
-    sizes = part.loc[part["bytes_depth"].notna(), ["bytes_depth", "bytes_width", "bytes_batch"]].drop_duplicates()
-    texts = [size_text(*size) for size in sorted(sizes.itertuples(index=False, name=None))]
-    return [f"Bytes were counted at {'; '.join(texts)}."] if texts else []
+def ratio_heading(phase: str) -> str:
+    """The heading of the step times' ratios in ``phase``."""
+    return f"step ÷ plain's ({phase})" if phase else "step ÷ plain's"
 
 
-def _step(timed: Record) -> str:
-    size = size_text(timed["ratio_depth"], timed["ratio_width"], timed["ratio_batch"])
-    return f"Steps were timed at {size}: {timed['ratio_from']}."
+def size_notes(costs: pd.DataFrame, phase: str) -> list[str]:
+    """Sentences on the sizes of the networks whose steps were timed and whose bytes were counted."""
+    notes = []
+    for what, of in ((f"{step_text(phase).capitalize()}s were timed", "timed"), ("Bytes were counted", "bytes")):
+        sizes = costs[[f"{of}_width", f"{of}_batch"]].dropna().drop_duplicates()
+        texts = [size_text(math.nan, *size) for size in sorted(sizes.itertuples(index=False, name=None))]
+        notes += [f"{what} at {'; '.join(texts)}."] if texts else []
+    return notes
 
 
-def _l_max(record: Record) -> Entry:
+def _l_max(record: Record) -> str:
     value, censored = record["l_max"], record["l_max_censored"]
     if column.missing(value):
-        return Entry(NONE, -1.0)
+        return NONE
     sign = {"right": "≥ ", "left": "< "}.get(censored, "")
-    return Entry(f"{sign}{value:g}", float(value) + (0.5 if censored == "right" else -0.5 if censored == "left" else 0))
+    return f"{sign}{value:g}"
 
 
-def _l50(record: Record) -> Entry:
+def _l50(record: Record) -> str:
     value, censored = record["l50"], record["l50_censored"]
     if column.missing(value):
-        return Entry(NONE, -1.0)
+        return NONE
     sign = {"right": "> ", "left": "< "}.get(censored, "")
     interval = between(record["l50_low"], record["l50_high"]) if not censored else ""
-    return Entry(f"{sign}{three(value)} {interval}".strip(), float(value) + (0.5 if censored == "right" else 0))
+    return f"{sign}{three(value)} {interval}".strip()
 
 
-def _timed(record: Record) -> Entry:
-    if column.missing(record["ratio_depth"]):
-        return Entry("")
-    size = size_text(record["ratio_depth"], record["ratio_width"], record["ratio_batch"])
-    text = f"{size}, {record['ratio_from']}"
-    return Entry(text, text)
+def _costs(phase: str) -> list[Column]:
+    return [
+        column.ratio("ratio", ratio_heading(phase), "step time over plain's, 95 % interval"),
+        column.number("bytes_per_layer", "bytes per layer", "B", "activations saved for the backward pass"),
+        column.whole("params", "parameters"),
+    ]
 
 
-COST = (
-    column.ratio("step_ratio", "step ÷ plain's", "step time over plain's, 95 % interval"),
-    column.number("bytes_per_layer", "bytes per layer", "B", "activations saved for the backward pass"),
-    column.whole("params", "parameters"),
-)
 TRAINED = (
     column.computed("L_max", _l_max, "largest depth that trains and whose shallower depths all train"),
     column.computed("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
     column.percent("area", "area", "under the success rate over log depth, as a share of the maximum"),
     column.words("verdict", "verdict"),
     column.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
+    column.percent("test_accuracy", "test accuracy", "mean over seeds"),
     column.reached("seconds_to_threshold", "to threshold", "s", "median training time until the loss threshold"),
 )

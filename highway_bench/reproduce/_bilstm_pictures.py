@@ -27,9 +27,9 @@ def in_percent(share: IntervalEstimate) -> str:
 def shown(table: pd.DataFrame, note: str) -> column.Shown:
     """The table with one row per corpus, depth and block."""
 
-    def accuracy(record: column.Record) -> column.Entry:
+    def accuracy(record: column.Record) -> str:
         estimate = IntervalEstimate(record["accuracy"], record["low"], record["high"], record["n"])
-        return column.Entry(f"{in_percent(estimate)} %", record["accuracy"])
+        return f"{in_percent(estimate)} %"
 
     columns = [
         column.words("corpus", "corpus"),

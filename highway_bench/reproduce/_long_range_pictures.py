@@ -59,7 +59,6 @@ def table_of(runs: pd.DataFrame) -> pd.DataFrame:
                 "params": part["params"].max(),
                 "rate": part["rate"].median(),
                 "hits": f"{reached} of {len(part)} {between(low, high)}",
-                "median": median(part["hit"]),
                 "steps": steps_text(list(part["hit"])),
                 "relative": loss.value if loss else math.nan,
                 "low": loss.low if loss else math.nan,
@@ -81,9 +80,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.whole("params", "parameters"),
         column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
-        column.computed(
-            "steps to the hit", lambda record: column.Entry(record["steps"], record["median"]), "range over seeds"
-        ),
+        column.words("steps", "steps to the hit", "range over seeds"),
         column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
         column.number("step_seconds", "step", "s"),
     ]

@@ -269,9 +269,9 @@ def _has_papers_budget(request: Request) -> bool:
     return request.scale == "paper" and request.steps is None and request.trials is None
 
 
-def _median_steps(record: column.Record) -> column.Entry:
+def _median_steps(record: column.Record) -> str:
     steps = record["steps"]
-    return column.Entry(three(median(steps)), median(steps)) if steps else column.Entry("", math.inf)
+    return three(median(steps)) if steps else ""
 
 
 def _shown(table: pd.DataFrame) -> column.Shown:

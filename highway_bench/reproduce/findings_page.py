@@ -115,7 +115,7 @@ def budget(cells: Iterable[Cell]) -> str:
 
 
 def _shown(shown: Shown) -> list[str]:
-    lines = _table([one.text for one in shown.heads], [[entry.text for entry in row] for row in shown.entries])
+    lines = _table([one.text for one in shown.heads], shown.entries)
     return lines + (["", shown.note] if shown.note else [])
 
 

@@ -10,9 +10,10 @@ from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE
 
 EXPLAINED: Final = {
     "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
-    f"most {THRESHOLD:.0%} of the loss of the best constant prediction. A depth trains if at least {TRAINABLE:.0%} of "
-    f"its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer than {LEAST_SEEDS} "
-    "there is none.",
+    f"most {THRESHOLD:.0%} of the loss of the best constant prediction; on the data set language, at most the held-out "
+    "loss of an interpolated Witten–Bell byte trigram that is fitted on the training text. A depth trains if at least "
+    f"{TRAINABLE:.0%} of its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer "
+    f"than {LEAST_SEEDS} there is none.",
     "stalled, diverged": "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
     "A diverged run ranks last and is never dropped.",
     "L_max": "The largest depth of the ladder that trains while every smaller depth trains too. A rule, not an "

@@ -14,6 +14,14 @@ THRESHOLD = 0.1  # default target, as a share of the best constant predictor's l
 TAIL = 0.05  # the final loss is the mean over this last share of the run
 
 
+def success_loss(chance_loss: float, reference_loss: float | None, threshold: float = THRESHOLD) -> float:
+    """The target of a run: ``threshold`` × ``chance_loss``, the best constant predictor's loss.
+
+    A data set with a ``reference_loss`` has that as its target, unless the threshold is another than the default.
+    """
+    return threshold * chance_loss if reference_loss is None or threshold != THRESHOLD else reference_loss
+
+
 @dataclass(frozen=True)
 class Judgement:
     """The result of one run: its final loss (``None`` if it diverged), its status with a message, and the first step

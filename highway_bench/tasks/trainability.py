@@ -23,7 +23,7 @@ from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families.parts import count_parameters
 from highway_bench.results.schema import Status
-from highway_bench.success.judging import THRESHOLD, Judgement, judge
+from highway_bench.success.judging import THRESHOLD, Judgement, judge, success_loss
 from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network, meta_network
@@ -93,9 +93,11 @@ class Trainability(Task):
     recipe_words: Mapping[str, Word] = {
         **TRAINING,
         **ON_DATA,
-        "rate": either(POSITIVE, "tuned").meaning("The learning rate of the first step; tuned: the best of rates."),
+        "rate": either(POSITIVE, "tuned").meaning("The learning rate after the warm-up; tuned: the best of rates."),
         "rates": RATES.meaning("The learning rates that a tuned run tries."),
-        "threshold": POSITIVE.meaning("The loss that counts as success, in constant predictor's losses."),
+        "threshold": POSITIVE.meaning(
+            f"The loss that counts as success, in constant predictor's losses; {THRESHOLD} is language's trigram."
+        ),
         "verdict": truth().meaning("Whether the run counts for a verdict on its depth."),
         "evaluate": one_of("end", "epoch").meaning("When the network is tested: at its end, or after every epoch."),
         "mistakes": whole(0).meaning("How many wrongly classified test items are stored, at most."),
@@ -111,7 +113,9 @@ class Trainability(Task):
         Metric("step_seconds", "s", "lower", label="training step"),
         Metric("train_accuracy", "1", "higher", percent=True),
         Metric("test_loss", "nat", "lower"),
+        Metric("test_bits", "bit", "lower", label="test bits per byte"),
         Metric("test_accuracy", "1", "higher", percent=True),
+        Metric("success_loss", "nat", label="success at", hint="the largest final loss that is a success"),
         Metric("rate", "1", label="learning rate"),
         Metric("loss", "nat", "lower", label="training loss"),
         Metric("epoch_train_loss", "nat", "lower", label="training loss of an epoch"),
@@ -205,9 +209,10 @@ class Trainability(Task):
     def measurements(self, work: TrainingWork, cell: Cell) -> Iterator[Measurement]:
         """Train ``work`` to its end and give its measurements, each with the run's status."""
         work.run()
-        target = value_of(cell, "threshold", THRESHOLD) * work.dataset.chance_loss
+        dataset = work.dataset
+        target = success_loss(dataset.chance_loss, dataset.reference_loss, value_of(cell, "threshold", THRESHOLD))
         run = judge(work.training.history(), target, work.training.recipe.steps)
-        for one in self.results(work, cell, run):
+        for one in (Measurement(metric="success_loss", value=target), *self.results(work, cell, run)):
             yield replace(one, status=run.status, message=one.message or run.message)
 
     def results(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
@@ -241,7 +246,10 @@ def evaluation_of(work: TrainingWork) -> Iterator[Measurement]:
     train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)
     test = evaluate(network, work.data.test, kind)
     yield Measurement(metric="train_accuracy", value=train.accuracy)
-    yield Measurement(metric="test_loss", value=test.loss if math.isfinite(test.loss) else None)
+    test_loss = test.loss if math.isfinite(test.loss) else None
+    yield Measurement(metric="test_loss", value=test_loss)
+    if work.dataset.byte_targets:
+        yield Measurement(metric="test_bits", value=None if test_loss is None else test_loss / math.log(2))
     yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 

@@ -53,7 +53,6 @@ class Training:
             raise BadInput(f"a batch of {self.batch_size} is larger than the {len(self.train.inputs)} training items")
         self.device, self.dtype = device_and_dtype(self.network)
         self.optimiser = self.recipe.optimiser_for(self.network)
-        self.rate = self.recipe.rate
         self.rng_state: tuple[Tensor, Tensor | None] | None = None  # restored states of the CPU and of the device
         self.steps_per_epoch = self.recipe.steps_per_epoch(len(self.train.inputs), self.batch_size)
         self.batches = self._batches()
@@ -75,10 +74,11 @@ class Training:
         loss.backward()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
-        if self.recipe.epsilon_place == "outside":
-            self._give("eps", self.recipe.epsilon_at(len(self.losses) + 1))
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate * group["share"]
+            if self.recipe.epsilon_place == "outside":
+                group["eps"] = self.recipe.epsilon_at(len(self.losses) + 1)
         self.optimiser.step()
-        self.set_rate(self.rate * self.recipe.factor)
         self.losses.append(float(loss.detach()))
         synchronise(self.device)
 
@@ -118,15 +118,10 @@ class Training:
             self.epochs.append(evaluate(self.network, self.eval_split, self.target_kind))
             self.network.train()
 
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next step."""
-        self.rate = rate
-        self._give("lr", rate)
-
-    def _give(self, name: str, value: float) -> None:
-        """Set option ``name`` of the optimiser for all parameters."""
-        for group in self.optimiser.param_groups:
-            group[name] = value
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.recipe.rates[len(self.losses)]
 
     def epoch_losses(self) -> list[float]:
         """Mean training loss of each complete epoch, weighted by batch size.
@@ -151,7 +146,8 @@ class Training:
         return values[: wrong + 1]
 
     def state(self) -> dict[str, Any]:
-        """All that ``restore`` needs to continue bit for bit. The batch order follows from seed and step."""
+        """All that ``restore`` needs to continue bit for bit. The batch order follows from seed and step, the learning
+        rate from recipe and step."""
         slots_of = {name: self.optimiser.state.get(part, {}) for name, part in self.network.named_parameters()}
         return {
             "network": self.network.state_dict(),
@@ -159,7 +155,6 @@ class Training:
                 name: {slot: value for slot, value in slots.items() if isinstance(value, Tensor)}
                 for name, slots in slots_of.items()
             },
-            "rate": self.rate,
             "losses": torch.tensor(self.losses, dtype=torch.float64),
             "times": torch.tensor(self.times, dtype=torch.float64),
             "epochs": [tuple(epoch) for epoch in self.epochs],
@@ -176,7 +171,6 @@ class Training:
                 self.optimiser.state[parameter] = {
                     slot: value.to(self.device, copy=True) for slot, value in slots.items()
                 }
-        self.set_rate(state["rate"])
         self.losses, self.times = (array("d", state[name].tolist()) for name in ("losses", "times"))
         self.epochs = [Evaluation(*epoch) for epoch in state["epochs"]]
         self.together = state["together"]

@@ -1,7 +1,7 @@
 """Population: networks of one shape are trained as one stacked network, each as it would be trained alone.
 
 Parameters of one name are one tensor (P, …), and a step is one forward and one backward pass under ``vmap``. Every
-member has its own seed, batch order, rate, momentum, decay and weight decay; members do not affect one another. The
+member has its own seed, batch order, learning rates, momentum and weight decay; members do not affect one another. The
 members' networks and optimisers are views of the stack, so each can be evaluated or saved at any time. A member that
 diverges is removed, and the others continue in a smaller stack.
 """
@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from highway_bench.blocks import scalar_names
 from highway_bench.data import Split
 from highway_bench.measure.device import synchronise
 from highway_bench.training.evaluation import loss_of, to_device
 from highway_bench.training.graphed_step import GraphedStep
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.optimisers import StackedOptimiser, stacked_optimiser
+from highway_bench.training.recipe import SCALAR_SHARE
 from highway_bench.training.stacked import NotStackable, Stacked, why_not_stacked
 
 
@@ -87,11 +89,10 @@ class Population:
                 break
         values = torch.stack(losses).double().cpu()
         share = (time.perf_counter() - start) / (len(losses) * len(self.live))
-        for member, column, rate in zip(self.live, values.unbind(1), self.optimiser.rates.tolist(), strict=True):
+        for member, column in zip(self.live, values.unbind(1), strict=True):
             before = member.times[-1] if member.times else 0.0
             member.losses.extend(column.tolist())
             member.times.extend(before + share * step for step in range(1, len(losses) + 1))
-            member.set_rate(rate)
         done += len(losses)
         self.step_count.fill_(float(done))
         return done
@@ -142,7 +143,7 @@ class Population:
 
     def _stacked_optimiser(self) -> StackedOptimiser:
         make = stacked_optimiser(self.live[0].recipe.optimiser)
-        trained = self.stacked.trained
+        trained, scalars = self.stacked.trained, scalar_names(self.live[0].network)
         own = [dict(member.network.named_parameters()) for member in self.live]
         state = {
             slot: [
@@ -153,8 +154,8 @@ class Population:
         }
         return make(
             list(trained.values()),
+            [SCALAR_SHARE if name in scalars else 1.0 for name in trained],
             [member.recipe for member in self.live],
-            [member.rate for member in self.live],
             state,
             len(self.live[0].losses),
         )

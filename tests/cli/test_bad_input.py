@@ -71,7 +71,7 @@ LONG = "a" * 300
 CASES = {
     "unknown task": ((*RUN, "thrughput"), "unknown task 'thrughput'; did you mean throughput?"),
     "unknown block": ((*RUN, "--block", "higway"), "unknown block 'higway'; did you mean highway, highway-free?"),
-    "wildcard of nothing": ((*RUN, "--block", "zz*"), "unknown block 'zz*'; known: highway"),
+    "wildcard of nothing": ((*RUN, "--block", "zz*"), "unknown block 'zz*'; known: "),
     "unknown family": ((*RUN, "--family", "dens"), "unknown family 'dens'; did you mean dense"),
     "unknown profile": ((*RUN[:1], "--profile", "smok"), "unknown profile 'smok'; did you mean smoke?"),
     "unknown data set": ((*RUN, "--dataset", "mnst"), "unknown data set 'mnst'; did you mean mnist"),

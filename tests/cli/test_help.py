@@ -92,6 +92,7 @@ def test_every_command_is_there() -> None:
         "history",
         "serve",
         "reproduce",
+        "decide",
     }
 
 

@@ -28,7 +28,15 @@ NO_STRING, NO_NUMBER = "string or null", "number or null"
 ANY = "any"  # a user's option: a number, a text, a list
 
 ENTRY = {"name": STRING, "summary": STRING, "source": STRING, "options": OBJECT, "module": STRING}
-BLOCK = ENTRY | {"equation": STRING, "gates": NUMBER, "norms": NUMBER}
+BLOCK = ENTRY | {
+    "equation": STRING,
+    "group": STRING,
+    "evidence": STRING,
+    "init_state": STRING,
+    "starts": OBJECT,
+    "gates": NUMBER,
+    "norms": NUMBER,
+}
 FAMILY = ENTRY | {"transform": STRING, "kind": STRING}
 ARCHITECTURE = {
     "name": STRING,
@@ -61,6 +69,7 @@ CELL = {
     "match": STRING,
     "block_options": OBJECT,
     "family_options": OBJECT,
+    "start": NO_STRING,
     "batch_size": NUMBER,
     "seq_len": NO_NUMBER,
     "phase": NO_STRING,
@@ -155,6 +164,21 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {
             "reproductions": [
                 {"name": STRING, "title": STRING, "source": STRING, "options": [STRING], "scales": [STRING]}
+            ]
+        },
+    ),
+    "decide --dry-run": (
+        (),
+        {
+            "arms": [
+                {
+                    "family": STRING,
+                    "block": STRING,
+                    "start": STRING,
+                    "width": NUMBER,
+                    "depths": [NUMBER],
+                    "steps": NUMBER,
+                }
             ]
         },
     ),

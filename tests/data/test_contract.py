@@ -162,7 +162,7 @@ def test_every_entry_says_what_it_is(name: str) -> None:
 
 
 def test_names() -> None:
-    assert {"adding", "copy", "digits", "mnist", "mnist-5k", "recall", "sentiment", "text"} <= set(datasets)
+    assert {"adding", "copy", "digits", "language", "mnist", "mnist-5k", "recall", "sentiment", "text"} <= set(datasets)
 
 
 def test_an_unknown_name_lists_near_ones() -> None:

@@ -23,7 +23,7 @@ def check(task: str, recipe: dict[str, Any]) -> None:
     ("recipe", "says"),
     [
         ({"momentum": 1.5}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.5$"),
-        ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam, not 'lion'$"),
+        ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam or adamw, not 'lion'$"),
         ({"steps": 0}, "^a recipe's steps must be a whole number, 1 or more, not 0$"),
         ({"steps": 2.5}, "^a recipe's steps must be"),
         ({"steps": True}, "^a recipe's steps must be"),

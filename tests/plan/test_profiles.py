@@ -72,8 +72,8 @@ def test_training_of_every_combination(name: str) -> None:
     assert found & COMBINATIONS == COMBINATIONS - (
         {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set()
     )
-    modern = {(block, family) for block, family in MODERN if family == "transformer"}
-    assert found - COMBINATIONS >= modern if name != "standard" else not found - COMBINATIONS
+    kinds = {"smoke": ("transformer",), "standard": (), "full": ("dense", "dense-pair", "mlp", "conv", "conv-pair")}
+    assert found - COMBINATIONS == {(block, family) for block, family in MODERN if family in kinds[name]}
 
 
 def test_standard_has_one_start_for_all() -> None:
@@ -139,7 +139,8 @@ def test_timed_widths_keep_budgets_equal_within_five_percent(
     cells = [cell for cell in Plan.of(name, Selection(device=device)).cells if cell.task in ("throughput", "memory")]
     assert cells
     for cell in cells:
-        assert abs(budget_mismatch(cell).value or 0.0) <= 0.05, cell
+        most = 0.05 if cell.block in BLOCKS else 0.1  # no multiple of four heads may be nearer
+        assert abs(budget_mismatch(cell).value or 0.0) <= most, cell
 
 
 def test_short_curves_claim_no_verdict() -> None:

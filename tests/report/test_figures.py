@@ -16,7 +16,7 @@ from highway_bench.report import Results
 from highway_bench.report.figures import NothingToShow, every_figure, svg_text
 from highway_bench.report.figures.layer_bytes import bytes_per_layer
 from highway_bench.report.figures.loss_depth import loss_by_depth
-from highway_bench.report.figures.quality import quality_against_cost
+from highway_bench.report.figures.quality import quality_against_time
 from highway_bench.report.figures.step_time import step_time_ratio
 from highway_bench.report.figures.success_rate import success_rate
 from highway_bench.report.gaps import not_measured
@@ -87,7 +87,7 @@ def test_a_depth_at_which_most_seeds_diverge_is_a_cross(make: Make) -> None:
             rows += make["training"](base, loss, rate=0.1)
     (picture,) = loss_by_depth(Results(make["frame"](rows)))
     assert "plain at depth 20: diverged" in picture.alt
-    assert picture.title.endswith("at depth 20 every block diverges")
+    assert picture.title.endswith("at depth 20 every connection diverges")
     assert any(line.get_marker() == "x" for line in picture.figure.axes[0].lines)
 
 
@@ -145,8 +145,8 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     assert picture.title == "dense: not enough seeds for a verdict at any depth"
     (picture,) = loss_by_depth(Results(make["frame"](rows)))
     assert picture.title == "dense: final loss by depth; not enough seeds for a ranking"
-    (picture,) = quality_against_cost(Results(make["frame"](rows)))
-    assert picture.title == "dense: loss and cost at depth 50; not enough seeds for a ranking"
+    (picture,) = quality_against_time(Results(make["frame"](rows)))
+    assert picture.title.endswith("depth 50: nothing trains")
     (lacking,) = [line for line in not_measured(Results(make["frame"](rows))) if "10 seeds" in line]
     assert lacking == "dense on mnist-5k: 10 seeds. 2 seeds give no verdict."
 

@@ -50,7 +50,7 @@ def starts(
 
 def printed(shown: Shown) -> list[dict[str, str]]:
     heads = [head.text for head in shown.heads]
-    return [dict(zip(heads, (entry.text for entry in row), strict=True)) for row in shown.entries]
+    return [dict(zip(heads, row, strict=True)) for row in shown.entries]
 
 
 def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
@@ -66,7 +66,7 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert (residual["gradient"], residual["gradient_agree"]) == ("explodes", 3)
     assert residual["gradient_ratio"] == pytest.approx(1.8**10)
     assert residual["gradient_ratio_high"] == pytest.approx(2.0**10)
-    assert table.loc["highway", "signal"] == table.loc["highway", "gradient"] == "healthy"
+    assert table.loc["highway", "signal"] == table.loc["highway", "gradient"] == "in range"
     assert math.isnan(table.loc["plain", "gate_mean"])
     (shown,) = start_tables(Results(frame))
     by_block = {row["block"]: row for row in printed(shown)}
@@ -78,8 +78,8 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert by_block["highway"] == {
         "depth": "10",
         "block": "highway",
-        "forward": "healthy",
-        "backward": "healthy",
+        "forward": "in range",
+        "backward": "in range",
         "gradient ratio": "1.00",
         "gate mean": "0.100",
         "depth scale": "4.00",
@@ -117,15 +117,15 @@ def test_gains_stand_side_by_side(make: Make) -> None:
             "depth": "10",
             "block": "plain",
             "gain 0.5": "both vanish",
-            "gain 1": "healthy",
+            "gain 1": "in range",
             "gain 2": "both explode",
         },
         {
             "family": "dense",
             "depth": "10",
             "block": "highway",
-            "gain 0.5": "healthy",
-            "gain 1": "healthy",
+            "gain 0.5": "in range",
+            "gain 1": "in range",
             "gain 2": "",
         },
     ]
@@ -205,7 +205,7 @@ def test_the_summary_has_them_and_the_page_has_all(make: Make) -> None:
         if table.name.startswith("start")
     ]
     words = {word for word, _ in DEFINITIONS}
-    assert {"healthy, vanishes, explodes", "gain", "ξ", "shattering", "stands still"} <= words
+    assert {"in range, vanishes, explodes", "gain", "ξ", "shattering", "stands still"} <= words
 
 
 def test_sizes_by_layer_are_relative_to_where_they_start(make: Make) -> None:
@@ -227,7 +227,7 @@ def test_the_figure_states_the_verdicts_in_its_title(make: Make) -> None:
     rows += starts(make, {"plain": [1.0], "highway": [1.0]}, family="conv")
     dense, conv = signal_by_layer(Results(make["frame"](rows)))
     assert dense.title == "dense, depth 10: signal vanishes under plain; gradient vanishes under plain"
-    assert conv.title == "conv, depth 10: signal and gradient are healthy under every block"
+    assert conv.title == "conv, depth 10: signal and gradient stay in range under every connection"
     assert "signal, plain: 1.00 at layer 0, 0.000977 at layer 10" in dense.alt
     assert "n = 3 seeds" in dense.caption
     assert [text.get_text() for text in dense.figure.legends[0].get_texts()] == ["plain", "highway"]

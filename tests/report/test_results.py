@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]
 TABLES = (
+    "costs",
     "counts",
     "device_rates",
     "failures",
@@ -101,15 +103,18 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
     from highway_bench.execution.descriptions import descriptions
 
     cells = [
-        Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8)
-        for task in ("memory", "gates")
+        Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8, dataset=dataset)
+        for task, dataset in (("memory", None), ("gates", "mnist-5k"))
     ]
     said = descriptions(cells)
     assert said["blocks"]["plain"]["baseline"] is True
     assert said["families"]["dense"]["kind"] == "vector"
+    assert said["datasets"]["mnist-5k"]["chance_loss"] == pytest.approx(math.log(10))
     assert said["tasks"]["gates"]["metrics"]["lesion_loss"]["unit"] == "nat"
     about = Descriptions({"run-1": said})
     assert about.baseline == "plain"
+    assert about.chance_loss("mnist-5k") == pytest.approx(math.log(10))
+    assert math.isnan(about.chance_loss("my-data"))
     assert about.metric("gates", "lesion_loss").unit == "nat"
 
 
@@ -194,6 +199,5 @@ def test_costs_of_a_block_that_was_not_trained_are_not_lost(make: Make) -> None:
     listed = results.summary()[["family_label", "block"]].drop_duplicates().to_numpy().tolist()
     assert ["conv", "highway"] in listed
     assert ["dense", "my-block"] in listed
-    sentences = [str(sentence) for sentence in results.answer()]
-    assert any("not trained for a verdict, so only cost is known" in text for text in sentences)
-    assert any("my-block" in text and "conv" in text for text in sentences)
+    answers = {answer.family: answer for answer in results.answer()}
+    assert [cost["block"] for cost in answers["conv"].costs] == ["highway"]

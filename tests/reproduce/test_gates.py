@@ -114,7 +114,7 @@ def test_the_columns_of_metrics_are_as_the_task_declares_them() -> None:
         heads = [head for head in table.heads if head.text in declared]
         assert len(heads) == count
         assert all(head.hint == declared[head.text].hint for head in heads)
-    texts = {head.text: entry.text for head, entry in zip(networks.heads, networks.entries[0], strict=True)}
+    texts = {head.text: entry for head, entry in zip(networks.heads, networks.entries[0], strict=True)}
     assert (texts["training loss"], texts["mean T"], texts["gate bias, start"]) == ("0.100 nat", "10.0 %", "−2.00")
 
 
@@ -159,7 +159,7 @@ def test_the_carrying_start_is_reported_and_decides_nothing() -> None:
     assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
     assert outcome.findings[1].measured.startswith("at bias −ln L: ")
     assert "at bias −2" not in outcome.findings[1].measured
-    networks = {entries[0].text: entries[1].text for entries in outcome.tables[0].entries}
+    networks = {entries[0]: entries[1] for entries in outcome.tables[0].entries}
     assert networks == {PUBLISHED: "0 of 5", CARRYING: "5 of 5", "pre-norm": "5 of 5"}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
 from highway_bench.success.explained import EXPLAINED
-from highway_bench.success.judging import first_below, judge
+from highway_bench.success.judging import THRESHOLD, first_below, judge, success_loss
 from highway_bench.success.ladder import area_under_success, l50, l_max, verdict
 
 COUNTS = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -32,6 +32,16 @@ def test_a_run_succeeds_by_the_mean_of_its_last_losses(
 ) -> None:
     run = judge(losses, target=0.2 + 1e-12, steps=40)
     assert (run.status, run.final) == (status, None if final is None else pytest.approx(final))
+
+
+@pytest.mark.parametrize(
+    ("reference", "threshold", "target"),
+    [(None, THRESHOLD, 0.3), (None, 0.5, 1.5), (2.0, THRESHOLD, 2.0), (2.0, 0.5, 1.5)],
+)
+def test_the_target_is_a_share_of_chance_or_a_reference(
+    reference: float | None, threshold: float, target: float
+) -> None:
+    assert success_loss(3.0, reference, threshold) == pytest.approx(target)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +83,7 @@ def test_the_words_have_the_rules_numbers() -> None:
     said = EXPLAINED["trains"]
     assert "last 5% of" in said
     assert "at most 10% of" in said
+    assert "byte trigram" in said
     assert "at least 90% of" in said
     assert "fewer than 10 seeds" in said
     assert "fewer than 5 there is none" in said

@@ -57,7 +57,10 @@ def test_saved_activations_grow_by_the_layer(cell: MakeCell) -> None:
         three, four, five = (
             float(measured(cell("memory", block, depth=depth))["saved_activations"] or 0) for depth in (3, 4, 5)
         )
-        assert five - four == four - three > 0
+        if block in ("dense-average", "attn-residual", "attn-residual-block"):  # each layer reads all before it
+            assert five - four >= four - three > 0
+        else:
+            assert five - four == four - three > 0
 
 
 def test_phases(cell: MakeCell) -> None:

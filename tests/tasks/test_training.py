@@ -37,8 +37,11 @@ def training(
         ({"rate": math.inf}, "^a recipe's rate must be"),
         ({"decay": 1.5}, "^a recipe's decay must be a number above 0 and at most 1, not 1.5$"),
         ({"decay": 0.0}, "^a recipe's decay must be"),
-        ({"optimiser": "sgdm"}, "^a recipe's optimiser must be sgd or adam, not 'sgdm'$"),
+        ({"optimiser": "sgdm"}, "^a recipe's optimiser must be sgd or adam or adamw, not 'sgdm'$"),
         ({"optimiser": 3}, "^a recipe's optimiser must be"),
+        ({"schedule": "linear"}, "^a recipe's schedule must be exponential or cosine, not 'linear'$"),
+        ({"warm_up": -1}, "^a recipe's warm_up must be a whole number, 0 or more, not -1$"),
+        ({"warm_up": 7, "steps": 7}, "^a recipe's warm_up must be below its 7 steps, not 7$"),
         ({"momentum": 1.0}, "^a recipe's momentum must be a number of at least 0 and below 1, not 1.0$"),
         ({"momentum": "much"}, "^a recipe's momentum must be a number .*, not 'much'$"),
         ({"weight_decay": -1e-4}, "^a recipe's weight_decay must be a number of at least 0, not -0.0001$"),
@@ -111,9 +114,35 @@ def test_layers_that_draw_numbers_follow_the_seed() -> None:
 def test_the_rate_falls_to_its_share() -> None:
     run = training(rate=0.5, decay=0.01, steps=8)
     run.run()
-    assert run.optimiser.param_groups[0]["lr"] == pytest.approx(0.005)
+    assert run.rate == pytest.approx(0.005)
+    assert run.optimiser.param_groups[0]["lr"] == pytest.approx(0.005 * 100 ** (1 / 8))  # of the last step
     assert len(run.losses) == len(run.times) == 8
     assert list(run.times) == sorted(run.times)
+
+
+@pytest.mark.parametrize(
+    ("words", "rates"),
+    [
+        ({"schedule": "cosine"}, [1, 1 - 0.9 * (1 - 0.5**0.5) / 2, 0.55, 0.1 + 0.9 * (1 - 0.5**0.5) / 2, 0.1]),
+        ({"schedule": "cosine", "warm_up": 2}, [1 / 3, 2 / 3, 1, 0.55, 0.1]),
+        ({"schedule": "exponential", "warm_up": 2}, [1 / 3, 2 / 3, 1, 0.1**0.5, 0.1]),
+        ({"schedule": "exponential", "warm_up": 3}, [1 / 4, 2 / 4, 3 / 4, 1, 0.1]),
+        ({"schedule": "exponential", "decay": 1.0}, [1] * 5),
+    ],
+)
+def test_the_learning_rate_rises_and_falls(words: dict[str, Any], rates: list[float]) -> None:
+    assert Recipe(rate=2.0, steps=4, **words).rates == pytest.approx([2 * rate for rate in rates])
+
+
+def test_adamw_decays_weights_apart_from_the_gradient() -> None:
+    """With gradients of zero, Adam's decay would be a step of the whole rate."""
+    run = training(network=nn.Sequential(nn.Linear(3, 2)), optimiser="adamw", rate=0.1, weight_decay=0.5)
+    weight, bias = run.network.parameters()
+    before = weight.detach().clone(), bias.detach().clone()
+    weight.grad, bias.grad = torch.zeros_like(weight), torch.zeros_like(bias)
+    run.optimiser.step()
+    torch.testing.assert_close(weight.detach(), before[0] * (1 - 0.1 * 0.5))
+    torch.testing.assert_close(bias.detach(), before[1])
 
 
 @pytest.mark.parametrize("place", ["inside", "outside"])

@@ -53,6 +53,7 @@ def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[],
         {"optimiser": "sgd"},
         {"optimiser": "adam", "rate": 0.01},
         {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
+        {"optimiser": "adamw", "rate": 0.01, "weight_decay": 0.1, "schedule": "cosine", "warm_up": 30, "clip": 0.5},
         {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
         {"evaluated": True, "batch_size": 400, "last_batch": "keep"},
     ],
@@ -132,13 +133,20 @@ def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(checkpoint, "deferred_sigterm", stop)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_population_continues_bit_for_bit(training: MakeTraining, tmp_path: Path, optimiser: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"optimiser": "sgd"},
+        {"optimiser": "adam"},
+        {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine", "warm_up": 3},
+    ],
+)
+def test_a_population_continues_bit_for_bit(training: MakeTraining, tmp_path: Path, words: dict[str, Any]) -> None:
     """One of its members has diverged before the checkpoint."""
 
     def members() -> list[Training]:
         return [
-            training("residual", optimiser=optimiser, seed=seed, rate=rate, steps=70)
+            training("residual", seed=seed, rate=rate, steps=70, **words)
             for seed, rate in enumerate((0.01, 1e200, 0.03))
         ]
 

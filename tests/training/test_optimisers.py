@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LinearLR, LRScheduler, SequentialLR
 
+from highway_bench.blocks import scalar_names
 from highway_bench.errors import BadInput
+from highway_bench.network import build
 from highway_bench.training.optimisers import stacked_optimiser
 from highway_bench.training.recipe import Recipe
 
@@ -26,8 +29,9 @@ def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[
     if recipe.optimiser == "sgd":
         optimiser = torch.optim.SGD(groups, lr=recipe.rate, momentum=recipe.momentum)
     else:
-        optimiser = torch.optim.Adam(groups, lr=recipe.rate, eps=recipe.epsilon)
-    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, recipe.decay ** (1 / recipe.steps))
+        make = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimiser]
+        optimiser = make(groups, lr=recipe.rate, eps=recipe.epsilon)
+    schedule = torchs_schedule(optimiser, recipe)
     for number, step in enumerate(gradients, start=1):
         for group in optimiser.param_groups if recipe.epsilon_place == "outside" else []:
             group["eps"] = recipe.epsilon / (1 - 0.999**number) ** 0.5
@@ -40,9 +44,30 @@ def moved_alone(recipe: Recipe, start: list[torch.Tensor], gradients: list[list[
     return [parameter.detach() for parameter in network]
 
 
+def torchs_schedule(optimiser: torch.optim.Optimizer, recipe: Recipe) -> LRScheduler:
+    """The recipe's schedule by torch's own ones."""
+    falling = recipe.steps - recipe.warm_up
+    fall: LRScheduler
+    if recipe.schedule == "cosine":
+        fall = CosineAnnealingLR(optimiser, falling, eta_min=recipe.decay * recipe.rate)
+    else:
+        fall = ExponentialLR(optimiser, recipe.decay ** (1 / falling))
+    if not recipe.warm_up:
+        return fall
+    rise = LinearLR(optimiser, 1 / (recipe.warm_up + 1), 1.0, recipe.warm_up)
+    return SequentialLR(optimiser, [rise, fall], [recipe.warm_up])
+
+
 @pytest.mark.parametrize("clip", [None, 0.5])
-@pytest.mark.parametrize(("optimiser", "epsilon_place"), [("sgd", "inside"), ("adam", "inside"), ("adam", "outside")])
-def test_every_member_moves_as_torch_moves_it(optimiser: Any, epsilon_place: Any, clip: float | None) -> None:
+@pytest.mark.parametrize("schedule", ["exponential", "cosine"])
+@pytest.mark.parametrize("warm_up", [0, 3])
+@pytest.mark.parametrize(
+    ("optimiser", "epsilon_place"),
+    [("sgd", "inside"), ("adam", "inside"), ("adam", "outside"), ("adamw", "inside")],
+)
+def test_every_member_moves_as_torch_moves_it(
+    optimiser: Any, epsilon_place: Any, schedule: Any, warm_up: int, clip: float | None
+) -> None:
     recipes = [
         Recipe(
             optimiser=optimiser,
@@ -53,6 +78,8 @@ def test_every_member_moves_as_torch_moves_it(optimiser: Any, epsilon_place: Any
             clip=clip,
             epsilon=0.01,
             epsilon_place=epsilon_place,
+            schedule=schedule,
+            warm_up=warm_up,
             steps=STEPS,
         )
         for rate, momentum, decay, weight in ((0.1, 0.9, 0.1, 0), (0.01, 0, 1, 0.2), (1, 0.5, 0.5, 0.01))
@@ -66,7 +93,7 @@ def test_every_member_moves_as_torch_moves_it(optimiser: Any, epsilon_place: Any
     parameters = [torch.stack(tensors) for tensors in zip(*start, strict=True)]
     make = stacked_optimiser(optimiser)
     state = {slot: [torch.zeros_like(parameter) for parameter in parameters] for slot in make.slots}
-    stacked = make(parameters, recipes, [recipe.rate for recipe in recipes], state, 0)
+    stacked = make(parameters, [1.0] * len(parameters), recipes, state, 0)
     for step in gradients:
         together = [torch.stack(tensors) for tensors in zip(*step, strict=True)]
         before = [gradient.clone() for gradient in together]
@@ -80,5 +107,14 @@ def test_every_member_moves_as_torch_moves_it(optimiser: Any, epsilon_place: Any
 
 
 def test_an_unknown_optimiser() -> None:
-    with pytest.raises(BadInput, match=r"^unknown optimiser 'lion'; known: sgd, adam$"):
+    with pytest.raises(BadInput, match=r"^unknown optimiser 'lion'; known: sgd, adam, adamw$"):
         stacked_optimiser("lion")
+
+
+def test_scalars_that_multiply_the_stream_train_at_a_hundredth_of_the_rate() -> None:
+    network = build("x0-mix", "dense", width=4, depth=2, seed=1)
+    groups = Recipe(optimiser="adamw", weight_decay=0.1).optimiser_for(network).param_groups
+    by_share = {group["share"]: (group["weight_decay"], len(group["params"])) for group in groups}
+    assert by_share[0.01] == (0.0, 2)
+    assert scalar_names(network) == {"joins.0.r", "joins.1.r"}
+    assert scalar_names(build("pre-norm", "dense", width=4, depth=2)) == set()

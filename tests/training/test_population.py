@@ -25,6 +25,8 @@ TRIALS: tuple[dict[str, Any], ...] = (
     {"seed": 2, "rate": 0.3, "momentum": 0.0, "decay": 0.01, "weight_decay": 0.1},
 )
 
+COSINE: dict[str, Any] = {"schedule": "cosine", "warm_up": 10}
+
 
 def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
     """Two trainings are equal in losses, weights, buffers, rate and evaluations."""
@@ -47,8 +49,25 @@ def trained(members: Sequence[Training], together: bool) -> list[Training]:
     return list(members)
 
 
+def test_members_follow_their_own_schedules(training: MakeTraining) -> None:
+    words = {"optimiser": "adamw", "clip": 0.5}
+    schedules: list[dict[str, Any]] = [
+        COSINE,
+        {"schedule": "cosine"},
+        {"warm_up": 39},
+        {},
+    ]
+    trials = [{**trial, "rate": 0.1 * trial["rate"]} for trial in (*TRIALS, TRIALS[1])]
+    pair = [
+        [training(**words, **trial, **schedule) for trial, schedule in zip(trials, schedules, strict=True)]
+        for _ in range(2)
+    ]
+    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
+        assert_same(one, other)
+
+
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-@pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm"])
+@pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm", "x0-mix", "hc-dynamic"])
 def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, optimiser: str) -> None:
     shrink = 0.1 if optimiser == "adam" else 1.0
     pair = [
@@ -318,15 +337,13 @@ def test_a_full_device_is_not_taken_for_a_missing_batching_rule(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_graphed_step_equals_the_eager_one(training: MakeTraining, optimiser: str) -> None:
+@pytest.mark.parametrize("words", [{"optimiser": "sgd"}, {"optimiser": "adam"}, {"optimiser": "adamw", **COSINE}])
+def test_a_graphed_step_equals_the_eager_one(training: MakeTraining, words: dict[str, Any]) -> None:
     """On a CUDA device the step is captured as a graph, and captured again when a member diverges."""
     trials = [*({**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS), {"seed": 5, "rate": 1e200}]
     pair = [
         [
-            training(
-                "residual", optimiser=optimiser, steps=70, batch_size=400, last_batch="keep", device=device, **trial
-            )
+            training("residual", steps=70, batch_size=400, last_batch="keep", device=device, **words, **trial)
             for trial in trials
         ]
         for device in ("cuda", "cpu")

@@ -24,7 +24,7 @@ from highway_bench.report.format import seeds_text, three
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.success.ladder import LEAST_SEEDS
+from highway_bench.success.ladder import LEAST_SEEDS, TRAINS
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
@@ -89,13 +89,15 @@ def _picture(
 def _finding(part: pd.DataFrame) -> str:
     deepest = int(part["depth"].max())
     here = part[part["depth"] == deepest].sort_values("final_loss", kind="stable")
-    best, last = here.iloc[0], here.iloc[-1]
+    best = here.iloc[0]
     if (here["n"] < LEAST_SEEDS).any():
         return "final loss by depth; not enough seeds for a ranking"
     if not np.isfinite(best["final_loss"]):
-        return f"at depth {deepest:,} every block diverges"
-    first = f"at depth {deepest:,} {best['block']} has a final loss of {three(best['final_loss'])}"
-    if len(here) == 1:
-        return first
-    worst = f"one of {three(last['final_loss'])}" if np.isfinite(last["final_loss"]) else "diverges"
-    return f"{first}, {last['block']} {worst}"
+        return f"at depth {deepest:,} every connection diverges"
+    others = here[here["verdict"].eq(TRAINS) & here["block"].ne(best["block"])]
+    first = f"at depth {deepest:,} {best['block']} has the lowest final loss, {three(best['final_loss'])}"
+    if best["verdict"] != TRAINS:
+        return f"at depth {deepest:,} no connection trains"
+    if others.empty:
+        return f"{first}, and is the only one that trains"
+    return f"{first}; next of those that train is {others.iloc[0]['block']}, {three(others.iloc[0]['final_loss'])}"

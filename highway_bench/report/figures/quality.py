@@ -1,11 +1,14 @@
-"""Quality against cost: final loss over training time and over bytes per layer, at one depth."""
+"""Quality against cost: final loss over step time at one depth per contest, with the memory as the size of a mark."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections import Counter
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from highway_bench.report.figures.base import (
     NothingToShow,
@@ -18,91 +21,149 @@ from highway_bench.report.figures.base import (
     panels,
     register_figure,
     settings,
+    shortened,
 )
 from highway_bench.report.figures.drawing import crosses, point_with_interval
-from highway_bench.report.format import quantity, three
-from highway_bench.report.labels import contest_text, family_name, title_of
+from highway_bench.report.format import listed, quantity, three
+from highway_bench.report.labels import family_name, step_text, title_of
 from highway_bench.report.results import Results
-from highway_bench.report.rows import CONTEST, groups, rows_of
+from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.report.summary_tables import bytes_notes
-from highway_bench.report.tables.trainability import gives_verdicts
-from highway_bench.success.ladder import FEW, TRAINS
+from highway_bench.report.tables.summary import common_depth
+from highway_bench.success.judging import THRESHOLD
+from highway_bench.success.ladder import TRAINS
+
+OWN_STEPS: Final = "training run's"
+"""The phase of step times that are those of the training runs themselves."""
+LEAST_MARK, MOST_MARK = 4.0, 11.0
+"""Diameters of marks, in points: of no saved bytes and of the most."""
+
+Panel = tuple[dict[str, Any], int, str, pd.DataFrame]
+"""A contest, its depth, the phase of its step times, and one row per block."""
 
 
-@register_figure("quality-against-cost", title="quality against time and memory", order=40)
-def quality_against_cost(results: Results) -> list[Picture]:
-    """One picture per contest with two panels, one mark per block: lower left is better."""
+@register_figure("quality-against-time", title="quality against step time", order=5, section="answer")
+def quality_against_time(results: Results) -> list[Picture]:
+    """One picture with one panel per contest, one mark per block: lower left is better.
+
+    Contests in which nothing trains are left out, unless nothing trains in any."""
+    drawn = [panel for contest, part in results.contests() if (panel := _panel(contest, part, results))]
+    drawn = [panel for panel in drawn if len(pareto_front(panel[-1]))] or drawn
+    if not drawn:
+        raise NothingToShow("quality against step time needs the trainability task with verdicts for several blocks")
+    every = [contest for contest, _ in results.contests()]
+    names = [title_of(contest, every, family_name) for contest, *_ in drawn]
     style = styles(results.rows["label"], results.about)
-    contests = list(groups(results.summary(), CONTEST))
-    trained = [contest for contest, _ in contests if contest["recipe"] and gives_verdicts(contest["recipe"])]
-    pictures = []
-    for number, (contest, part) in enumerate(contests, start=1):
-        part = part[part["final_loss"].notna() & part["training_seconds"].gt(0)]
-        comparable = len(set(part["block"])) > 1 and np.isfinite(part["final_loss"]).any()
-        if contest in trained and comparable:
-            title = title_of(contest, trained, family_name)
-            pictures.append(_picture(f"quality-{number}", contest, part, style, title))
-    if not pictures:
-        raise NothingToShow("quality against cost needs the trainability task with verdicts")
-    return pictures
+    return [_picture(drawn, names, of_blocks(style, pd.concat([points for *_, points in drawn])["block"]), results)]
 
 
-def _picture(
-    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
-) -> Picture:
-    depth = int(part["at_depth"].iloc[0])
-    costs = [("training_seconds", "s", f"training time, {depth} layers (log)")]
-    if part["bytes_per_layer"].gt(0).any():
-        costs.append(("bytes_per_layer", "B", "saved bytes per layer (log)"))
-    style = of_blocks(style, part["block"])
+def pareto_front(points: pd.DataFrame) -> pd.DataFrame:
+    """The rows of blocks that train and have a lower loss than every faster one, by their step time."""
+    able = points[points["verdict"].eq(TRAINS) & np.isfinite(points["final_loss"])]
+    able = able.sort_values(["seconds", "final_loss"], kind="stable")
+    front: pd.DataFrame = able[able["final_loss"] < able["final_loss"].cummin().shift(fill_value=math.inf)]
+    return front
+
+
+def _panel(contest: dict[str, Any], part: pd.DataFrame, results: Results) -> Panel | None:
+    """The deepest depth at which a block trains and steps of several blocks were timed; without such a depth, the
+    deepest at which a block trains, with the step times of the training runs. None with a single block."""
+    costs = next(own for setting, own in groups(results.costs(), CONTEST) if setting == contest)
+    rungs = part[part["final_loss"].notna()]
+    rungs = rungs.merge(costs[["block", "depth", "step_time", "bytes_per_layer"]], on=["block", "depth"])
+    timed = rungs[rungs["step_time"].gt(0)].assign(seconds=rungs["step_time"])
+    for depth in sorted(timed.loc[timed["verdict"] == TRAINS, "depth"].unique(), reverse=True):
+        points = timed[timed["depth"] == depth]
+        if len(points) > 1:
+            return contest, int(depth), results.phase(), points
+    depth = common_depth(part)
+    points = rungs[rungs["depth"].eq(depth) & rungs["step_seconds"].gt(0)]
+    points = points.assign(seconds=points["step_seconds"])
+    comparable = len(points) > 1 and np.isfinite(points["final_loss"]).any()
+    return (contest, depth, OWN_STEPS, points) if comparable else None
+
+
+def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], results: Results) -> Picture:
     alt: list[str] = []
+    failed = diverged = sized = False
+    fronts: dict[str, list[str]] = {}
+    unit = results.trainability().attrs["units"]["final_loss"]
     with settings():
-        figure, axes = panels(len(costs), 2, 2.9, sharey=True)
-        for panel, (cost, unit, label) in zip(axes, costs, strict=True):
-            for cell in rows_of(part[part[cost] > 0]):
-                own = style[cell["block"]]
-                if np.isfinite(cell["final_loss"]):
-                    bounds, trains = (cell["loss_low"], cell["loss_high"]), cell["verdict"] == TRAINS
-                    point_with_interval(panel, cell[cost], cell["final_loss"], own, bounds, filled=trains, markersize=7)
-                else:
-                    crosses(panel, cell[cost], own, edge="top", markersize=7)
+        figure, axes = panels(len(drawn), 1 if len(drawn) < 3 else 2, 2.9 if len(drawn) < 3 else 2.4)
+        for panel, name, (contest, depth, phase, points) in zip(axes, names, drawn, strict=True):
+            alt += [f"{name}, {text}" for text in _marks(panel, points, style)]
+            front = pareto_front(points)
+            panel.step(front["seconds"], front["final_loss"], where="post", color="#555555", linewidth=0.9, zorder=1)
+            fronts[f"{name}, depth {depth:,}"] = list(front["block"])
+            _lines(panel, results.about.chance_loss(contest["dataset"]), contest)
+            log_axis(panel, "y")
             panel.margins(x=0.15)
-            log_axis(panel, "x", unit)
-            panel.set_xlabel(label)
-        log_axis(axes[0], "y")
-        axes[0].set_ylabel("final training loss, nat (log)")
-        for cell in rows_of(part):
-            loss = f"{three(cell['final_loss'])} nat" if np.isfinite(cell["final_loss"]) else "diverged"
-            size = f", {quantity(cell['bytes_per_layer'], 'B')} per layer" if cell["bytes_per_layer"] > 0 else ""
-            alt.append(f"{cell['block']}: {loss}, {quantity(cell['training_seconds'], 's')} of training{size}")
-        title = f"{contest_title}: {_finding(part, depth)}"
+            log_axis(panel, "x", "s")
+            panel.set_xlabel(f"{step_text(phase)}, s (log)")
+            panel.set_ylabel(f"final training loss, {unit} (log)")
+            panel.set_title(shortened(f"{name}, depth {depth:,}", 46 if len(drawn) < 3 else 26), loc="left")
+            failed |= bool((points["verdict"] != TRAINS).any())
+            diverged |= bool(np.isinf(points["final_loss"]).any())
+            sized |= bool(points["bytes_per_layer"].gt(0).any())
+        title = _title(fronts)
         head(figure, title)
-        extra = (
-            [mark("o", "no verdict that it trains", "#555555", filled=False)]
-            if (part["verdict"] != TRAINS).any()
-            else []
-        )
-        extra += [mark("x", "diverged")] if np.isinf(part["final_loss"]).any() else []
+        extra = [mark("o", "no verdict “trains”", filled=False)] if failed else []
+        extra += [mark("x", "diverged")] if diverged else []
         legend(figure, style, extra)
     caption = (
-        f"{contest_text(contest)}. Depth {depth}; loss as in the figure by depth; time is the median step time × the "
-        "steps of a run. Lower left is better."
+        "Lower left is better. Grey steps: the Pareto front, connections that no faster one that trains beats. Dotted: "
+        "the loss of a constant prediction (chance) and the threshold of success. Bars: 95 % intervals over seeds."
     )
-    if len(costs) > 1:
-        caption += "".join(f" {note}" for note in bytes_notes(part))
-    return Picture(name, title, f"Loss against training time and bytes per layer. {joined(alt, 60)}", caption, figure)
+    caption += " The larger a mark in its panel, the more bytes are saved per layer." if sized else ""
+    return Picture("quality-against-time", title, f"Loss against step time. {joined(alt, 60)}", caption, figure)
 
 
-def _finding(part: pd.DataFrame, depth: int) -> str:
-    if part["verdict"].eq(FEW).any():
-        return f"loss and cost at depth {depth:,}; not enough seeds for a ranking"
-    best = part.sort_values("final_loss", kind="stable").iloc[0]
-    fastest = part.sort_values("training_seconds", kind="stable").iloc[0]
-    first = f"at depth {depth:,} {best['block']} has the lowest loss, {three(best['final_loss'])}"
-    seconds = quantity(best["training_seconds"], "s")
-    if best["block"] == fastest["block"]:
-        return f"{first}, and the shortest training, {seconds}"
-    # No ratio of the two times: the steps of these runs were not sampled in turn.
-    shortest = quantity(fastest["training_seconds"], "s")
-    return f"{first}, after {seconds} of training; {fastest['block']} has the shortest training, {shortest}"
+def _marks(panel: Axes, points: pd.DataFrame, style: dict[str, Style]) -> list[str]:
+    """Draw one mark per block and describe it."""
+    described = []
+    sizes = points["bytes_per_layer"]
+    for cell, size in zip(rows_of(points), sizes / sizes.max(), strict=True):
+        own, bounds = style[cell["block"]], (cell["loss_low"], cell["loss_high"])
+        diameter = LEAST_MARK + (MOST_MARK - LEAST_MARK) * math.sqrt(size) if size > 0 else 7.0
+        if np.isfinite(cell["final_loss"]):
+            trains = cell["verdict"] == TRAINS
+            point_with_interval(
+                panel, cell["seconds"], cell["final_loss"], own, bounds, filled=trains, markersize=diameter
+            )
+        else:
+            crosses(panel, cell["seconds"], own, edge="top", markersize=7)
+        loss = f"loss {three(cell['final_loss'])}" if np.isfinite(cell["final_loss"]) else "diverged"
+        memory = f", {quantity(cell['bytes_per_layer'], 'B')} per layer" if size > 0 else ""
+        described.append(f"{cell['block']}: {loss}, {quantity(cell['seconds'], 's')} a step{memory}")
+    return described
+
+
+def _lines(panel: Axes, chance: float, contest: dict[str, Any]) -> None:
+    """Draw the loss of a constant prediction and the threshold of success, if they are known."""
+    share = recipe_of(contest["recipe"]).get("threshold", THRESHOLD)
+    for loss, name in ((chance, "chance"), (share * chance, "threshold")):
+        if loss > 0:
+            panel.axhline(loss, color="#555555", linewidth=0.8, linestyle=":", zorder=0)
+            panel.annotate(
+                name,
+                (0.99, loss),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 2),
+                textcoords="offset points",
+                ha="right",
+                fontsize=7.5,
+                color="#555555",
+                zorder=0,  # behind the marks
+            )
+
+
+def _title(fronts: dict[str, list[str]]) -> str:
+    """The connections on each front; of many fronts, the connections on most of them."""
+    if len(fronts) <= 3:
+        named = [f"{name}: {listed(front) if front else 'nothing trains'}" for name, front in fronts.items()]
+        return f"On the front of loss and step time: {'; '.join(named)}"
+    counts = Counter(block for front in fronts.values() for block in front)
+    most = max(counts.values(), default=0)
+    named = [block for block, count in counts.items() if count == most]
+    what = f"on the front of loss and step time in {most} of {len(fronts)} panels"
+    return f"{listed(named)} {'are' if len(named) > 1 else 'is'} {what}" if named else "Nothing trains"

@@ -25,7 +25,7 @@ from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.report.tables.propagation import HEALTHY, SETTING
+from highway_bench.report.tables.propagation import IN_RANGE, SETTING
 
 WIDEST: Final = 1e6
 """The axis ends at this factor and at its inverse; an explosion by twenty decades would hide all other lines."""
@@ -111,11 +111,11 @@ def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
 
 def _finding(verdicts: pd.DataFrame) -> str:
     """The verdicts on signal and gradient, and the blocks that have them."""
-    if verdicts["signal"].eq(HEALTHY).all() and verdicts["gradient"].eq(HEALTHY).all():
-        return "signal and gradient are healthy under every block"
+    if verdicts["signal"].eq(IN_RANGE).all() and verdicts["gradient"].eq(IN_RANGE).all():
+        return "signal and gradient stay in range under every connection"
     lost = []
     for way in ("signal", "gradient"):
-        for word in dict.fromkeys(verdicts.loc[verdicts[way] != HEALTHY, way]):
+        for word in dict.fromkeys(verdicts.loc[verdicts[way] != IN_RANGE, way]):
             named = list(verdicts.loc[verdicts[way] == word, "block"])
             lost.append(f"{way} {word} under {listed(named)}")
     return "; ".join(lost)

@@ -18,11 +18,11 @@ from highway_bench.report.figures.base import (
     shortened,
 )
 from highway_bench.report.figures.drawing import intervals, line_with_band
-from highway_bench.report.format import listed
+from highway_bench.report.findings import what_trains
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.success.ladder import STALLS, TRAINABLE, TRAINS
+from highway_bench.success.ladder import TRAINABLE
 
 MOST_LEVEL = 5  # more labels of depths than this are rotated
 
@@ -79,7 +79,7 @@ def _picture(
                 panel.tick_params(axis="x", labelrotation=90)
         figure.supxlabel("depth, layers (log)", fontsize=9)
         figure.supylabel("share of seeds", fontsize=9)
-        title = f"{contest_title}: {_finding(part, blocks)}"
+        title = f"{contest_title}: {what_trains(part, blocks)}"
         head(figure, title)
     numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
     caption = (
@@ -87,20 +87,3 @@ def _picture(
         f"dotted: {TRAINABLE:.0%} of seeds, the limit for “trains”."
     )
     return Picture(name, title, f"Success rate by depth, one panel per block. {joined(alt, 60)}", caption, figure)
-
-
-def _finding(part: pd.DataFrame, blocks: list[str]) -> str:
-    judged = part[part["verdict"].isin([TRAINS, STALLS])]
-    if judged.empty:
-        return "not enough seeds for a verdict at any depth"
-    deepest = int(judged["depth"].max())
-    here = judged[judged["depth"] == deepest].set_index("block")["verdict"].to_dict()
-    trained, rest = ([block for block in blocks if here.get(block) == verdict] for verdict in (TRAINS, STALLS))
-    train = "train" if len(trained) > 1 else "trains"
-    if trained and not rest:
-        who = f"all {len(trained)} blocks" if len(trained) == len(blocks) > 1 else listed(trained)
-        return f"{who} {train} at depth {deepest:,}, the deepest judged"
-    if trained:
-        return f"at depth {deepest:,} {listed(trained)} {train}; {listed(rest)} {'do' if len(rest) > 1 else 'does'} not"
-    depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
-    return f"no block trains {f'beyond depth {int(depths.max()):,}' if len(depths) else 'at any depth tried'}"

@@ -19,9 +19,8 @@ class ReportSection(ABC):
 
     ``name`` is the ``section`` that the task declares. ``title`` is the title of its tables. ``absent`` is a sentence
     for stores without such rows; empty for none. ``order`` sorts the sections. ``metrics`` are the scalars with a
-    column in ``tables``; other scalars go into a table of further values. A section with a ``heading`` is a part of the
-    page, with a link ``menu`` to ``anchor``, a ``note``, and its tables behind the line ``fold``; all other tables are
-    under "All results".
+    column in ``tables``; other scalars go into a table of further values. A section with a ``heading`` is folded
+    away under it, with a ``note``; the tables of all others are under "All results".
     """
 
     name: str
@@ -30,10 +29,7 @@ class ReportSection(ABC):
     order: int = 100
     metrics: tuple[str, ...] = ()
     heading: str = ""
-    anchor: str = ""
-    menu: str = ""
     note: str = ""
-    fold: str = ""
 
     @abstractmethod
     def tables(self, results: Results) -> list[Shown]:

@@ -19,10 +19,7 @@ class CostSection(ReportSection):
     order = 60
     metrics = METRICS
     heading = "Parameters and multiply-adds"
-    anchor = "cost"
-    menu = "Counts"
     note = "Parameters, and multiply-adds of the forward pass of one item. Both follow from shapes, on any machine."
-    fold = "Counts by family and block"
 
     def tables(self, results: Results) -> list[Shown]:
         labels = {metric: results.about.metric(self.name, metric) for metric in METRICS}

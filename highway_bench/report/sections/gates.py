@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Entry, Record, Shown
+from highway_bench.report.columns import Record, Shown
 from highway_bench.report.format import NONE, quantity
 from highway_bench.report.labels import contest_name, contest_text, title_of
 from highway_bench.report.results import Results
@@ -40,19 +38,16 @@ class GatesSection(ReportSection):
     absent = "no trained network was analysed"
     order = 50
     heading = "Inside trained networks"
-    anchor = "inside"
-    menu = "Trained networks"
     note = (
         "The gates of trained networks, the change of the stream by each layer, and the loss of a network without one "
         "of its layers. These values explain results; they do not rank blocks."
     )
-    fold = "Gates, stream and lesions, by block and by layer"
 
     def tables(self, results: Results) -> list[Shown]:
         columns = [
             column.whole("depth", "depth"),
             column.words("block", "block"),
-            column.computed("seeds that train", lambda record: Entry(f"{record['k']} of {record['n']}", record["k"])),
+            column.computed("seeds that train", lambda record: f"{record['k']} of {record['n']}"),
             *(metric_column(results, self.name, metric, _unit(metric)) for metric in BRIEF),
             column.computed(
                 "costliest layer", _costliest, "the layer whose removal raises the loss most, and the rise"
@@ -73,8 +68,8 @@ def _unit(metric: str) -> str:
     return "nat" if metric.endswith("_loss") else "1"
 
 
-def _costliest(record: Record) -> Entry:
+def _costliest(record: Record) -> str:
     most = record["lesion_most"]
     if column.missing(most):
-        return Entry(NONE, math.inf)
-    return Entry(f"{record['lesion_at']:.0f}: {quantity(most, 'nat')}", float(most))
+        return NONE
+    return f"{record['lesion_at']:.0f}: {quantity(most, 'nat')}"

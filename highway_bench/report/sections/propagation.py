@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pandas as pd
 
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Column, Entry, Record, Shown
+from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import NONE, between, counted, three
 from highway_bench.report.labels import contest_name
@@ -17,9 +16,8 @@ from highway_bench.report.rows import groups, rows_of
 from highway_bench.report.sections.base import MOST, ReportSection, register_section
 from highway_bench.report.tables.propagation import (
     EXPLODES,
-    HEALTHY,
+    IN_RANGE,
     LAYERS,
-    MIXED,
     SETTING,
     SIZES,
     STILL,
@@ -31,7 +29,6 @@ RULE = (
     "a hundred times that value: forward from the first layer up, backward from the last layer down."
 )
 BOTH = {VANISHES: "both vanish", EXPLODES: "both explode"}
-RANKED = (HEALTHY, VANISHES, EXPLODES, MIXED)
 
 
 @register_section
@@ -156,8 +153,8 @@ def _layers(*, gain: bool = True) -> list[Column]:
     return [*columns, column.computed("gain", _gain)] if gain else columns
 
 
-def _gain(record: Record) -> Entry:
-    return Entry("" if record["gain"] == 1 else three(record["gain"]), float(record["gain"]))
+def _gain(record: Record) -> str:
+    return "" if record["gain"] == 1 else three(record["gain"])
 
 
 def _both(record: Record) -> str:
@@ -165,14 +162,14 @@ def _both(record: Record) -> str:
     signal, gradient = record["signal"], record["gradient"]
     if signal == gradient:
         return BOTH.get(str(signal), str(signal))
-    parts = [f"{name} {word}" for name, word in (("signal", signal), ("gradient", gradient)) if word != HEALTHY]
+    parts = [f"{name} {word}" for name, word in (("signal", signal), ("gradient", gradient)) if word != IN_RANGE]
     return ", ".join(parts)
 
 
 def _verdict_column(way: str, heading: str, hint: str) -> Column:
     """A column of verdicts, each with the layer (median and range over seeds) and the number of seeds that agree."""
 
-    def make(record: Record) -> Entry:
+    def make(record: Record) -> str:
         word, at = str(record[way]), record[f"{way}_at"]
         text = word
         if not column.missing(at):
@@ -180,8 +177,7 @@ def _verdict_column(way: str, heading: str, hint: str) -> Column:
             text += f" at {at:g}" + (f" ({low:g}–{high:g})" if low != high else "")
         if 0 < record[f"{way}_agree"] < record["n"]:
             text += f", {record[f'{way}_agree']} of {record['n']}"
-        rank = RANKED.index(word) if word in RANKED else len(RANKED)
-        return Entry(text, f"{rank} {0 if column.missing(at) else at:05g}")
+        return text
 
     return column.computed(heading, make, hint, is_number=False)
 
@@ -198,32 +194,32 @@ def _median_column(name: str, about: Descriptions, hint: str) -> Column:
 def _ratio_column(name: str, about: Descriptions, hint: str) -> Column:
     """A column of medians over seeds with the least and the largest, which a single seed does not have."""
 
-    def make(record: Record) -> Entry:
+    def make(record: Record) -> str:
         value, low, high = (record[key] for key in (name, f"{name}_low", f"{name}_high"))
         if column.missing(value):
-            return Entry(NONE, math.inf)
-        return Entry(three(value) if low == high else f"{three(value)} {between(low, high)}", float(value))
+            return NONE
+        return three(value) if low == high else f"{three(value)} {between(low, high)}"
 
     return column.computed(_heading(about, name), make, f"{hint}, median over seeds [least, most]")
 
 
-def _spread(record: Record) -> Entry:
+def _spread(record: Record) -> str:
     if not column.missing(record["jacobian_spread"]):
-        return Entry(three(record["jacobian_spread"]), float(record["jacobian_spread"]))
+        return three(record["jacobian_spread"])
     if column.missing(record["jacobian_rank"]):
-        return Entry(NONE, math.inf)
-    return Entry(f"rank {record['jacobian_rank']:g}", 1e6 - float(record["jacobian_rank"]))
+        return NONE
+    return f"rank {record['jacobian_rank']:g}"
 
 
-def _still(record: Record) -> Entry:
+def _still(record: Record) -> str:
     count = record["still_layers"]
     if column.missing(count):
-        return Entry(NONE, math.inf)
+        return NONE
     if not count:
-        return Entry("none", 0.0)
+        return "none"
     low, high = record["still_layers_low"], record["still_layers_high"]
     text = f"{count:g} of {record['depth']:g}" + (f" ({low:g}–{high:g})" if low != high else "")
-    return Entry(f"{text}, from {record['still_first']:g} to {record['still_last']:g}", float(count))
+    return f"{text}, from {record['still_first']:g} to {record['still_last']:g}"
 
 
 def _shared(table: pd.DataFrame) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Entry, Record, Shown
+from highway_bench.report.columns import Record, Shown
 from highway_bench.report.format import NONE, between
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
@@ -38,6 +38,7 @@ class TrainabilitySection(ReportSection):
         accuracies = [
             number("train_accuracy"),
             column.number("test_loss", heading("test_loss")),  # a cross-entropy or a squared error: no unit
+            number("test_bits", "bit"),
             number("test_accuracy"),
         ]
         by_depth = [
@@ -64,6 +65,7 @@ class TrainabilitySection(ReportSection):
             column.words("dataset", "data"),
             column.whole("seed", "seed"),
             column.number("final_loss", heading("final_loss")),
+            column.number("success_loss", heading("success_loss")),
             column.whole("success", heading("success")),
             column.whole("steps_to_threshold", heading("steps_to_threshold")),
             number("seconds_to_threshold", "s"),
@@ -81,13 +83,12 @@ class TrainabilitySection(ReportSection):
         ]
 
 
-def _contest(record: Record) -> Entry:
-    text = contest_text(record)
-    return Entry(text, text)
+def _contest(record: Record) -> str:
+    return contest_text(record)
 
 
-def _k_of_n(record: Record) -> Entry:
+def _k_of_n(record: Record) -> str:
     if not record["n"]:
-        return Entry(NONE, -1.0)
+        return NONE
     interval = between(record["rate_low"], record["rate_high"]) if gives_verdicts(record["recipe"]) else ""
-    return Entry(f"{record['k']} of {record['n']} {interval}".strip(), record["k"] / record["n"])
+    return f"{record['k']} of {record['n']} {interval}".strip()

@@ -1,192 +1,196 @@
-"""The answer, one sentence per depth: the best block, its margin and its cost."""
+"""The answer: for each family and depth, which connection to use, which to avoid, by what margin, at what cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.format import between, listed, quantity, three
-from highway_bench.report.labels import contest_text, size_text
-from highway_bench.report.ratio import NOT_TIMED, OLDER, ONE_PROCESS, geometric_mean, quoted
-from highway_bench.report.rows import CONTEST, groups, rows_of
-from highway_bench.report.tables.conflicts import ConflictingVerdict
-from highway_bench.report.tables.matched_costs import measured_alike
-from highway_bench.report.tables.ranking import ranking
-from highway_bench.report.tables.summary import without_contest
-from highway_bench.report.tables.trainability import Contests, able_blocks, gives_verdicts
-from highway_bench.success.ladder import FEW, OPEN, STALLS, TRAINS
+from highway_bench.report.format import listed, seeds_text, three
+from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.ratio import ONE_PROCESS, is_decided
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
+from highway_bench.report.tables.costs import COST
+from highway_bench.report.tables.ranking import Margin, lead
+from highway_bench.report.tables.trainability import Contests, gives_verdicts
+from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 
-ONLY_COST = "nothing was trained, so only cost is known"
+AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
+MOST_SEEDS: Final = 100
+"""More seeds than this are not named as the number that would settle a tie."""
+
+KNOWN: Final = ("block", "ratio", "ratio_low", "ratio_high", "ratio_gap", "bytes_per_layer")
+"""The costs of a block of which nothing was trained."""
+
+BlockCost = Mapping[str, Any]
+"""The columns ``block`` and ``COST`` of one block."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One sentence of the answer: ``lead`` are its first words, ``contest`` is the heading above it."""
+    """The answer for one contest and depth; for depths that were not measured, one answer covers several.
 
-    contest: str
-    lead: str
-    rest: str
+    ``family`` names the contest. ``verdict``: ``ahead``, the first of ``use`` has a lower loss than every other block
+    that trains; ``the only one that trains``; ``tied``, each of ``use`` may be the best; ``undecided``; ``not
+    measured``. ``use`` is ordered by loss, or ``cheapest_first`` if the ratios of all step times are decided.
+    ``avoid`` has the blocks that do not train, each with its successes and runs. ``margin`` is that of ``best``, the
+    block of lowest loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test
+    accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
+    ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds, or why
+    there is no verdict.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.lead} {self.rest}".strip()
+    family: str
+    depths: tuple[int, ...]
+    verdict: str
+    reason: str
+    use: tuple[str, ...] = ()
+    cheapest_first: bool = False
+    avoid: tuple[tuple[str, int, int], ...] = ()
+    best: str = ""
+    margin: Margin | None = None
+    accuracies: tuple[float, ...] = ()
+    costs: tuple[BlockCost, ...] = ()
+    cost_depth: int | None = None
+    edges: Mapping[str, str] = field(default_factory=dict)
 
 
-def answer(
+def answers(
     contests: Contests,
     runs: pd.DataFrame,
+    costs: pd.DataFrame,
     timed: pd.DataFrame,
-    conflicts: Sequence[ConflictingVerdict],
+    rows: pd.DataFrame,
     about: Descriptions,
 ) -> list[Answer]:
-    """The sentences of ``Results.answer``, from the tables of ``contests``, ``training_runs`` and ``ratios``."""
-    answers: list[Answer] = []
+    """The value of ``Results.answer``, from the values of its methods of these names; ``timed`` are the ratios of the
+    phase in which costs are compared."""
+    every = [contest for contest, _ in contests]
+    trained, priced = list(groups(runs, CONTEST)), list(groups(costs, CONTEST))
+    decided: list[Answer] = []
     for contest, part in contests:
-        single = next((group for setting, group in groups(runs, CONTEST) if setting == contest), runs.iloc[:0])
-        able = able_blocks(part)
+        single, own = (next(of for setting, of in parts if setting == contest) for parts in (trained, priced))
         for depth in sorted(part["depth"].unique()):
-            rungs = part[part["depth"] == depth]
-            text = _sentence(rungs, single[single["depth"] == depth], timed, contest, able, about.baseline)
-            answers.append(Answer(contest_text(contest), f"Depth {depth}:", text))
-    answers += _cost_only(without_contest(timed, contests), about, anything_trained=bool(answers))
-    if conflicts:
-        text = f"{'; '.join(map(str, conflicts))}. These verdicts depend on the start or the branch, not on the block."
-        answers.append(Answer("", "Conflicting verdicts:", text))
-    short = runs[~runs["recipe"].map(gives_verdicts)]
-    if len(short):
-        families = listed(about.family_order(short["family_label"]))
-        answers.append(
-            Answer("", "No verdict:", f"{families} had one short loss curve per block, which does not judge depths.")
-        )
-    return answers
+            at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
+            decided.append(_answer(title_of(contest, every, contest_name), int(depth), *at))
+    return decided + _not_measured(contests, timed, runs, rows, about)
 
 
-def _sentence(
-    rungs: pd.DataFrame,
-    single: pd.DataFrame,
-    timed: pd.DataFrame,
-    contest: dict[str, Any],
-    able: set[str],
-    baseline: str,
-) -> str:
-    cells = rows_of(rungs)
-    of = {verdict: [cell["block"] for cell in cells if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
-    seeds = max(cell["n"] for cell in cells)
-    counts = {cell["block"]: f"{cell['block']} ({cell['k']} of {cell['n']})" for cell in cells if cell["n"]}
-    if not counts:
-        return "not measured: no run finished."
-    if len(of[FEW]) == len(counts):
-        return f"not enough seeds for a verdict; seeds that succeed: {listed(list(counts.values()))}."
-    if not any(cell["k"] for cell in cells) and not of[OPEN]:
-        return "no block trains with any seed: not testable with this budget."
-    provisional = f"provisional on {seeds} seeds" if any(cell["provisional"] for cell in cells) else ""
-    misses = [counts[cell["block"]] for cell in cells if cell["verdict"] == STALLS]
-    if of[TRAINS]:
-        trained = f"{listed(of[TRAINS])} {'train' if len(of[TRAINS]) > 1 else 'trains'}"
-        words = [trained + (f", {listed(misses)} {'do' if len(misses) > 1 else 'does'} not" if misses else "")]
-    else:
-        words = [f"no block trains reliably: {listed(misses)} seeds succeed"] if misses else []
-    words += [f"undecided, because runs did not finish: {listed(of[OPEN])}"] if of[OPEN] else []
-    words += [f"not enough seeds: {listed(of[FEW])}"] if of[FEW] else []
-    remarks = [provisional] if provisional else []
-    if of[TRAINS]:
-        margin, remark = _margin(cells, single, of[TRAINS], timed, contest, baseline)
-        words.append(margin)
-        remarks += [remark] if remark else []
-    at_edge = [cell for cell in cells if cell["rate_at_edge"] and cell["block"] in able]
-    edges = [f"{cell['block']} ({three(cell['rate'])})" for cell in at_edge]
-    remarks += [f"best rate at the grid's edge: {listed(edges)}"] if edges else []
-    return "; ".join(words) + (f" ({', '.join(remarks)})" if remarks else "") + "."
+def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, costs: pd.DataFrame) -> Answer:
+    """The answer for one depth of a contest: ``rungs`` has one row per block, ``runs`` one per run."""
+    ran = [cell for cell in rows_of(rungs) if cell["n"]]
+    if not ran:
+        return Answer(family, (depth,), NOT_MEASURED, "no run finished")
+    of = {verdict: [cell["block"] for cell in ran if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
+    fails = tuple((cell["block"], cell["k"], cell["n"]) for cell in ran if cell["verdict"] == STALLS)
+    edges = {cell["block"]: f"{three(cell['rate'])}, the {cell['edge']}" for cell in ran if cell["edge"]}
+    seeds = seeds_text(cell["n"] for cell in ran)
+    common: dict[str, Any] = {"family": family, "depths": (depth,), "avoid": fails, "edges": edges}
+    if not of[TRAINS] or len(ran) == 1:
+        return Answer(verdict=UNDECIDED, reason=_undecided(ran, of, seeds), **common)
+    ahead = lead(runs, of[TRAINS])
+    use = (ahead.best, *ahead.tied)
+    ratios = {cost["block"]: cost["ratio"] for cost in _records(costs, use) if is_decided(*_estimate(cost))}
+    if cheapest_first := len(ratios) == len(use):
+        use = tuple(sorted(use, key=lambda block: ratios[block]))
+    accuracy = {cell["block"]: cell["test_accuracy"] for cell in ran}
+    common |= {
+        "use": use,
+        "cheapest_first": cheapest_first,
+        "best": ahead.best,
+        "accuracies": tuple(accuracy[block] for block in use if not math.isnan(accuracy[block])),
+        "costs": tuple(_records(costs, use)),
+        "cost_depth": depth,
+    }
+    unknown = "".join(f"; {word}: {listed(of[word])}" for word in (OPEN, FEW) if of[word])
+    if len(of[TRAINS]) == 1:
+        k, n = next((cell["k"], cell["n"]) for cell in ran if cell["block"] == use[0])
+        return Answer(verdict=ALONE, reason=f"{k} of {n} seeds{unknown}", **common)
+    if not ahead.tied:
+        return Answer(verdict=AHEAD, reason=f"{seeds}{unknown}", margin=ahead.margins[0], **common)
+    margin = next(margin for margin in ahead.margins if not margin.decided)
+    return Answer(verdict=TIED, reason=f"{seeds}{_seeds_needed(margin)}{unknown}", margin=margin, **common)
 
 
-def _margin(
-    cells: list[dict[str, Any]],
-    single: pd.DataFrame,
-    trained: list[str],
-    timed: pd.DataFrame,
-    contest: dict[str, Any],
-    baseline: str,
-) -> tuple[str, str]:
-    """The block of lowest loss among those that train, its margin and cost; and a remark on its significance."""
-    by_block = {cell["block"]: cell for cell in cells}
-    best, *others = sorted(trained, key=lambda block: by_block[block]["final_loss"])
-    cost = _cost(best, by_block[best], timed, contest, baseline)
-    if not others:
-        return f"{best} has a final loss of {_loss(by_block[best])}{cost}", ""
-    second = others[0]
-    ranked = ranking(single, best, others)
-    losses = f"{_loss(by_block[best])} against {second}'s {_loss(by_block[second])}"
-    text = f"{best} has the lowest final loss, {losses}{cost}"
-    if not ranked.testable:
-        return text, "not enough seeds to rank those that train"
-    if ranked.ahead_of_all:
-        return text, f"ahead of every other that trains, Holm-corrected p ≤ {three(ranked.p)}"
-    return text, f"no significant difference from {listed(list(ranked.level))}"
+def _undecided(ran: list[dict[str, Any]], of: Mapping[str, list[str]], seeds: str) -> str:
+    if len(ran) == 1:
+        (cell,) = ran
+        return f"only {cell['block']} was trained: {cell['k']} of {cell['n']} seeds succeed"
+    if len(of[FEW]) == len(ran):
+        return f"{seeds}, and a verdict needs {LEAST_SEEDS}"
+    if of[OPEN]:
+        return f"runs of {listed(of[OPEN])} did not finish"
+    if not any(cell["k"] for cell in ran):
+        return f"no connection that was tried trains with any seed ({seeds}): not testable with this budget"
+    return f"no connection that was tried trains reliably ({seeds})"
 
 
-def _loss(cell: Mapping[str, Any]) -> str:
-    """A final loss with its interval over seeds, if it has one."""
-    return f"{three(cell['final_loss'])} {between(cell['loss_low'], cell['loss_high'])}".strip()
+def _seeds_needed(margin: Margin) -> str:
+    if math.isnan(margin.needed):
+        return ""
+    enough = margin.needed <= MOST_SEEDS
+    return f"; about {margin.needed:g} would decide" if enough else f"; even {MOST_SEEDS} would not decide"
 
 
-def _cost(block: str, own: Mapping[str, Any], timed: pd.DataFrame, contest: dict[str, Any], baseline: str) -> str:
-    """The cost of a block: time to the threshold, and its step time over plain's if it was timed at this depth."""
-    parts: list[str] = []
-    if math.isfinite(own["seconds_to_threshold"]):
-        parts.append(f"it reaches the threshold in {quantity(own['seconds_to_threshold'], 's')}")
-    alike = measured_alike(timed[timed["depth"] == own["depth"]], contest, block, own["depth"])
-    cells = rows_of(alike)
-    nearest = next((cell for cell in cells if not cell["ratio_gap"]), cells[0] if cells else None)
-    if block != baseline and nearest:
-        width, batch = nearest["nominal_width"], nearest["batch_size"]
-        same = (width, batch) == (contest["nominal_width"], contest["batch_size"])
-        at = "" if same else f" at {size_text(math.nan, width, batch)}"
-        parts.append(f"its {nearest['phase']} step ÷ plain's{at}: {_ratio(nearest)}")
-    elif block != baseline:
-        parts.append(f"its step ÷ plain's: {NOT_TIMED} at this depth")
-    return "".join(f"; {part}" for part in parts)
+def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:
+    by_block = {cost["block"]: {name: cost[name] for name in ("block", *COST)} for cost in rows_of(costs)}
+    return [by_block[block] for block in blocks if block in by_block]
 
 
-def _ratio(cell: Mapping[str, Any]) -> str:
-    return quoted(cell["ratio"], cell["ratio_low"], cell["ratio_high"], cell["ratio_gap"])
+def _estimate(cost: BlockCost) -> tuple[float, float, float]:
+    return cost["ratio"], cost["ratio_low"], cost["ratio_high"]
 
 
-def _mean(block: str, cells: pd.DataFrame, families: int) -> str:
-    """A block's ratio: the geometric mean over the families that have one."""
-    known = cells[cells["ratio"].notna()]
-    if known.empty:
-        return f"{block} {cells['ratio_gap'].iloc[0]}"
-    mean = geometric_mean(list(known[["ratio", "ratio_low", "ratio_high"]].itertuples(index=False, name=None)))
-    count = known["family_label"].nunique()
-    return f"{block} {quoted(*mean)}" + (f" in {count} of them" if count < families else "")
+def _not_measured(
+    contests: Contests, timed: pd.DataFrame, runs: pd.DataFrame, rows: pd.DataFrame, about: Descriptions
+) -> list[Answer]:
+    """One answer per family for its depths without a verdict. If nothing was trained for a verdict, one per family and
+    timed depth, with the costs that are known."""
+    trained: dict[str, set[int]] = {}
+    for contest, part in contests:
+        trained.setdefault(_name(contest["family_label"]), set()).update(map(int, part["depth"]))
+    ladder = set().union(*trained.values())
+    short = {_name(label) for label in runs.loc[~runs["recipe"].map(gives_verdicts), "family_label"]}
+    gaps: list[Answer] = []
+    for family in about.family_order(rows["family"].dropna()):
+        own = {int(depth) for depth in rows.loc[rows["family"] == family, "depth"].dropna()}
+        missing = sorted((ladder | own) - trained.get(family, set()))
+        reason = "one short run per connection" if family in short else "not trained for a verdict"
+        if family in trained and missing:
+            gaps.append(Answer(family, tuple(missing), NOT_MEASURED, "not trained at this depth"))
+        elif family not in trained:
+            costs = _costs_of(timed[timed["family_label"].map(_name) == family], about)
+            if trained or not costs:
+                deepest = max(costs, default=None)
+                known = costs[deepest] if deepest is not None else ()
+                gaps.append(Answer(family, tuple(missing), NOT_MEASURED, reason, costs=known, cost_depth=deepest))
+            else:
+                gaps += [
+                    Answer(
+                        family, (depth,), NOT_MEASURED, f"{reason}: only cost is known", costs=known, cost_depth=depth
+                    )
+                    for depth, known in sorted(costs.items())
+                ]
+                rest = tuple(depth for depth in missing if depth not in costs)
+                gaps += [Answer(family, rest, NOT_MEASURED, reason)] if rest else []
+    return gaps
 
 
-def _cost_only(timed: pd.DataFrame, about: Descriptions, *, anything_trained: bool) -> list[Answer]:
-    """One sentence per depth, phase and mode on the step time of blocks that were not trained for a verdict."""
-    answers: list[Answer] = []
-    compared = timed["ratio"].notna() | timed["ratio_gap"].isin([ONE_PROCESS, OLDER])
-    costs = timed[(timed["block"] != about.baseline) & compared]
-    for setting, part in groups(costs.sort_values("depth", kind="stable"), ["depth", "phase", "mode", "device"]):
-        families = about.family_order(part["family_label"])
-        ratios = [
-            _mean(block, part[part["block"] == block], len(families)) for block in about.block_order(part["block"])
-        ]
-        over = f"in {families[0]}" if len(families) == 1 else f"geometric means over {len(families)} families"
-        named = f": {', '.join(families)}" if anything_trained and len(families) > 1 else ""
-        mode = "" if setting["mode"] == "eager" else f", {setting['mode']}"
-        known = "not trained for a verdict, so only cost is known" if anything_trained else ONLY_COST
-        answers.append(
-            Answer(
-                "",
-                f"Depth {setting['depth']}:",
-                f"{known}: a {setting['phase']} "
-                f"step ({setting['device']}{mode}) ÷ plain's: {'; '.join(ratios)} ({over}{named}).",
-            )
-        )
-    if answers or anything_trained:
-        return answers
-    return [Answer("", "No answer:", "nothing was trained, and no block was timed in turn with plain.")]
+def _name(family_label: str) -> str:
+    return family_label.partition(" ")[0]
+
+
+def _costs_of(timed: pd.DataFrame, about: Descriptions) -> dict[int, tuple[BlockCost, ...]]:
+    """By depth, the costs of all blocks but the baseline, cheapest first, in the comparison with the most ratios."""
+    known = timed[(timed["block"] != about.baseline) & (timed["ratio"].notna() | timed["ratio_gap"].eq(ONE_PROCESS))]
+    known = known.assign(bytes_per_layer=math.nan)
+    most: dict[int, pd.DataFrame] = {}
+    for setting, part in groups(known, COMPARISON):
+        depth = int(str(setting["depth"]))
+        if part["ratio"].notna().sum() > most.get(depth, part.iloc[:0])["ratio"].notna().sum() or depth not in most:
+            most[depth] = part
+    return {depth: tuple(rows_of(part.sort_values("ratio", kind="stable")[[*KNOWN]])) for depth, part in most.items()}

@@ -5,13 +5,14 @@ Such a verdict depends on the start or the branch as much as on the block.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import listed
-from highway_bench.report.rows import groups
+from highway_bench.report.rows import block_label, groups, start_of, without_start
 from highway_bench.report.tables.trainability import Contests
 from highway_bench.success.ladder import STALLS, TRAINS
 
@@ -20,7 +21,8 @@ from highway_bench.success.ladder import STALLS, TRAINS
 class ConflictingVerdict:
     """``block`` trains in the family ``trains`` and not in the family ``stalls``, at each of ``depths``.
 
-    Families are names with their options. ``machine`` is empty if there is only one.
+    Families are names with their options, and with the start of the block: ``dense · scaled-branch``. ``machine`` is
+    empty if there is only one.
     """
 
     block: str
@@ -36,19 +38,22 @@ class ConflictingVerdict:
 
 
 def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[ConflictingVerdict]:
-    """All conflicts between families that differ in options or branch, on one data set and machine."""
+    """All conflicts on one data set and machine, between starts or families that differ in options or branch."""
     if not contests:
         return []
     rungs = pd.concat([part for _, part in contests])
     rungs = rungs.assign(branch=[about.branch(str(label).partition(" ")[0]) for label in rungs["family_label"]])
+    rungs = rungs.assign(start=rungs["block"].map(start_of), block=rungs["block"].map(without_start))
     conflicts: dict[tuple[str, str, str, str], list[int]] = {}
     alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
     for setting, part in groups(rungs, alike):
-        for trains in sorted(set(part.loc[part["verdict"] == TRAINS, "family_label"])):
-            for stalls in sorted(set(part.loc[part["verdict"] == STALLS, "family_label"])):
-                if trains != stalls:
-                    key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
-                    conflicts.setdefault(key, []).append(int(str(setting["depth"])))
+        networks = sorted(set(zip(part["family_label"], part["start"], part["verdict"], strict=True)))
+        for one, other in itertools.product(networks, repeat=2):
+            differs = (one[0] == other[0]) != (one[1] == other[1])  # in the family or in the start, not in both
+            if one[2] == TRAINS and other[2] == STALLS and differs:
+                trains, stalls = (block_label(family, None, start) for family, start, _ in (one, other))
+                key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
+                conflicts.setdefault(key, []).append(int(str(setting["depth"])))
     return [
         ConflictingVerdict(block, trains, stalls, tuple(sorted(depths)), machine)
         for (block, trains, stalls, machine), depths in conflicts.items()

@@ -62,7 +62,7 @@ ORDERED: Final = (
     "block",
 )
 
-HEALTHY, VANISHES, EXPLODES, MIXED = "healthy", "vanishes", "explodes", "mixed"
+IN_RANGE, VANISHES, EXPLODES, MIXED = "in range", "vanishes", "explodes", "mixed"
 
 
 def starts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -73,7 +73,7 @@ def starts(rows: pd.DataFrame) -> pd.DataFrame:
     table["steps"] = [float(recipe.get("steps", math.nan)) for recipe in recipes]
     for way in ("signal", "gradient"):
         gone, grown = table[f"{way}_vanishes_at"], table[f"{way}_explodes_at"]
-        table[way] = table["status"].mask(table["status"].isin(OUTCOMES), HEALTHY)
+        table[way] = table["status"].mask(table["status"].isin(OUTCOMES), IN_RANGE)
         table.loc[gone.notna(), way] = VANISHES
         table.loc[grown.notna(), way] = EXPLODES
         table[f"{way}_at"] = gone.fillna(grown)

@@ -1,20 +1,18 @@
-"""The summary: depths, losses, times and costs, one row per block."""
+"""The summary: depths, losses, times and costs, one row per block. All values of a row are of one depth."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.ratio import NOT_TIMED
 from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
+from highway_bench.report.tables.costs import ALIKE, COST, costs_at
 from highway_bench.report.tables.frontier import FRONTIER
-from highway_bench.report.tables.matched_costs import ALIKE, at_one_size, measured_alike
-from highway_bench.report.tables.trainability import Contests, able_blocks
+from highway_bench.report.tables.trainability import Contests
 from highway_bench.success.ladder import LEAST_SEEDS, NOT_RUN, TRAINS
 
 AT_DEPTH = (
@@ -23,40 +21,31 @@ AT_DEPTH = (
     "final_loss",
     "loss_low",
     "loss_high",
+    "test_accuracy",
     "seconds_to_threshold",
     "training_seconds",
     "params",
     "edge_rate",
-)
-COST = (
-    "step_ratio",
-    "ratio_low",
-    "ratio_high",
-    "ratio_depth",
-    "ratio_width",
-    "ratio_batch",
-    "ratio_from",
-    "ratio_gap",
-    "bytes_per_layer",
-    "bytes_depth",
-    "bytes_width",
-    "bytes_batch",
 )
 SETTING = (*ALIKE, "machine_label")
 """Columns that are equal within one table of costs without verdicts."""
 
 
 def summary_table(
-    contests: Contests, frontier: pd.DataFrame, ratios: pd.DataFrame, memory: pd.DataFrame, about: Descriptions
+    contests: Contests,
+    frontier: pd.DataFrame,
+    costs: pd.DataFrame,
+    timed: pd.DataFrame,
+    memory: pd.DataFrame,
+    about: Descriptions,
 ) -> pd.DataFrame:
-    """The table of ``Results.summary``, from the values of its methods of these names."""
-    counted = memory[memory["saved_per_layer"].notna()]
+    """The table of ``Results.summary``, from the values of its methods of these names; ``timed`` are the ratios of the
+    phase in which costs are compared."""
     frontiers = iter(rows_of(frontier))  # one row per contest and block, in this order
     records: list[dict[str, Any]] = []
+    priced = {_key(cost): cost for cost in rows_of(costs)}
     for contest, part in contests:
         depth = common_depth(part)
-        able = able_blocks(part)
-        alike = at_one_size(counted, contest, depth)
         here = {cell["block"]: cell for cell in rows_of(part[part["depth"] == depth])}
         steps = recipe_of(contest["recipe"]).get("steps", math.nan)
         for block in about.block_order(part["block"]):
@@ -66,12 +55,13 @@ def summary_table(
                 "at_depth": depth,
                 "verdict": rung.get("verdict", NOT_RUN),
                 "training_seconds": rung.get("step_seconds", math.nan) * steps,
-                "edge_rate": rung["rate"] if block in able and rung.get("rate_at_edge") else math.nan,
+                "edge_rate": rung["rate"] if rung.get("edge") else math.nan,
             }
-            cost = _cost(ratios, alike, contest, block, depth)
+            cost = priced[_key({**contest, "block": block, "depth": depth})]
             reach = next(frontiers)
-            records.append({**contest, "block": block, **{name: reach[name] for name in FRONTIER}, **record, **cost})
-    records += _cost_only(ratios, counted, contests, about)
+            record |= {name: reach[name] for name in FRONTIER} | {name: cost[name] for name in COST}
+            records.append({**contest, "block": block, **record})
+    records += _cost_only(timed, memory[memory["saved_per_layer"].notna()], contests, about)
     return pd.DataFrame(records, columns=[*CONTEST, "block", *FRONTIER, *AT_DEPTH, *COST])
 
 
@@ -95,31 +85,9 @@ def without_contest(table: pd.DataFrame, contests: Contests) -> pd.DataFrame:
     return table[np.array([key not in trained for key in keys], dtype=bool)]
 
 
-def _cost(
-    timed: pd.DataFrame, counted: pd.DataFrame, contest: Mapping[str, Any], block: str, depth: float
-) -> dict[str, Any]:
-    """The step-time ratio and bytes per layer of ``block``, in the setting of ``contest`` nearest to ``depth``."""
-    cost: dict[str, Any] = dict.fromkeys(COST, math.nan) | {"ratio_from": "", "ratio_gap": ""}
-    alike = measured_alike(timed, contest, block, depth)
-    if alike["ratio"].isna().all():
-        cost["ratio_gap"] = alike["ratio_gap"].iloc[0] if len(alike) else NOT_TIMED if contest["recipe"] else ""
-    for best in rows_of(alike[alike["ratio"].notna()].head(1)):
-        cost |= {name: best[name] for name in ("ratio_low", "ratio_high")}
-        cost |= {
-            "step_ratio": best["ratio"],
-            "ratio_depth": best["depth"],
-            "ratio_width": best["nominal_width"],
-            "ratio_batch": best["batch_size"],
-            "ratio_from": best["phase"],
-        }
-    for best in rows_of(measured_alike(counted, contest, block, depth).head(1)):
-        cost |= {
-            "bytes_per_layer": best["saved_per_layer"],
-            "bytes_depth": best["depth"],
-            "bytes_width": best["nominal_width"],
-            "bytes_batch": best["batch_size"],
-        }
-    return cost
+def _key(cell: dict[str, Any]) -> tuple[Any, ...]:
+    values = (cell[name] for name in (*CONTEST, "block", "depth"))
+    return tuple(None if value != value else value for value in values)
 
 
 def _cost_only(
@@ -132,14 +100,11 @@ def _cost_only(
     records: list[dict[str, Any]] = []
     for setting, here in sorted(groups(measured, SETTING), key=lambda item: families.index(item[0]["family_label"])):
         depth = here["depth"].max()
+        blocks = about.block_order(here["block"])
         empty = dict.fromkeys([*CONTEST, *FRONTIER, *AT_DEPTH], None) | setting
-        alike = at_one_size(counted, empty, depth)
-        for block in about.block_order(here["block"]):
-            own = here[here["block"] == block].sort_values("depth").iloc[-1]
-            empty |= {"nominal_width": own["nominal_width"], "params": own["params"]}
-            records.append(
-                empty
-                | {"block": block, "at_depth": depth, "verdict": NOT_RUN}
-                | _cost(timed, alike, empty, block, depth)
-            )
+        empty |= {"at_depth": depth, "verdict": NOT_RUN}
+        for block, cost in costs_at(empty, depth, blocks, timed, counted).items():
+            own = here[(here["block"] == block) & here["depth"].eq(depth)]
+            sized = {"nominal_width": own["nominal_width"].max(), "params": own["params"].max()}
+            records.append(empty | sized | {"block": block} | cost)
     return records

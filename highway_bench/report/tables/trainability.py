@@ -23,7 +23,9 @@ METRICS = (
     "seconds_to_threshold",
     "train_accuracy",
     "test_loss",
+    "test_bits",
     "test_accuracy",
+    "success_loss",
     "rate",
     "step_seconds",
     "together",
@@ -67,7 +69,7 @@ def trainability_table(runs: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
         "loss_high",
         "seeds",
         "messages",
-        "rate_at_edge",
+        "edge",
     ]
     table = pd.DataFrame(records, columns=columns)
     return about.in_order(table, (*CONTEST, "depth", "block"))
@@ -80,11 +82,6 @@ Contests = list[tuple[dict[str, Any], pd.DataFrame]]
 def contests(table: pd.DataFrame) -> Contests:
     """The contests with verdicts in the trainability ``table``."""
     return [(contest, part) for contest, part in groups(table, CONTEST) if gives_verdicts(contest["recipe"])]
-
-
-def able_blocks(part: pd.DataFrame) -> set[str]:
-    """Blocks of a contest of which at least one run succeeds."""
-    return set(part.loc[part["k"] > 0, "block"])
 
 
 def gives_verdicts(recipe: object) -> bool:
@@ -129,16 +126,17 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         record["step_seconds"] = math.nan
         if math.isfinite(record["seconds_to_threshold"]):  # infinite: no run reached it, which stays true
             record["seconds_to_threshold"] = math.nan
-    for name in ("train_accuracy", "test_loss", "test_accuracy"):
+    for name in ("train_accuracy", "test_loss", "test_bits", "test_accuracy", "success_loss"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
-    record["rate_at_edge"] = _at_edge(record["rate"], recipe_of(setting["recipe"]))
+    record["edge"] = _edge(record["rate"], recipe_of(setting["recipe"]))
     return record
 
 
-def _at_edge(rate: float, recipe: dict[str, Any]) -> bool:
-    rates = list(recipe.get("rates") or ())
-    return recipe.get("rate") == "tuned" and bool(rates) and rate in (min(rates), max(rates))
+def _edge(rate: float, recipe: dict[str, Any]) -> str:
+    """``lowest`` or ``highest`` if a tuned rate is that of those tried, otherwise empty."""
+    rates = list(recipe.get("rates") or ()) if recipe.get("rate") == "tuned" else []
+    return "lowest" if rates and rate == min(rates) else "highest" if rates and rate == max(rates) else ""
 
 
 def _middle(values: list[float]) -> float:

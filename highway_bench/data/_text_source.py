@@ -1,0 +1,90 @@
+"""Where a text comes from, and how it is cut into a training part and a held-out part."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from highway_bench.data._hub import read_columns
+from highway_bench.data._vader import CORPORA, read_ratings
+from highway_bench.errors import BadInput
+
+REVIEWS = CORPORA["movie-reviews"]
+TEST_SHARE = 10  # the last tenth of the text is held out,
+MOST_TEST_BYTES = 131_072  # or its last 128 KiB, if that is less: a network is tested on all of it
+
+
+class TextSource(NamedTuple):
+    """The options of ``language`` that name a text; all film reviews where ``path`` and ``hub`` are ``None``."""
+
+    path: str | None
+    hub: str | None
+    config: str | None
+    column: str
+    split: str
+
+    def texts(self) -> list[str]:
+        """The texts in order, as they are published."""
+        if self.path is not None:
+            return file_texts(Path(self.path).expanduser())
+        if self.hub is not None:
+            return read_columns("language", self.hub, self.config, self.split, (self.column,))[0]
+        return [text for _, text in read_ratings(REVIEWS)]
+
+
+class TextParts(NamedTuple):
+    """The training part and the held-out part of a text."""
+
+    train: bytes
+    test: bytes
+
+
+def split_text(text: bytes) -> TextParts:
+    """``text`` without its last tenth, or its last ``MOST_TEST_BYTES`` if these are fewer; and that end.
+
+    If a line starts in the first half of the end, the cut is there.
+    """
+    size = min(len(text) // TEST_SHARE, MOST_TEST_BYTES)
+    first = len(text) - size
+    cut = text.find(b"\n", first - 1, len(text) - size // 2) + 1 or first
+    return TextParts(text[:cut], text[cut:])
+
+
+@cache
+def text_parts(source: TextSource) -> TextParts:
+    """Both parts of the text: its texts without repeated and empty ones, joined by newlines, in UTF-8."""
+    texts = filter(None, dict.fromkeys(source.texts()))
+    return split_text("\n".join(texts).encode("utf-8", "replace"))  # a lone surrogate has no code in UTF-8
+
+
+def file_texts(path: Path) -> list[str]:
+    """The text of a file, or of every file in a folder and its folders, in the order of their paths.
+
+    Hidden files and folders are left out. Raises ``BadInput``, which names the file, for one that cannot be read or is
+    not UTF-8.
+    """
+    if not os.path.exists(path):  # false for a name that is too long, where Path.exists raises
+        raise BadInput(f"{path}: there is no such file or folder")
+    files = [path]
+    if path.is_dir():
+        files = sorted(
+            file
+            for file in path.rglob("*")
+            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        )
+        if not files:
+            raise BadInput(f"{path}: the folder has no files")
+    return [read_text(file) for file in files]
+
+
+def read_text(file: Path) -> str:
+    """The text of a file in UTF-8; raises ``BadInput`` for any other file."""
+    try:
+        contents = file.read_bytes()
+        return contents.decode("utf-8")
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file}: not text in UTF-8, byte {contents[error.start]:#04x} at {error.start:,}") from None

@@ -1,0 +1,185 @@
+"""The answer for print: a table with one row per family and depth, and what a reader must know of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import pandas as pd
+
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Column, Record, Shown
+from highway_bench.report.format import counted, listed, quantity, three
+from highway_bench.report.glossary import STARTS
+from highway_bench.report.labels import step_text
+from highway_bench.report.ratio import quoted
+from highway_bench.report.results import Results
+from highway_bench.report.rows import DEFAULT, start_of, without_start
+from highway_bench.report.summary_tables import ratio_heading, size_notes
+from highway_bench.report.tables.answer import NOT_MEASURED, TIED, Answer
+from highway_bench.report.tables.costs import COST
+from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
+
+EDGE: Final = "†"
+TIES: Final = 3
+"""Of more connections that are tied, only the first is named; the matrix has all."""
+MOST: Final = 5
+"""The largest number of connections that are named as failing with as many seeds."""
+BARE: Final = "y = x + H(x)"
+"""The equation of the residual connection without norm, gate or scale."""
+
+
+def answer_table(results: Results) -> Shown:
+    """One row per answer of ``results``, with a note of several lines."""
+    answers = results.answer()
+    measured = [answer for answer in answers if answer.verdict != NOT_MEASURED]
+    title = f"Which connection to use: {len(measured)} of {counted(len(answers), 'row')} measured"
+    every = {depth for answer in measured for depth in answer.depths}
+    depths = ["any" if _covers(answer, every) else ", ".join(map(str, answer.depths)) for answer in answers]
+    table = pd.DataFrame({"answer": answers, "depth": depths})
+    note = "\n".join(_notes(results))
+    return column.shown("answer-table", title, table, _columns(results.phase()), note=note)
+
+
+def _notes(results: Results) -> list[str]:
+    """Sentences on the answers: seeds, starts that change a verdict, sizes of timed networks, rates at an edge."""
+    answers = results.answer()
+    seeds = max((int(part["n"].max()) for _, part in results.contests()), default=FULL_SEEDS)
+    notes = ["Brackets are 95 % intervals."]
+    notes[0] += f" Steps are {step_text(results.phase())}s." if results.phase() else ""
+    if results.contests():
+        notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
+    notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
+    blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
+    notes += [
+        f"{block} is the bare sum {BARE}, without norm, gate or scale, from He weights (Glorot where no ReLU follows), "
+        "the default start."
+        for block in blocks
+        if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
+    ]
+    starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
+    notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
+    conflicts = results.conflicting_verdicts()
+    notes += (
+        [f"{'; '.join(map(str, conflicts))}. These verdicts depend on the start or the branch."] if conflicts else []
+    )
+    costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
+    notes += size_notes(costs, results.phase())
+    edges = _edges(answers)
+    return notes + (
+        [f"{EDGE} Best rate at an edge of those tried, so a better one may lie outside: {edges}."] if edges else []
+    )
+
+
+def _covers(answer: Answer, depths: set[int]) -> bool:
+    """Whether an answer that was not measured is for all ``depths`` at which others were."""
+    return answer.verdict == NOT_MEASURED and bool(depths) and depths <= set(answer.depths)
+
+
+def _columns(phase: str) -> list[Column]:
+    return [
+        _text("family", lambda answer: answer.family),
+        column.words("depth", "depth"),
+        _text(
+            "use",
+            _use,
+            "several are tied: the cheapest comes first if all their step times are known, otherwise the lowest loss",
+        ),
+        _text("avoid", _avoid, "connections that do not train, by the number of seeds that succeed"),
+        _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
+        _text("test accuracy", _accuracy, "mean over seeds"),
+        _cost(ratio_heading(phase)),
+        _text("bytes per layer", _bytes, "activations saved for the backward pass, counted exactly"),
+    ]
+
+
+def _text(heading: str, make: Callable[[Answer], str], hint: str = "") -> Column:
+    return column.computed(heading, lambda record: make(record["answer"]), hint, is_number=False)
+
+
+def _use(answer: Answer) -> str:
+    names = _marked(answer, answer.use)
+    if len(names) > TIES:
+        return f"{names[0]}, the {'cheapest' if answer.cheapest_first else 'lowest loss'} of {len(names)} tied"
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or answer.verdict
+
+
+def _avoid(answer: Answer) -> str:
+    by_count: dict[str, list[str]] = {}
+    for block, k, n in answer.avoid:
+        by_count.setdefault(f"{k} of {n}", []).append(block)
+    texts = []
+    for count, blocks in by_count.items():
+        each = f"({count}{' each' * (len(blocks) > 1)})".replace(" ", "\N{NO-BREAK SPACE}")
+        texts.append(f"{', '.join(_some(_marked(answer, blocks)))} {each}")
+    return "; ".join(texts)
+
+
+def _avoided(answer: Answer) -> list[str]:
+    return [block for block, _, _ in answer.avoid]
+
+
+def _marked(answer: Answer, blocks: Iterable[str]) -> list[str]:
+    return [f"{block}\N{NO-BREAK SPACE}{EDGE}" if block in answer.edges else block for block in blocks]
+
+
+def _some(names: list[str]) -> list[str]:
+    """``names``, of which only the first are named if there are many."""
+    return names if len(names) <= MOST else [*names[: MOST - 1], f"{len(names) - MOST + 1} others"]
+
+
+def _sure(answer: Answer) -> str:
+    if not answer.use:
+        return answer.reason
+    below = ""
+    if answer.margin is not None and math.isnan(answer.margin.low):
+        below = f"too few common seeds of {answer.best} and {answer.margin.block}, "
+    elif answer.margin is not None:
+        ratios = answer.margin.ratio, answer.margin.high, answer.margin.low
+        value, low, high = (three(100 * (1 - ratio)) for ratio in ratios)
+        best = f"{answer.best}'s " if answer.verdict == TIED else ""
+        below = f"{best}loss {value} % [{low}, {high}] below {answer.margin.block}'s, "
+    return f"{answer.verdict}: {below}{answer.reason}"
+
+
+def _accuracy(answer: Answer) -> str:
+    known = answer.accuracies
+    return " to ".join(dict.fromkeys(f"{three(100 * value)} %" for value in (min(known), max(known)))) if known else ""
+
+
+def _cost(heading: str) -> Column:
+    def make(record: Record) -> str:
+        answer: Answer = record["answer"]
+        texts = [
+            quoted(cost["ratio"], cost["ratio_low"], cost["ratio_high"], cost["ratio_gap"]) for cost in answer.costs
+        ]
+        named = [f"{cost['block']} {text}" for cost, text in zip(answer.costs, texts, strict=True)]
+        if len(set(texts)) == 1 and answer.use:
+            named = texts[:1]
+        elif len(answer.use) > TIES or not answer.use:
+            known = [name for name, cost in zip(named, answer.costs, strict=True) if not math.isnan(cost["ratio"])]
+            named = [" to ".join([known[0], *known[1:][-1:]])] if known else texts[:1]
+        at = f"depth {answer.cost_depth}: " if named and answer.depths != (answer.cost_depth,) else ""
+        return at + "; ".join(named)
+
+    return column.Head(heading, "step time over plain's, 95 % interval over processes", number=False, ratio=True), make
+
+
+def _bytes(answer: Answer) -> str:
+    counts = [cost["bytes_per_layer"] for cost in answer.costs if cost["bytes_per_layer"] > 0]
+    return " to ".join(dict.fromkeys(quantity(value, "B") for value in (min(counts), max(counts)))) if counts else ""
+
+
+def _edges(answers: list[Answer]) -> str:
+    """The blocks whose best rate is at an edge, with the depths and the rates."""
+    by_family: dict[str, dict[str, list[str]]] = {}
+    for answer in answers:
+        for block in (*answer.use, *_avoided(answer)):
+            if rate := answer.edges.get(block):
+                rates = by_family.setdefault(answer.family, {})
+                rates.setdefault(f"{block} ({rate})", []).append(str(answer.depths[0]))
+    return "; ".join(
+        f"{family}: " + ", ".join(f"{block} at depth {listed(depths)}" for block, depths in blocks.items())
+        for family, blocks in by_family.items()
+    )

@@ -1,0 +1,162 @@
+"""Language: where the text comes from, its rows, its split, and input that is no text."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from highway_bench.data import DataSet, make_dataset
+from highway_bench.data._ngrams import witten_bell_loss
+from highway_bench.data._text_source import MOST_TEST_BYTES, split_text, text_parts
+from highway_bench.data.language import Language
+from highway_bench.errors import BadInput
+from highway_bench.success.judging import THRESHOLD, success_loss
+
+LINES = "".join(f"line {number} of a text\n" for number in range(40))
+
+
+def of_text(text: str, folder: Path, **options: Any) -> DataSet:
+    """The data set of a file with this text."""
+    file = folder / "text.txt"
+    file.write_bytes(text.encode())
+    return make_dataset("language", path=str(file), **options)
+
+
+def text_of(dataset: DataSet) -> bytes:
+    """Both parts of the data set's text."""
+    assert isinstance(dataset, Language)
+    return b"".join(text_parts(dataset.source))
+
+
+@pytest.fixture
+def reviews() -> DataSet:
+    dataset = make_dataset("language")
+    if absent := dataset.missing():
+        pytest.skip(absent)
+    return dataset
+
+
+def test_every_byte_but_the_first_is_a_target_once(tmp_path: Path) -> None:
+    dataset = of_text(LINES, tmp_path, length=7)
+    assert isinstance(dataset, Language)
+    for part, split in zip(text_parts(dataset.source), dataset.load(), strict=True):
+        used = len(split.inputs) * 7
+        assert len(part) - 7 <= used < len(part)
+        assert split.targets.flatten().tolist() == [byte + 1 for byte in part[1 : used + 1]]
+        assert split.inputs.flatten().tolist() == [byte + 1 for byte in part[:used]]
+        assert torch.equal(split.inputs[1:, 0], split.targets[:-1, -1])
+
+
+@pytest.mark.parametrize(
+    ("text", "held_out"),
+    [
+        (b"a" * 100, 10),
+        (b"a" * 94 + b"\n" + b"a" * 5, 5),
+        (b"a" * 95 + b"\n" + b"a" * 4, 10),
+        (b"a" * 89 + b"\n" + b"a" * 10, 10),
+        (b"a" * 90 + b"\n" + b"a" * 9, 9),
+        (b"a" * 20 * MOST_TEST_BYTES, MOST_TEST_BYTES),
+    ],
+)
+def test_the_last_tenth_is_held_out_from_the_start_of_a_line(text: bytes, held_out: int) -> None:
+    train, test = split_text(text)
+    assert len(test) == held_out
+    assert train + test == text
+
+
+def test_no_line_of_the_reviews_is_in_both_parts(reviews: DataSet) -> None:
+    assert isinstance(reviews, Language)
+    train, test = (set(part.split(b"\n")) for part in text_parts(reviews.source))
+    assert train & test <= {b""}
+    assert len(reviews.load().test.inputs) * reviews.length <= MOST_TEST_BYTES
+
+
+def test_a_repeated_text_and_an_empty_one_are_left_out(tmp_path: Path) -> None:
+    for name, text in (("b/two", "second"), ("a", "first"), ("c", "first"), ("d", ""), (".hidden", "x"), (".g/y", "x")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert text_of(make_dataset("language", path=str(tmp_path))) == b"first\nsecond"
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], None]:
+    """Hugging Face's library with one set of one column ``words``."""
+
+    class Table(dict[str, list[Any]]):
+        column_names = ("words",)
+
+    def hold(texts: list[Any]) -> None:
+        module = ModuleType("datasets")
+        module.load_dataset = lambda path, config, *, split: Table(words=texts)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "datasets", module)
+
+    return hold
+
+
+def test_a_set_of_the_hub(library: Callable[[list[Any]], None]) -> None:
+    library(["one", "two", "one", "drei\ud800"])
+    assert text_of(make_dataset("language", hub="made/1", text_column="words")) == b"one\ntwo\ndrei?"
+    library(["one", None])
+    with pytest.raises(BadInput, match=r"^language 'made/2': column 'words' of split 'train' is not all text$"):
+        make_dataset("language", hub="made/2", text_column="words").load()
+    with pytest.raises(BadInput, match=r"^language 'made/3' has no column 'text'; its columns: words$"):
+        make_dataset("language", hub="made/3").load()
+
+
+def test_without_the_library_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(BadInput, match=r"^data set 'language' needs .*: pip install highway-bench\[text\]$"):
+        make_dataset("language", hub="made/4").load()
+
+
+def test_reference_scores(tmp_path: Path) -> None:
+    dataset = of_text(LINES, tmp_path)
+    train, test = split_text(LINES.encode())
+    assert dataset.reference_loss == witten_bell_loss(train, test, 3)
+    assert dataset.reference_loss < dataset.chance_loss < math.log(256)
+    assert success_loss(dataset.chance_loss, dataset.reference_loss, THRESHOLD) == dataset.reference_loss
+    assert success_loss(dataset.chance_loss, dataset.reference_loss, 0.5) == 0.5 * dataset.chance_loss
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "too short, its training part has 0 bytes and a row needs 65$"),
+        ("short", "too short, its training part has 5 bytes and a row needs 65$"),
+        ("x" * 100, "too short, its held-out part has 10 bytes and a row needs 65$"),
+    ],
+)
+def test_a_text_that_is_too_short(tmp_path: Path, text: str, fault: str) -> None:
+    with pytest.raises(BadInput, match=fault):
+        of_text(text, tmp_path).load()
+
+
+def test_a_path_without_text(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"none: there is no such file or folder$"):
+        make_dataset("language", path=str(tmp_path / "none")).load()
+    with pytest.raises(BadInput, match=r"the folder has no files$"):
+        make_dataset("language", path=str(tmp_path)).load()
+    (tmp_path / "image.png").write_bytes(b"text\x89PNG")
+    with pytest.raises(BadInput, match=r"image\.png: not text in UTF-8, byte 0x89 at 4$"):
+        make_dataset("language", path=str(tmp_path)).load()
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"length": 0}, "length must be a whole number, 1 or more, not 0"),
+        ({"path": ""}, "path must name a text, not ''"),
+        ({"hub": 3}, "hub must name a text, not 3"),
+        ({"path": "a", "hub": "b"}, "from a path or from a hub, not from both"),
+    ],
+)
+def test_impossible_options(options: dict[str, Any], fault: str) -> None:
+    with pytest.raises(BadInput, match=fault):
+        make_dataset("language", **options)

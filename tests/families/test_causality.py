@@ -1,0 +1,97 @@
+"""Causality: later steps are changed, and earlier outputs must stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.blocks import blocks
+from highway_bench.families import Family, family, is_causal, make_family, reads_ahead
+from highway_bench.network import build
+
+STEPS, WIDTH = 8, 4
+
+
+class Ahead(nn.Module):
+    """x plus ``scale`` times the input ``offset`` steps later, which is that of an earlier step if it is negative."""
+
+    def __init__(self, offset: int, scale: float = 1.0) -> None:
+        super().__init__()
+        self.offset, self.scale = offset, nn.Parameter(torch.tensor(scale))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.scale * x.roll(-self.offset, dims=1)
+
+
+class Past(Ahead):
+    """x plus the mean of all inputs so far."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        counts = torch.arange(1, x.shape[1] + 1).unsqueeze(-1)
+        return x + x.cumsum(1) / counts
+
+
+class AheadInTraining(Ahead):
+    """Reads later steps in training mode only."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + x.mean(1, keepdim=True) if self.training else x
+
+
+@pytest.mark.parametrize(
+    ("module", "causal"),
+    [
+        (nn.Linear(WIDTH, WIDTH), True),
+        (nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.5)), True),
+        (nn.LayerNorm(WIDTH), True),
+        (Past(0), True),
+        (Ahead(0), True),
+        (Ahead(1), False),
+        (Ahead(STEPS - 1), False),
+        (Ahead(1, scale=0.0), False),  # a part that starts at zero
+        (AheadInTraining(0), False),
+        (nn.LayerNorm((STEPS, WIDTH)), False),
+    ],
+)
+def test_causal_or_not(module: nn.Module, causal: bool) -> None:
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    assert is_causal(module.eval(), torch.randn(2, STEPS, WIDTH)) == causal
+    assert not module.training
+    torch.testing.assert_close(module.state_dict(), before, rtol=0, atol=0)
+
+
+def lstm(width: int) -> nn.Module:
+    class Forwards(nn.LSTM):
+        def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(x)[0]
+
+    return Forwards(width, width, batch_first=True)
+
+
+@pytest.mark.parametrize(
+    ("of", "ahead"),
+    [
+        (make_family("bilstm"), True),
+        (make_family("mlp"), False),
+        (make_family("attention"), True),
+        (make_family("attention", causal=True), False),
+        (make_family("transformer"), True),
+        (make_family("transformer", causal=True), False),
+        (family(lstm, kind="sequence"), False),
+        (family(lambda width: Ahead(1), kind="sequence"), True),
+    ],
+)
+def test_families_that_read_later_steps(of: Family, ahead: bool) -> None:
+    state = torch.get_rng_state()
+    assert reads_ahead(of, WIDTH) == ahead
+    with torch.device("meta"):
+        assert reads_ahead(of, 2 * WIDTH) == ahead
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("block", blocks.names())
+def test_no_block_reads_later_steps(block: str) -> None:
+    """From tokens to predictions, in a causal family."""
+    network = build(block, "transformer", width=8, depth=2, dataset="copy", family_options={"causal": True}, seed=1)
+    assert is_causal(network, torch.randint(1, 9, (2, STEPS)))
