@@ -37,7 +37,7 @@ from highway_bench.training.recipe import Recipe
 
 STEPS = 500  # of a whole trial
 BATCH = 100
-ENDLESS = 10**9  # steps of a recipe that never ends while it is timed
+ENDLESS = 100_000  # steps of a recipe that never ends while it is timed
 
 
 class Size(NamedTuple):
