@@ -9,6 +9,11 @@ from highway_bench.blocks.base import Block, Start, register_block
 from highway_bench.errors import BadInput
 from highway_bench.families import Site
 
+OUTPUT_GAINS = (
+    Start("published", "gains of 1"),
+    Start("depth-aware", "gain of the output norm 1/√L", {"output_gain": "auto"}),
+)
+
 
 @register_block(
     "output-norm",
@@ -17,10 +22,7 @@ from highway_bench.families import Site
     summary="norm after the branch",
     norms=1,
     leave_norms=1,
-    starts=(
-        Start("published", "gains of 1"),
-        Start("depth-aware", "gain of the output norm 1/√L", {"output_gain": "auto"}),
-    ),
+    starts=OUTPUT_GAINS,
     evidence="paper",
     group="modern",
     order=12,

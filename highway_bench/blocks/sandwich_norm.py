@@ -5,8 +5,8 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from highway_bench.blocks._parts import final_norm
-from highway_bench.blocks.base import Block, Start, register_block
-from highway_bench.blocks.output_norm import output_norm
+from highway_bench.blocks.base import Block, register_block
+from highway_bench.blocks.output_norm import OUTPUT_GAINS, output_norm
 from highway_bench.families import Site
 
 
@@ -17,10 +17,7 @@ from highway_bench.families import Site
     summary="norms before and after the branch",
     norms=2,
     leave_norms=1,
-    starts=(
-        Start("published", "gains of 1"),
-        Start("depth-aware", "gain of the output norm 1/√L", {"output_gain": "auto"}),
-    ),
+    starts=OUTPUT_GAINS,
     evidence="code",
     group="modern",
     order=11,

@@ -93,7 +93,7 @@ def differs(name: str, family: Family) -> bool:
 def cell_starts(name: str, family: Family, grid: Grid, options: Mapping[str, Any]) -> Sequence[StartName | None]:
     """The starts at which the block ``name`` with ``options`` is measured in ``family``.
 
-    ``None``, the only one, stands for a task whose cells have no start, and for options that decide it themselves.
+    It is ``None`` alone where the task's cells have no start, and where options decide how the block begins.
     """
     starts = [one for one in blocks.get(name).starts if one.init in family.inits]
     if "start" not in tasks.get(grid.task).coordinates or "init" in family.options:
