@@ -21,7 +21,7 @@ def decide(
     engine: EngineName = "local",
     workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the arms; measure nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the candidates; measure nothing.")] = False,
     json: AsJson = False,
 ) -> None:
     """Train every connection at its starts, with tuned learning rates and fresh seeds; a matter of nights.
@@ -29,32 +29,32 @@ def decide(
     Which cells come next depends on the results so far, so the total is known only at the end. Stored trainings are not
     made again, so after an interruption the same command resumes.
     """
-    from highway_bench.decide.protocol import parts, train_arms
+    from highway_bench.decide.protocol import parts, train_candidates
     from highway_bench.execution.progress_bar import showing_progress
 
-    arms = [arm for arm in parts(part) if not family or arm.template.family in family]
-    if not arms:
+    candidates = [candidate for candidate in parts(part) if not family or candidate.template.family in family]
+    if not candidates:
         raise BadInput(f"part {part!r} has no family {', '.join(family or ())}")
     table = [
         {
-            "family": arm.template.family,
-            "block": arm.template.block,
-            "start": str(arm.template.start),
-            "width": arm.template.width,
-            "depths": list(arm.depths),
-            "steps": arm.template.recipe["steps"],
+            "family": candidate.template.family,
+            "block": candidate.template.block,
+            "start": str(candidate.template.start),
+            "width": candidate.template.width,
+            "depths": list(candidate.depths),
+            "steps": candidate.template.recipe["steps"],
         }
-        for arm in arms
+        for candidate in candidates
     ]
     if dry_run:
         if json:
-            print_json({"arms": table})
+            print_json({"candidates": table})
             return
         rows = [
             [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
             for row in table
         ]
-        print_table(f"{len(arms)} arms", list(table[0]), rows, right=["width", "steps"])
+        print_table(f"{len(candidates)} candidates", list(table[0]), rows, right=["width", "steps"])
         return
 
     def announce(number: int, cells: int) -> None:
@@ -62,10 +62,12 @@ def decide(
 
     try:
         with showing_progress() as on_event:
-            trainings = train_arms(arms, store, engine=engine, workers=workers, on_event=on_event, on_round=announce)
+            trainings = train_candidates(
+                candidates, store, engine=engine, workers=workers, on_event=on_event, on_round=announce
+            )
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store, fresh=False) from None
     if json:
-        print_json({"arms": table, "trainings": len(trainings), "store": str(store)})
+        print_json({"candidates": table, "trainings": len(trainings), "store": str(store)})
     else:
-        typer.echo(f"{len(trainings)} trainings of {len(arms)} arms\nstore: {store}")
+        typer.echo(f"{len(trainings)} trainings of {len(candidates)} candidates\nstore: {store}")

@@ -1,4 +1,4 @@
-"""The protocol: the pending cells of all arms are trained, until no arm has any."""
+"""The protocol: the pending cells of all candidates are trained, until no candidate has any."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from highway_bench.cell import Cell
-from highway_bench.decide.arm import Candidate, TrainingEnd, Trainings
-from highway_bench.decide.vision import vision_arms
+from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
+from highway_bench.decide.vision import vision_candidates
 from highway_bench.errors import UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.plan.plan import Plan, RunResult
 
-PARTS: Mapping[str, Callable[[], Iterable[Candidate]]] = {"vision": vision_arms}
+PARTS: Mapping[str, Callable[[], Iterable[Candidate]]] = {"vision": vision_candidates}
 
 
 def parts(name: str) -> list[Candidate]:
-    """The arms of the part called ``name``; raises ``UnknownName`` with near names."""
+    """The candidates of the part called ``name``; raises ``UnknownName`` with near names."""
     if name not in PARTS:
         raise UnknownName("part", name, PARTS)
     return list(PARTS[name]())
 
 
-def train_arms(
-    arms: Iterable[Candidate],
+def train_candidates(
+    candidates: Iterable[Candidate],
     store: Path,
     *,
     engine: AnyEngine = "local",
@@ -32,14 +32,14 @@ def train_arms(
     on_event: Callable[[Event], None] | None = None,
     on_round: Callable[[int, int], None] = lambda number, cells: None,
 ) -> Trainings:
-    """Train ``arms`` to their end, and return how each training ended.
+    """Train ``candidates`` to their end, and return how each training ended.
 
     What ``store`` has is not trained again, so an interrupted protocol goes on where it stopped. ``on_round`` receives
     the number of each round and of its cells.
     """
-    arms, number = list(arms), 0
+    candidates, number = list(candidates), 0
     trainings: dict[Cell, TrainingEnd] = {}
-    while cells := [cell for arm in arms for cell in arm.pending(trainings)]:
+    while cells := [cell for candidate in candidates for cell in candidate.pending(trainings)]:
         number += 1
         on_round(number, len(cells))
         plan = Plan(tuple(dict.fromkeys(cells)))

@@ -1,4 +1,4 @@
-"""Rates: which learning rates an arm tries, and with which seeds, until one is chosen.
+"""Rates: which learning rates a candidate tries, and with which seeds, until one is chosen.
 
 Three rates are tried with one seed. While the best of them is the lowest or the highest, its neighbour is tried too, so
 the best ends inside of the tried rates, or at the end of the grid. The best two get more seeds, and the best on average

@@ -1,4 +1,4 @@
-"""The arms of the vision part: digits of 14 × 14 pixels, as images or as rows, in four families."""
+"""The candidates of the vision part: digits of 14 × 14 pixels, as images or as rows, in four families."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.decide.arm import Candidate
+from highway_bench.decide.candidate import Candidate
 from highway_bench.families import make_family
 from highway_bench.matching import matched_width
 
@@ -25,7 +25,7 @@ RECIPE: dict[str, Any] = {
 }
 
 
-def vision_arms(device: str = "cpu") -> Iterator[Candidate]:
+def vision_candidates(device: str = "cpu") -> Iterator[Candidate]:
     """Every block of this part at each of its starts, in each family."""
     for name, width in WIDTHS.items():
         family = make_family(name)

@@ -170,7 +170,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "decide --dry-run": (
         (),
         {
-            "arms": [
+            "candidates": [
                 {
                     "family": STRING,
                     "block": STRING,

@@ -39,7 +39,7 @@ class Candidate:
         return self.template.but(depth=depth, seed=seed, recipe={**self.template.recipe, "rate": rate})
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        """The cells to train next, or none where the arm is done."""
+        """The cells to train next, or none where the candidate is done."""
         for depth, first in self.rungs(trainings):
             losses = self.losses(depth, trainings)
             if tries := next_tries(losses, first, TUNING_SEEDS):

@@ -1,0 +1,79 @@
+"""What a candidate trains next, from one rung to another, and that a protocol goes on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from highway_bench.cell import Cell
+from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, TUNING_SEEDS, Candidate, TrainingEnd
+from highway_bench.decide.protocol import train_candidates
+from highway_bench.decide.vision import vision_candidates
+
+TEMPLATE = Cell(
+    task="trainability",
+    block="plain",
+    family="dense",
+    depth=1,
+    width=8,
+    nominal_width=8,
+    batch_size=32,
+    dataset="digits",
+    recipe={"optimiser": "sgd", "steps": 4},
+)
+CANDIDATE = Candidate(TEMPLATE, (2, 4, 8), (0.3, 0.1, 0.03))
+
+
+def trained(candidate: Candidate, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
+    trainings: dict[Cell, TrainingEnd] = {}
+    while cells := candidate.pending(trainings):
+        assert not set(cells) & trainings.keys()
+        trainings |= {cell: ends(cell) for cell in cells}
+    return trainings
+
+
+def best_at(rate: float) -> Callable[[Cell], TrainingEnd]:
+    return lambda cell: TrainingEnd(1.0 + abs(cell.recipe["rate"] - rate), True)
+
+
+def test_tunes_then_trains_fresh_seeds_and_takes_the_rate_along() -> None:
+    trainings = trained(CANDIDATE, best_at(0.1))
+    assert [CANDIDATE.rate(depth, trainings) for depth in CANDIDATE.depths] == [0.1, 0.1, 0.1]
+    assert {cell.depth for cell in trainings} == {2, 4, 8}
+    finals = CANDIDATE.finals(8, trainings)
+    assert [cell.seed for cell in finals] == list(range(FRESH_SEEDS))
+    assert not {cell.seed for cell in finals} & set(TUNING_SEEDS)
+    assert len(trainings) == 3 * (3 + 4 + FRESH_SEEDS)
+
+
+def test_stops_below_a_depth_at_which_nothing_trained() -> None:
+    trainings = trained(CANDIDATE, lambda cell: TrainingEnd(1.0 + cell.recipe["rate"], cell.depth == 2))
+    assert {cell.depth for cell in trainings} == {2, 4}
+
+
+def test_a_depth_at_which_some_trained_gets_more_seeds() -> None:
+    trainings = trained(CANDIDATE, lambda cell: TrainingEnd(1.0 + abs(cell.recipe["rate"] - 0.1), cell.seed != 3))
+    assert len(CANDIDATE.finals(2, trainings)) == FRESH_SEEDS + MORE_SEEDS
+
+
+def test_a_protocol_is_resumed(tmp_path: Path) -> None:
+    candidate = Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03))
+    rounds: list[int] = []
+    first = train_candidates(
+        [candidate], tmp_path / "s.sqlite", workers=1, on_round=lambda number, cells: rounds.append(cells)
+    )
+    assert rounds[0] == 3
+    assert rounds[-1] == FRESH_SEEDS or rounds[-1] == MORE_SEEDS
+    assert train_candidates([candidate], tmp_path / "s.sqlite", workers=1) == first
+
+
+def test_the_vision_part_has_two_starts_of_each_block_that_has_them() -> None:
+    candidates = list(vision_candidates())
+    of_conv = [
+        (candidate.template.block, candidate.template.start)
+        for candidate in candidates
+        if candidate.template.family == "conv"
+    ]
+    assert len(of_conv) == 12
+    assert ("rezero", "depth-aware") not in of_conv
+    assert {candidate.template.family for candidate in candidates} == {"conv", "conv-pair", "bilstm", "transformer"}
