@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from ..measure.operations import Operations
@@ -43,14 +44,29 @@ def measure_point(suite: Suite, device: str, *, quick: bool) -> Values:
     values: Values = {}
     time_cells(suite, device, values, quick)
     with PackageProcess(sys.path, device, 0) as process:
+        for cell in suite.cells(SLOWDOWN, quick=quick):
+            fields = {"phase": "forward-backward", "recipe": {"seconds": 0.1, "samples": 10}}
+            add(values, cell, ["slowdown"], asked(process, "measured", cell, task="throughput", fields=fields))
+    with ThreadPoolExecutor() as side_by_side:  # what is not timed
+        running = [side_by_side.submit(measure, suite, device, values, quick) for measure in (count_cells, train_cells)]
+    for one in running:
+        one.result()  # raises what it raised
+    return values
+
+
+def count_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
+    """Add the exact counts, in a process of their own."""
+    with PackageProcess(sys.path, device, 0) as process:
         for cell in suite.cells(FLOP, quick=quick):
             add(values, cell, COUNTED, asked(process, "counts", cell))
             memory = asked(process, "measured", cell, task="memory", fields={"phase": "train-step"})
             renamed = {"peak_bytes": "peak", "saved_bytes": "saved_activations"}
             add(values, cell, renamed, memory)
-        for cell in suite.cells(SLOWDOWN, quick=quick):
-            fields = {"phase": "forward-backward", "recipe": {"seconds": 0.1, "samples": 10}}
-            add(values, cell, ["slowdown"], asked(process, "measured", cell, task="throughput", fields=fields))
+
+
+def train_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
+    """Add the losses of trainings, with a sample for each seed, in a process of their own."""
+    with PackageProcess(sys.path, device, 1) as process:
         for cell, seed in itertools.product(suite.cells(LOSS, quick=quick), range(SEEDS)):
             trained = asked(process, "measured", cell, task="trainability", fields={**TRAINING, "seed": seed})
             if isinstance(trained, dict):
@@ -58,7 +74,6 @@ def measure_point(suite: Suite, device: str, *, quick: bool) -> Values:
                 trained["log_loss"] = log_loss(trained.get("final_loss"))
                 trained["steps_to_threshold"] = STEPS if reached is None else reached
             add(values, cell, ["log_loss", "steps_to_threshold"], trained)
-    return values
 
 
 def time_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:

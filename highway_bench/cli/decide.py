@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,62 +12,75 @@ from highway_bench.cli._options import AsJson, EngineName, WorkerCount
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.errors import BadInput
 
+if TYPE_CHECKING:
+    from highway_bench.decide.part import Part
+
 STORE = Path("reports/decide.sqlite")
 
 
 def decide(
-    part: Annotated[str, typer.Option(help="The part of the protocol: vision.")] = "vision",
+    part: Annotated[str, typer.Option(help="The part of the protocol: vision, language or seconds.")] = "vision",
     family: Annotated[list[str] | None, typer.Option(help="Only these families of the part.")] = None,
     engine: EngineName = "local",
     workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
+    tables: Annotated[Path | None, typer.Option(help="Write the store's tables to this file; measure nothing.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the candidates; measure nothing.")] = False,
     json: AsJson = False,
 ) -> None:
     """Train every connection at its starts, with tuned learning rates and fresh seeds; a matter of nights.
 
     Which cells come next depends on the results so far, so the total is known only at the end. Stored trainings are not
-    made again, so after an interruption the same command resumes.
+    made again, so after an interruption the same command resumes. Part seconds needs the results of language, and an
+    idle machine: it times steps.
     """
-    from highway_bench.decide.protocol import parts, train_candidates
-    from highway_bench.execution.progress_bar import showing_progress
-
-    candidates = [candidate for candidate in parts(part) if not family or candidate.template.family in family]
-    if not candidates:
-        raise BadInput(f"part {part!r} has no family {', '.join(family or ())}")
-    table = [
-        {
-            "family": candidate.template.family,
-            "block": candidate.template.block,
-            "start": str(candidate.template.start),
-            "width": candidate.template.width,
-            "depths": list(candidate.depths),
-            "steps": candidate.template.recipe["steps"],
-        }
-        for candidate in candidates
-    ]
-    if dry_run:
-        if json:
-            print_json({"candidates": table})
-            return
-        rows = [
-            [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
-            for row in table
-        ]
-        print_table(f"{len(candidates)} candidates", list(table[0]), rows, right=["width", "steps"])
+    if tables is not None:
+        write_tables(store, tables)
         return
+    from highway_bench.decide.protocol import Trainer, get_part
+    from highway_bench.execution.progress_bar import showing_progress
 
     def announce(number: int, cells: int) -> None:
         typer.echo(f"round {number}: {cells} trainings", err=True)
 
     try:
         with showing_progress() as on_event:
-            trainings = train_candidates(
-                candidates, store, engine=engine, workers=workers, on_event=on_event, on_round=announce
-            )
+            trainer = Trainer(store, engine, workers, on_event, announce)
+            chosen = get_part(part, None if dry_run else trainer)
+            chosen = chosen.only(family) if family else chosen
+            if dry_run:
+                print_candidates(chosen, as_json=json)
+                return
+            trainings = trainer.train(chosen)
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store, fresh=False) from None
     if json:
-        print_json({"candidates": table, "trainings": len(trainings), "store": str(store)})
+        print_json({"candidates": chosen.table(), "trainings": len(trainings), "store": str(store)})
     else:
-        typer.echo(f"{len(trainings)} trainings of {len(candidates)} candidates\nstore: {store}")
+        typer.echo(f"{len(trainings)} trainings of {len(chosen.candidates)} candidates\nstore: {store}")
+
+
+def print_candidates(part: Part, *, as_json: bool) -> None:
+    """Print the candidates of a part."""
+    if as_json:
+        print_json({"candidates": part.table()})
+        return
+    rows = [
+        [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
+        for row in part.table()
+    ]
+    print_table(f"{len(rows)} candidates", list(part.table()[0]), rows, right=["width", "steps"])
+
+
+def write_tables(store: Path, path: Path) -> None:
+    """Write the tables of what ``store`` has so far, in Markdown."""
+    from highway_bench.decide.tables import tables
+    from highway_bench.report import open_results
+    from highway_bench.report.markdown import shown_lines
+
+    lines = [line for one in tables(open_results(store)) for line in (f"## {one.title}", "", *shown_lines(one), "")]
+    try:
+        path.write_text("\n".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from error
+    typer.echo(path)

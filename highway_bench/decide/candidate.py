@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from highway_bench.cell import Cell
 from highway_bench.decide.rates import GRID, around, chosen_rate, next_tries
+from highway_bench.plan.matched import matched
+from highway_bench.tasks.from_cell import cell_family, cell_spec
 
 TUNING_SEEDS = (1_000, 1_001, 1_002)  # not those of the finals
 FRESH_SEEDS = 5
@@ -35,19 +37,25 @@ class Candidate:
     first: Sequence[float]
 
     def run(self, depth: int, rate: float, seed: int) -> Cell:
-        """The cell of one training."""
-        return self.template.but(depth=depth, seed=seed, recipe={**self.template.recipe, "rate": rate})
+        """The cell of one training; those that tune are trials."""
+        trial = TUNING_SEEDS.index(seed) if seed in TUNING_SEEDS else None
+        recipe = {**self.template.recipe, "rate": rate, "own_rate": True}
+        return self.template.but(depth=depth, seed=seed, trial=trial, recipe=recipe)
 
     def pending(self, trainings: Trainings) -> list[Cell]:
         """The cells to train next, or none where the candidate is done."""
         for depth, first in self.rungs(trainings):
-            losses = self.losses(depth, trainings)
-            if tries := next_tries(losses, first, TUNING_SEEDS):
-                return [self.run(depth, *one) for one in tries]
-            finals = self.finals(depth, trainings)
-            if missing := [cell for cell in finals if cell not in trainings]:
+            if tries := self.tries(depth, first, trainings):
+                return tries
+            if missing := [cell for cell in self.finals(depth, trainings) if cell not in trainings]:
                 return missing
         return []
+
+    def tries(
+        self, depth: int, first: Sequence[float], trainings: Trainings, seeds: Sequence[int] = TUNING_SEEDS
+    ) -> list[Cell]:
+        """The tuning runs to make next at a depth, or none where its learning rate can be chosen."""
+        return [self.run(depth, *one) for one in next_tries(self.losses(depth, trainings), first, seeds)]
 
     def rungs(self, trainings: Trainings) -> Iterator[tuple[int, Sequence[float]]]:
         """The depths in order, each with the learning rates that it begins with, as long as the last one trained at a
@@ -77,3 +85,10 @@ class Candidate:
         if len(trained) == FRESH_SEEDS and any(trained) and not all(trained):
             cells += [self.run(depth, rate, seed) for seed in range(FRESH_SEEDS, FRESH_SEEDS + MORE_SEEDS)]
         return cells
+
+
+def starts_of(template: Cell, depths: Sequence[int], first: Sequence[float]) -> list[Candidate]:
+    """The candidates of the template's block: one for each of its starts that the family has, at the matched width."""
+    cell, inits = matched(template), cell_family(template).inits
+    starts = [start.name for start in cell_spec(template).starts if start.init in inits]
+    return [Candidate(cell.but(start=start), depths, first) for start in starts]

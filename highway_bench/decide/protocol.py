@@ -1,50 +1,78 @@
-"""The protocol: the pending cells of all candidates are trained, until no candidate has any."""
+"""The protocol: the parts by name, and a trainer that trains the pending cells of a part until it has none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
-from highway_bench.decide.vision import vision_candidates
-from highway_bench.errors import UnknownName
+from highway_bench.decide.candidate import TrainingEnd, Trainings
+from highway_bench.decide.language import language
+from highway_bench.decide.part import Part
+from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cells
+from highway_bench.decide.vision import vision
+from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.plan.plan import Plan, RunResult
 
-PARTS: Mapping[str, Callable[[], Iterable[Candidate]]] = {"vision": vision_candidates}
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains parts. What ``store`` has is not measured again, so an interrupted part goes on where it stopped.
+
+    ``on_round`` receives the number of each round and of its cells.
+    """
+
+    store: Path
+    engine: AnyEngine = "local"
+    workers: int | None = None
+    on_event: Callable[[Event], None] | None = None
+    on_round: Callable[[int, int], None] = lambda number, cells: None
+
+    def train(self, part: Part) -> Trainings:
+        """Train ``part`` to its end, and return how each training ended."""
+        number = 0
+        trainings: dict[Cell, TrainingEnd] = {}
+        while cells := part.pending(trainings):
+            number += 1
+            self.on_round(number, len(cells))
+            trainings |= ended(self.measure(cells), cells)
+        return trainings
+
+    def measure(self, cells: Sequence[Cell]) -> RunResult:
+        """Measure those of ``cells`` that the store lacks."""
+        plan = Plan(tuple(dict.fromkeys(cells)))
+        return plan.run(self.store, engine=self.engine, workers=self.workers, on_event=self.on_event)
 
 
-def parts(name: str) -> list[Candidate]:
-    """The candidates of the part called ``name``; raises ``UnknownName`` with near names."""
+def seconds(trainer: Trainer | None) -> Part:
+    """The part of equal seconds, after the language part has ended and the steps of its blocks are timed."""
+    if trainer is None:
+        raise BadInput("the candidates of part 'seconds' follow from the results of language: run it without --dry-run")
+    part = language()
+    trainings = trainer.train(part)
+    cells = timing_cells(part, trainings)
+    return equal_seconds(part, trainings, step_ratios(trainer.measure(list(cells.values())), cells))
+
+
+PARTS: Mapping[str, Callable[[Trainer | None], Part]] = {
+    "vision": lambda trainer: vision(),
+    "language": lambda trainer: language(),
+    "seconds": seconds,
+}
+
+
+def get_part(name: str, trainer: Trainer | None = None) -> Part:
+    """The part called ``name``; raises ``UnknownName`` with near names.
+
+    The candidates of ``seconds`` follow from the results of ``language``, which ``trainer`` trains first. Without a
+    trainer, this part raises ``BadInput``.
+    """
     if name not in PARTS:
         raise UnknownName("part", name, PARTS)
-    return list(PARTS[name]())
-
-
-def train_candidates(
-    candidates: Iterable[Candidate],
-    store: Path,
-    *,
-    engine: AnyEngine = "local",
-    workers: int | None = None,
-    on_event: Callable[[Event], None] | None = None,
-    on_round: Callable[[int, int], None] = lambda number, cells: None,
-) -> Trainings:
-    """Train ``candidates`` to their end, and return how each training ended.
-
-    What ``store`` has is not trained again, so an interrupted protocol goes on where it stopped. ``on_round`` receives
-    the number of each round and of its cells.
-    """
-    candidates, number = list(candidates), 0
-    trainings: dict[Cell, TrainingEnd] = {}
-    while cells := [cell for candidate in candidates for cell in candidate.pending(trainings)]:
-        number += 1
-        on_round(number, len(cells))
-        plan = Plan(tuple(dict.fromkeys(cells)))
-        trainings |= ended(plan.run(store, engine=engine, workers=workers, on_event=on_event), cells)
-    return trainings
+    return PARTS[name](trainer)
 
 
 def ended(result: RunResult, cells: Sequence[Cell]) -> dict[Cell, TrainingEnd]:

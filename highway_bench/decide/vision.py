@@ -1,15 +1,12 @@
-"""The candidates of the vision part: digits of 14 × 14 pixels, as images or as rows, in four families."""
+"""The vision part: digits of 14 × 14 pixels, as images or as rows, in four families."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate
-from highway_bench.families import make_family
-from highway_bench.matching import matched_width
+from highway_bench.decide.candidate import starts_of
+from highway_bench.decide.part import Part
 
 BLOCKS = ("plain", "highway", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
 WIDTHS = {"conv": 16, "conv-pair": 16, "bilstm": 32, "transformer": 32}
@@ -25,24 +22,22 @@ RECIPE: dict[str, Any] = {
 }
 
 
-def vision_candidates(device: str = "cpu") -> Iterator[Candidate]:
+def vision(device: str = "cpu") -> Part:
     """Every block of this part at each of its starts, in each family."""
-    for name, width in WIDTHS.items():
-        family = make_family(name)
-        for block in BLOCKS:
-            spec = blocks.get(block)
-            template = Cell(
-                task="trainability",
-                block=block,
-                family=name,
-                depth=1,
-                width=matched_width(spec, family, width, "params"),
-                nominal_width=width,
-                batch_size=BATCH,
-                device=device,
-                dataset="mnist-5k",
-                recipe=RECIPE,
-            )
-            for start in spec.starts:
-                if start.init in family.inits:
-                    yield Candidate(template.but(start=start.name), DEPTHS[name], FIRST_RATES)
+    cells = [
+        Cell(
+            task="trainability",
+            block=block,
+            family=family,
+            depth=1,
+            width=width,
+            nominal_width=width,
+            batch_size=BATCH,
+            device=device,
+            dataset="mnist-5k",
+            recipe=RECIPE,
+        )
+        for family, width in WIDTHS.items()
+        for block in BLOCKS
+    ]
+    return Part("vision", tuple(one for cell in cells for one in starts_of(cell, DEPTHS[cell.family], FIRST_RATES)))

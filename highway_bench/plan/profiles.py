@@ -88,7 +88,7 @@ STANDARD = Profile(
         trained_gates(steps=100, families=("dense",), depths=(10,), starts=DEEP_START),
         start(families=("dense",), depths=(10, 50, 100), seeds=range(5), starts=DEEP_START),
         start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,), starts=DEEP_START),
-        *sweep(blocks=("plain", "highway", "residual", "pre-norm"), depths=(50,), seeds=range(3), starts=DEEP_START),
+        *sweep(blocks=("plain", "highway", "pre-norm"), depths=(50,), seeds=range(3), starts=DEEP_START),
         first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3), starts=DEEP_START),
         first_steps(
             steps=5,

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.cell import canonical
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.schema import COLUMNS
 
@@ -93,7 +94,8 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
 
     ``label`` is the block with its options, and with its start where the rows have several starts of it.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
-    ``runs`` requested last is used. A frame that is prepared already is returned unchanged.
+    ``runs`` requested last is used. In ``recipe``, a rate that was chosen for the cell is ``tuned``. A frame that is
+    prepared already is returned unchanged.
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
@@ -113,6 +115,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
+    frame["recipe"] = frame["recipe"].map(comparable)
     families = frame["family_options"].map(recipe_of)
     others = families.map(lambda options: json.dumps({name: options[name] for name in options if name != START}))
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame, families)))
@@ -120,6 +123,15 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     several = len(set(frame["machine"].dropna())) > 1
     frame["machine_label"] = frame["machine"].fillna("") if several else ""
     return frame
+
+
+def comparable(recipe: object) -> object:
+    """A value of the column ``recipe`` in which a rate that was chosen for the block and depth is ``tuned``, so that
+    such runs are compared with each other."""
+    words = recipe_of(recipe)
+    if not words.pop("own_rate", False):
+        return recipe
+    return canonical({**words, "rate": "tuned"})
 
 
 def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:

@@ -11,8 +11,8 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.report.columns import Shown
 from highway_bench.report.figures import svg_text
+from highway_bench.report.markdown import markdown_table, shown_lines
 from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce.base import Conclusion, Reproduction
 from highway_bench.reproduce.request import Request
@@ -63,7 +63,7 @@ def markdown(
 ) -> str:
     """A Markdown page of findings, tables, figures, results that were not attempted, and runs with their facts."""
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
-    lines += _table(
+    lines += markdown_table(
         ["published", "evidence", "measured", "verdict", "rule", "source"],
         [
             [one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
@@ -71,12 +71,12 @@ def markdown(
         ],
     )
     for shown in outcome.tables:
-        lines += ["", f"## {shown.title}", "", *_shown(shown)]
+        lines += ["", f"## {shown.title}", "", *shown_lines(shown)]
     for picture in outcome.pictures:
         lines += ["", f"![{picture.title}]({picture.name}.svg)", "", picture.caption]
     if reproduction.not_attempted:
         lines += ["", "## Not attempted", ""]
-        lines += _table(
+        lines += markdown_table(
             ["published", "why", "source"], [[one.published, one.why, one.source] for one in reproduction.not_attempted]
         )
     lines += ["", "## Measured by"]
@@ -112,15 +112,3 @@ def budget(cells: Iterable[Cell]) -> str:
             *span("seeds", ({len({cell.seed for cell in every if cell.trial is None}) or None})),
         ]
     )
-
-
-def _shown(shown: Shown) -> list[str]:
-    lines = _table([one.text for one in shown.heads], shown.entries)
-    return lines + (["", shown.note] if shown.note else [])
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    def line(entries: Sequence[str]) -> str:
-        return "| " + " | ".join(entry.replace("|", "\\|") for entry in entries) + " |"
-
-    return [line(heads), line(["---"] * len(heads)), *map(line, rows)]

@@ -2,7 +2,7 @@
 
 Signal and gradient have separate verdicts. A signal **vanishes** at layer l if x_l is the first whose RMS is less than
 a hundredth of that of the first layer's input. It **explodes** if the RMS is more than a hundred times that, or not
-finite. The same holds for the gradient, from the last layer's output down. A signal that does neither is **healthy**.
+finite. The same holds for the gradient, from the last layer's output down. A signal that does neither is **in range**.
 In the first training steps, a layer **stands still** if its ‖ΔW‖/‖W‖ is less than a hundredth of the largest one.
 
 A cell without a data set measures the bare stack on a standard-normal input; the loss is the sum of its outputs times

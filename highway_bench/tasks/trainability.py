@@ -95,6 +95,7 @@ class Trainability(Task):
         **ON_DATA,
         "rate": either(POSITIVE, "tuned").meaning("The learning rate after the warm-up; tuned: the best of rates."),
         "rates": RATES.meaning("The learning rates that a tuned run tries."),
+        "own_rate": truth().meaning("Whether the rate was chosen for this block and depth: it counts as tuned."),
         "threshold": POSITIVE.meaning(
             f"The loss that counts as success, in constant predictor's losses; {THRESHOLD} is language's trigram."
         ),

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, TUNING_SEEDS, Candidate, TrainingEnd
-from highway_bench.decide.protocol import train_candidates
-from highway_bench.decide.vision import vision_candidates
+from highway_bench.decide.part import Part
+from highway_bench.decide.protocol import Trainer
+from highway_bench.decide.vision import vision
+from highway_bench.errors import BadInput
 
 TEMPLATE = Cell(
     task="trainability",
@@ -57,23 +61,19 @@ def test_a_depth_at_which_some_trained_gets_more_seeds() -> None:
 
 
 def test_a_protocol_is_resumed(tmp_path: Path) -> None:
-    candidate = Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03))
+    part = Part("tiny", (Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03)),))
     rounds: list[int] = []
-    first = train_candidates(
-        [candidate], tmp_path / "s.sqlite", workers=1, on_round=lambda number, cells: rounds.append(cells)
-    )
+    trainer = Trainer(tmp_path / "s.sqlite", workers=1, on_round=lambda number, cells: rounds.append(cells))
+    first = trainer.train(part)
     assert rounds[0] == 3
     assert rounds[-1] == FRESH_SEEDS or rounds[-1] == MORE_SEEDS
-    assert train_candidates([candidate], tmp_path / "s.sqlite", workers=1) == first
+    assert trainer.train(part) == first
 
 
 def test_the_vision_part_has_two_starts_of_each_block_that_has_them() -> None:
-    candidates = list(vision_candidates())
-    of_conv = [
-        (candidate.template.block, candidate.template.start)
-        for candidate in candidates
-        if candidate.template.family == "conv"
-    ]
-    assert len(of_conv) == 12
-    assert ("rezero", "depth-aware") not in of_conv
-    assert {candidate.template.family for candidate in candidates} == {"conv", "conv-pair", "bilstm", "transformer"}
+    starts = [(one["block"], one["start"]) for one in vision().only(["conv"]).table()]
+    assert len(starts) == 12
+    assert ("rezero", "depth-aware") not in starts
+    assert {one["family"] for one in vision().table()} == {"conv", "conv-pair", "bilstm", "transformer"}
+    with pytest.raises(BadInput, match="no family dense"):
+        vision().only(["dense"])

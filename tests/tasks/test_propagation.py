@@ -56,7 +56,7 @@ def verdict(one: Cell, way: str) -> tuple[str, float | None]:
     for word in ("vanishes", "explodes"):
         if result[f"{way}_{word}_at"] is not None:
             return word, result[f"{way}_{word}_at"]
-    return "healthy", None
+    return "in range", None
 
 
 # ------------------------------------------------------------------------------------------------------ closed forms
@@ -148,7 +148,7 @@ def test_sigmoid_layers_lose_their_gradient_and_not_their_signal(start: MakeCell
     word, layer = verdict(one, "gradient")
     assert word == "vanishes"
     assert 40 <= float(layer or 0) < 50
-    assert verdict(one, "signal") == ("healthy", None)
+    assert verdict(one, "signal") == ("in range", None)
 
 
 def test_twice_the_weights_explode(start: MakeCell) -> None:
@@ -165,9 +165,9 @@ def test_half_the_weights_vanish_both_ways(start: MakeCell) -> None:
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
-def test_highway_is_healthy(start: MakeCell, activation: str) -> None:
+def test_highway_is_in_range(start: MakeCell, activation: str) -> None:
     one = start("highway", depth=50, family_options={"activation": activation})
-    assert verdict(one, "signal") == verdict(one, "gradient") == ("healthy", None)
+    assert verdict(one, "signal") == verdict(one, "gradient") == ("in range", None)
 
 
 def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:

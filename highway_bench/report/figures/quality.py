@@ -27,10 +27,9 @@ from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.labels import family_name, step_text, title_of
 from highway_bench.report.results import Results
-from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
+from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.summary import common_depth
-from highway_bench.success.judging import THRESHOLD
 from highway_bench.success.ladder import TRAINS
 
 OWN_STEPS: Final = "training run's"
@@ -95,7 +94,7 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
             front = pareto_front(points)
             panel.step(front["seconds"], front["final_loss"], where="post", color="#555555", linewidth=0.9, zorder=1)
             fronts[f"{name}, depth {depth:,}"] = list(front["block"])
-            _lines(panel, results.about.chance_loss(contest["dataset"]), contest)
+            _lines(panel, results.about.chance_loss(contest["dataset"]), points["success_loss"].max())
             log_axis(panel, "y")
             panel.margins(x=0.15)
             log_axis(panel, "x", "s")
@@ -138,10 +137,9 @@ def _marks(panel: Axes, points: pd.DataFrame, style: dict[str, Style]) -> list[s
     return described
 
 
-def _lines(panel: Axes, chance: float, contest: dict[str, Any]) -> None:
+def _lines(panel: Axes, chance: float, threshold: float) -> None:
     """Draw the loss of a constant prediction and the threshold of success, if they are known."""
-    share = recipe_of(contest["recipe"]).get("threshold", THRESHOLD)
-    for loss, name in ((chance, "chance"), (share * chance, "threshold")):
+    for loss, name in ((chance, "chance"), (threshold, "threshold")):
         if loss > 0:
             panel.axhline(loss, color="#555555", linewidth=0.8, linestyle=":", zorder=0)
             panel.annotate(

@@ -1,0 +1,142 @@
+"""The language part: every connection in a causal transformer that predicts the next byte of film reviews.
+
+The rates are tuned at 6 layers, at every start with one seed a rate, and at the better start of each block with three.
+At 24 layers, the better start trains at its rate and at the next lower one. Pre-norm and the five best blocks of each
+depth then train with fresh seeds. Those of 6 layers train at twice the width too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, Trainings, starts_of
+from highway_bench.decide.part import Part
+from highway_bench.decide.rates import around, size
+from highway_bench.plan.matched import matched
+
+GROUPS = ("core", "modern")
+REFERENCE = "pre-norm"
+LEADERS = 5  # that are compared with the reference
+WIDTH, WIDER = 64, 128
+SHALLOW, DEEP = 6, 24
+FINAL_SEEDS = {SHALLOW: 10, DEEP: 5}
+WIDER_SEEDS = 3
+FIRST_RATES = (0.01, 0.003, 0.001)
+BATCH = 16
+RECIPE: dict[str, Any] = {
+    "optimiser": "adamw",
+    "schedule": "cosine",
+    "warm_up": 100,
+    "decay": 0.1,
+    "weight_decay": 0.1,
+    "clip": 1.0,
+    "steps": 1_500,
+}
+
+
+def language(device: str = "cpu") -> LanguagePart:
+    """Every block of the groups core and modern at each of its starts."""
+    names = [name for name in blocks.names() if blocks.get(name).group in GROUPS]
+    cells = [
+        Cell(
+            task="trainability",
+            block=name,
+            family="transformer",
+            family_options={"causal": True},
+            depth=1,
+            width=WIDTH,
+            nominal_width=WIDTH,
+            batch_size=BATCH,
+            device=device,
+            dataset="language",
+            recipe=RECIPE,
+        )
+        for name in names
+    ]
+    return LanguagePart(
+        "language", tuple(one for cell in cells for one in starts_of(cell, (SHALLOW, DEEP), FIRST_RATES))
+    )
+
+
+@dataclass(frozen=True)
+class LanguagePart(Part):
+    """The candidates of one family, of which only the best go on."""
+
+    def pending(self, trainings: Trainings) -> list[Cell]:
+        for stage in (self.first_tries, self.more_tries, self.deep_tries, self.final_runs):
+            if missing := [cell for cell in stage(trainings) if cell not in trainings]:
+                return missing
+        return []
+
+    def first_tries(self, trainings: Trainings) -> Iterator[Cell]:
+        """One seed a rate, at every start, until the best rate is inside."""
+        for candidate in self.candidates:
+            yield from candidate.tries(SHALLOW, candidate.first, trainings, TUNING_SEEDS[:1])
+
+    def more_tries(self, trainings: Trainings) -> Iterator[Cell]:
+        """The other seeds of the best two rates, at the better starts."""
+        for candidate in self.better_starts(trainings):
+            yield from candidate.tries(SHALLOW, candidate.first, trainings)
+
+    def deep_tries(self, trainings: Trainings) -> Iterator[Cell]:
+        """The better starts at the greater depth."""
+        for candidate in self.better_starts(trainings):
+            yield from (candidate.run(DEEP, rate, TUNING_SEEDS[0]) for rate in deep_rates(candidate, trainings))
+
+    def final_runs(self, trainings: Trainings) -> Iterator[Cell]:
+        """The fresh seeds at both depths, and at the greater width."""
+        for depth, seeds in FINAL_SEEDS.items():
+            for candidate in self.finalists(depth, trainings):
+                rate = rate_at(candidate, depth, trainings)
+                yield from (candidate.run(depth, rate, seed) for seed in range(seeds))
+        for candidate in self.finalists(SHALLOW, trainings):
+            rate = rate_at(candidate, SHALLOW, trainings)
+            yield from (wider(candidate).run(SHALLOW, rate, seed) for seed in range(WIDER_SEEDS))
+
+    def better_starts(self, trainings: Trainings) -> list[Candidate]:
+        """Of each block, the start of the lowest loss with one seed; the published one among equals."""
+        by_block = groupby(self.candidates, key=lambda candidate: candidate.template.block)
+        return [min(starts, key=lambda one: lowest(one, SHALLOW, trainings)) for _, starts in by_block]
+
+    def finalists(self, depth: int, trainings: Trainings) -> list[Candidate]:
+        """The reference and the other blocks of lowest loss at ``depth``."""
+        ranked = sorted(self.better_starts(trainings), key=lambda one: mean_size(one, depth, trainings))
+        reference = [one for one in ranked if one.template.block == REFERENCE]
+        return reference + [one for one in ranked if one.template.block != REFERENCE][:LEADERS]
+
+
+def deep_rates(candidate: Candidate, trainings: Trainings) -> Sequence[float]:
+    """The rates at the greater depth: the choice at the smaller one, and the next lower rate."""
+    rate = candidate.rate(SHALLOW, trainings)
+    return [one for one in around(rate) if one <= rate]
+
+
+def rate_at(candidate: Candidate, depth: int, trainings: Trainings) -> float:
+    """The chosen learning rate at a depth."""
+    if depth == SHALLOW:
+        return candidate.rate(SHALLOW, trainings)
+    losses = candidate.losses(depth, trainings)
+    return min(deep_rates(candidate, trainings), key=lambda rate: (size(losses[rate, TUNING_SEEDS[0]]), rate))
+
+
+def lowest(candidate: Candidate, depth: int, trainings: Trainings) -> float:
+    """The logarithm of the lowest loss with the first seed at any rate."""
+    losses = candidate.losses(depth, trainings)
+    return min(size(loss) for (_, seed), loss in losses.items() if seed == TUNING_SEEDS[0])
+
+
+def mean_size(candidate: Candidate, depth: int, trainings: Trainings) -> float:
+    """The mean logarithm of the losses of the tuning runs at the chosen rate."""
+    rate = rate_at(candidate, depth, trainings)
+    sizes = [size(loss) for (tried, _), loss in candidate.losses(depth, trainings).items() if tried == rate]
+    return sum(sizes) / len(sizes)
+
+
+def wider(candidate: Candidate) -> Candidate:
+    """The candidate at twice the width."""
+    return replace(candidate, template=matched(candidate.template.but(nominal_width=WIDER)))

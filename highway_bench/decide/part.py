@@ -1,0 +1,44 @@
+"""Part: the candidates that are compared with each other, and the cells to train next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from highway_bench.cell import Cell
+from highway_bench.decide.candidate import Candidate, Trainings
+from highway_bench.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the protocol, in which each candidate is trained by itself from its first depth to its last."""
+
+    name: str
+    candidates: tuple[Candidate, ...]
+
+    def pending(self, trainings: Trainings) -> list[Cell]:
+        """The cells to train next, given how those before them ended; none where the part is done."""
+        return [cell for candidate in self.candidates for cell in candidate.pending(trainings)]
+
+    def only(self, families: Collection[str]) -> Self:
+        """The part without other families; raises ``BadInput`` where none of its candidates is left."""
+        candidates = tuple(one for one in self.candidates if one.template.family in families)
+        if not candidates:
+            raise BadInput(f"part {self.name!r} has no family {', '.join(families)}")
+        return replace(self, candidates=candidates)
+
+    def table(self) -> list[dict[str, Any]]:
+        """The candidates as records."""
+        return [
+            {
+                "family": candidate.template.family,
+                "block": candidate.template.block,
+                "start": str(candidate.template.start),
+                "width": candidate.template.width,
+                "depths": list(candidate.depths),
+                "steps": candidate.template.recipe["steps"],
+            }
+            for candidate in self.candidates
+        ]

@@ -1,0 +1,120 @@
+"""Equal seconds: how good a block is if it may train only as long as pre-norm.
+
+A block whose step takes r times as long as pre-norm's trains ⌊N / r⌋ steps instead of N, under its own full schedule.
+The ratio r comes from paired steps of the same shape; the clocks of training runs are not used. The blocks are the
+leaders at equal steps, and the best one that is faster than pre-norm.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from highway_bench.cell import Cell
+from highway_bench.decide.candidate import Candidate, Trainings
+from highway_bench.decide.contrasts import leaders
+from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, REFERENCE, LanguagePart, mean_size, rate_at
+from highway_bench.decide.part import Part
+from highway_bench.errors import BadInput
+from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
+from highway_bench.plan.plan import RunResult
+
+NARROW = 0.05  # the largest relative distance from the ratio to a bound of its interval
+MOST = 3  # blocks in this comparison
+LENGTH = 64  # of the language part's sequences
+TIMING = {"seconds": 1.0, "precision": 0.01, "processes": 5, "limit": 60}
+
+Ratios = Mapping[str, IntervalEstimate]
+"""By block: a step's time over that of pre-norm's."""
+
+
+def timing_cells(part: LanguagePart, trainings: Trainings) -> dict[str, Cell]:
+    """By block: the cell that times its step at the greater depth. All of them are timed in turn."""
+    return {
+        one.template.block: one.template.but(
+            task="throughput",
+            start=None,
+            depth=DEEP,
+            batch_size=BATCH,
+            seq_len=LENGTH,
+            phase="train-step",
+            dataset=None,
+            recipe=TIMING,
+        )
+        for one in part.better_starts(trainings)
+    }
+
+
+def step_ratios(result: RunResult, cells: Mapping[str, Cell]) -> Ratios:
+    """The ratios of the blocks that were timed in the same rounds as the reference."""
+    rows = result.rows[(result.rows["metric"] == "step_time") & (result.rows["axis"] == "")].set_index("digest")
+    samples = {}
+    for block, cell in cells.items():
+        digest = result.summary.digests[cell]
+        if digest in rows.index and rows.at[digest, "samples"]:
+            samples[block] = json.loads(rows.at[digest, "samples"]), json.loads(rows.at[digest, "paired"])["process"]
+    if REFERENCE not in samples:
+        raise BadInput(f"the step of {REFERENCE} was not timed, so no other block has a ratio to it")
+    base, processes = samples[REFERENCE]
+    return {
+        block: ratio_over_processes(seconds, base, of)
+        for block, (seconds, of) in samples.items()
+        if block != REFERENCE and of == processes
+    }
+
+
+def is_narrow(ratio: IntervalEstimate) -> bool:
+    """Whether the ratio is known to ± 5 %."""
+    return max(ratio.high / ratio.value, ratio.value / ratio.low) <= 1 + NARROW
+
+
+def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
+    """The leaders at the greater depth and the best faster block, each with the steps that its ratio allows.
+
+    Raises ``BadInput`` where the ratio of one of them is not known to ± 5 %.
+    """
+    finalists = {one.template.block: one for one in part.finalists(DEEP, trainings)}
+    losses = {block: final_losses(one, trainings) for block, one in finalists.items()}
+    complete = {block: by_seed for block, by_seed in losses.items() if len(by_seed) == FINAL_SEEDS[DEEP]}
+    chosen = [block for block in leaders(complete) if block != REFERENCE and block in ratios]
+    ranked = sorted(part.better_starts(trainings), key=lambda one: mean_size(one, DEEP, trainings))
+    faster = [one.template.block for one in ranked if one.template.block in ratios]
+    faster = [block for block in faster if ratios[block].high < 1 and block not in chosen[: MOST - 1]][:1]
+    by_block = {one.template.block: one for one in ranked}
+    candidates = []
+    for block in [*chosen[: MOST - len(faster)], *faster]:
+        if not is_narrow(ratios[block]):
+            raise BadInput(
+                f"the step ratio of {block} is {ratios[block]}, not known to ± 5 %: time it on an idle machine"
+            )
+        candidates.append(with_steps(by_block[block], ratios[block].value, rate_at(by_block[block], DEEP, trainings)))
+    return EqualSeconds("seconds", tuple(candidates))
+
+
+def final_losses(candidate: Candidate, trainings: Trainings) -> dict[int, float]:
+    """By seed: the final loss of the fresh seeds at the greater depth that did not diverge."""
+    rate = rate_at(candidate, DEEP, trainings)
+    ends = {seed: trainings[candidate.run(DEEP, rate, seed)].loss for seed in range(FINAL_SEEDS[DEEP])}
+    return {seed: loss for seed, loss in ends.items() if loss is not None and math.isfinite(loss)}
+
+
+def with_steps(candidate: Candidate, ratio: float, rate: float) -> Candidate:
+    """The candidate with its share of the steps, at its chosen rate."""
+    recipe = candidate.template.recipe
+    template = candidate.template.but(recipe={**recipe, "steps": math.floor(recipe["steps"] / ratio)})
+    return replace(candidate, template=template, depths=(DEEP,), first=(rate,))
+
+
+@dataclass(frozen=True)
+class EqualSeconds(Part):
+    """Blocks that train as long as pre-norm, with the fresh seeds of the language part."""
+
+    def pending(self, trainings: Trainings) -> list[Cell]:
+        return [
+            cell
+            for one in self.candidates
+            for seed in range(FINAL_SEEDS[DEEP])
+            if (cell := one.run(DEEP, one.first[0], seed)) not in trainings
+        ]

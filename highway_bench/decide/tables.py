@@ -1,0 +1,162 @@
+"""The tables of the protocol: every family by depth, the planned contrasts in language, those at twice the width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+from scipy import stats
+
+from highway_bench.decide.contrasts import BySeed, contrasts
+from highway_bench.decide.language import REFERENCE, WIDER, WIDTH
+from highway_bench.decide.published import published_on
+from highway_bench.measure.statistics import wilson
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Record, Shown, shown
+from highway_bench.report.format import three
+from highway_bench.report.results import Results
+from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
+
+LANGUAGE: Final = "language"
+SETTING: Final = ("nominal_width", "depth")
+
+
+def tables(results: Results) -> list[Shown]:
+    """The tables of whatever parts the results have."""
+    runs = results.training_runs()
+    language = runs[runs["dataset"] == LANGUAGE]
+    found = [ladder_table(results)]
+    if len(language):
+        found += [contrast_shown(contrast_table(language)), width_shown(language)]
+    return [one for one in found if one.entries]
+
+
+def ladder_table(results: Results) -> Shown:
+    """One row per family, depth, block and start: how many fresh seeds train, to which loss, at which rate."""
+    table = results.trainability()
+    return shown(
+        "ladder",
+        "Every family by depth",
+        table[table["n"] > 0],
+        [
+            column.words("family_label", "family"),
+            column.whole("depth", "layers"),
+            column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
+            column.computed("start", lambda row: start_of(row["block"]), is_number=False),
+            column.number("rate", "learning rate"),
+            column.computed("seeds that train", _successes, "Wilson 95 % interval"),
+            column.spread("final_loss", "final training loss [95 %]", "loss_low", "loss_high", "1"),
+            column.number("test_bits", "test bits per byte"),
+            column.percent("test_accuracy", "test accuracy"),
+        ],
+    )
+
+
+def contrast_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per width, depth, block and number of steps: the held-out bits and the contrast with pre-norm.
+
+    ``runs`` are those of ``Results.training_runs`` on language. Contrasts of one width and depth were planned together;
+    those of equal seconds, which have other steps than pre-norm, are a family of their own.
+    """
+    records: list[dict[str, Any]] = []
+    runs = runs.assign(steps=[recipe_of(recipe)["steps"] for recipe in runs["recipe"]])
+    runs = runs.assign(block=runs["block"].map(without_start))
+    for setting, part in groups(runs[runs["test_bits"].notna()], SETTING):
+        full = part["steps"][part["block"] == REFERENCE].max()
+        reference = bits_by_seed(part[(part["block"] == REFERENCE) & (part["steps"] == full)])
+        for equal_steps in (True, False):
+            chosen = part[((part["steps"] == full) == equal_steps) & (part["block"] != REFERENCE)]
+            values = {str(block): bits_by_seed(of_block) for block, of_block in chosen.groupby("block")}
+            values = {block: one for block, one in values.items() if len(one.keys() & reference.keys()) > 1}
+            records += [setting | record for record in _records(values, reference, chosen)]
+    return pd.DataFrame(records)
+
+
+def bits_by_seed(runs: pd.DataFrame) -> BySeed:
+    """The held-out bits of each seed."""
+    return {int(run["seed"]): float(run["test_bits"]) for run in rows_of(runs)}
+
+
+def _records(values: Mapping[str, BySeed], reference: BySeed, runs: pd.DataFrame) -> list[dict[str, Any]]:
+    found = contrasts({REFERENCE: reference, **values}, REFERENCE) if values and reference else {}
+    return [
+        {
+            "block": block,
+            "steps": runs.loc[runs["block"] == block, "steps"].max(),
+            "bits": math.fsum(values[block].values()) / len(values[block]),
+            "difference": one.difference.value,
+            "difference_low": one.difference.low,
+            "difference_high": one.difference.high,
+            "pairs": one.difference.n,
+            "p": one.p,
+            "verdict": _verdict(one.difference.value, one.is_significant),
+            "published": published_on(block),
+        }
+        for block, one in found.items()
+    ]
+
+
+def contrast_shown(table: pd.DataFrame) -> Shown:
+    """The table of contrasts for print."""
+    return shown(
+        "contrasts",
+        "Held-out bits per byte, against pre-norm on the same seeds",
+        table,
+        [
+            column.whole("nominal_width", "width"),
+            column.whole("depth", "layers"),
+            column.words("block", "connection"),
+            column.whole("steps", "steps"),
+            column.number("bits", "bits per byte"),
+            column.computed("bits − pre-norm's [95 %]", _difference, "Student's t over pairs of runs"),
+            column.whole("pairs", "pairs"),
+            column.number("p", "p, corrected"),
+            column.words("verdict", "verdict"),
+            column.words("published", "published"),
+        ],
+        note="p is that of the paired t-test, corrected by Holm for those of one width and depth. Those of equal "
+        "seconds, with other steps than pre-norm's, are corrected apart.",
+    )
+
+
+def width_shown(runs: pd.DataFrame) -> Shown:
+    """Whether the order of connections at one width is that at twice the width."""
+    means = runs.assign(block=runs["block"].map(without_start)).groupby(["nominal_width", "depth", "block"])
+    bits = means["test_bits"].mean().reset_index()
+    narrow, wide = (bits[bits["nominal_width"] == width] for width in (WIDTH, WIDER))
+    both = narrow.merge(wide, on=["depth", "block"], suffixes=("", "_wide"))
+    table = both.rename(columns={"test_bits": "narrow", "test_bits_wide": "wide"})
+    note = ""
+    if len(table) > 2:
+        rank = stats.spearmanr(table["narrow"], table["wide"])
+        of, p = f"Spearman's rank correlation of the {len(table)} connections", three(rank.pvalue)
+        note = f"{of}: {three(rank.statistic)}, p = {p}."
+    return shown(
+        "widths",
+        f"Width {WIDTH} against width {WIDER}",
+        table,
+        [
+            column.words("block", "connection"),
+            column.whole("depth", "layers"),
+            column.number("narrow", f"bits per byte at width {WIDTH}"),
+            column.number("wide", f"at width {WIDER}"),
+        ],
+        note=note,
+    )
+
+
+def _verdict(difference: float, is_significant: bool) -> str:
+    if not is_significant:
+        return "undecided"
+    return "better" if difference < 0 else "worse"
+
+
+def _difference(row: Record) -> str:
+    return f"{row['difference']:+.3f} [{row['difference_low']:+.3f}, {row['difference_high']:+.3f}]".replace("-", "−")
+
+
+def _successes(row: Record) -> str:
+    low, high = wilson(row["k"], row["n"])
+    return f"{row['k']:g} of {row['n']:g} [{100 * low:.0f} %, {100 * high:.0f} %]"

@@ -1,0 +1,22 @@
+"""Tables in Markdown, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from highway_bench.report.columns import Shown
+
+
+def shown_lines(shown: Shown) -> list[str]:
+    """A table for print, with its note."""
+    lines = markdown_table([one.text for one in shown.heads], shown.entries)
+    return lines + (["", shown.note] if shown.note else [])
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table of these headings and rows."""
+
+    def line(entries: Sequence[str]) -> str:
+        return "| " + " | ".join(entry.replace("|", "\\|") for entry in entries) + " |"
+
+    return [line(heads), line(["---"] * len(heads)), *map(line, rows)]

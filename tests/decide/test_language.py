@@ -1,0 +1,74 @@
+"""The language part: which candidates go on, and what they train."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.decide.candidate import TUNING_SEEDS, TrainingEnd
+from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, LanguagePart, language
+
+BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders
+
+
+def loss(cell: Cell) -> float:
+    """A loss that is lowest at 0.003, and at the depth-aware start."""
+    rank = BETTER.index(cell.block) if cell.block in BETTER else 20
+    return 1.0 + 0.01 * rank + (0.003 if cell.start == "published" else 0.0) + abs(cell.recipe["rate"] - 0.003)
+
+
+def trained(part: LanguagePart, loss: Callable[[Cell], float | None]) -> dict[Cell, TrainingEnd]:
+    trainings: dict[Cell, TrainingEnd] = {}
+    while cells := part.pending(trainings):
+        assert not set(cells) & trainings.keys()
+        trainings |= {cell: TrainingEnd(loss(cell), True) for cell in cells}
+    return trainings
+
+
+@pytest.fixture(scope="module")
+def part() -> LanguagePart:
+    return language()
+
+
+@pytest.fixture(scope="module")
+def trainings(part: LanguagePart) -> dict[Cell, TrainingEnd]:
+    return trained(part, loss)
+
+
+def test_every_start_is_tried_and_the_better_one_goes_on(
+    part: LanguagePart, trainings: dict[Cell, TrainingEnd]
+) -> None:
+    seeds = Counter(
+        (cell.block, cell.start, cell.seed)
+        for cell in trainings
+        if cell.depth == SHALLOW and cell.nominal_width < WIDER
+    )
+    tried = {(one.template.block, one.template.start) for one in part.candidates}
+    assert {(block, start) for block, start, seed in seeds if seed == TUNING_SEEDS[0]} == tried
+    assert all(seeds[block, start, TUNING_SEEDS[0]] == 3 for block, start in tried)
+    assert seeds["highway", "depth-aware", TUNING_SEEDS[1]] == 2
+    assert ("highway", "published", TUNING_SEEDS[1]) not in seeds
+
+
+def test_every_block_is_tried_at_the_greater_depth(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
+    deep = [cell for cell in trainings if cell.depth == DEEP and cell.seed == TUNING_SEEDS[0]]
+    assert {cell.block for cell in deep} == {one.template.block for one in part.candidates}
+    assert {cell.recipe["rate"] for cell in deep} == {0.003, 0.001}
+
+
+def test_the_best_and_pre_norm_train_with_fresh_seeds(trainings: dict[Cell, TrainingEnd]) -> None:
+    finals = Counter((cell.block, cell.depth) for cell in trainings if cell.seed < 100 and cell.nominal_width < WIDER)
+    expected = {"pre-norm", *BETTER[:5]}
+    assert finals == {(block, SHALLOW): 10 for block in expected} | {(block, DEEP): 5 for block in expected}
+    wide = Counter(cell.block for cell in trainings if cell.nominal_width == WIDER)
+    assert wide == dict.fromkeys(expected, WIDER_SEEDS)
+    assert all(cell.width > 64 for cell in trainings if cell.nominal_width == WIDER)
+
+
+def test_a_block_that_always_diverges_is_tried_and_left(part: LanguagePart) -> None:
+    trainings = trained(part, lambda cell: None if cell.block == "mhc" else loss(cell))
+    assert not [cell for cell in trainings if cell.block == "mhc" and cell.seed < 100]
+    assert {cell.depth for cell in trainings if cell.block == "mhc"} == {SHALLOW, DEEP}
