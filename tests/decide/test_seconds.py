@@ -1,0 +1,105 @@
+"""Equal seconds: which blocks are compared, and how many steps each may take."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.decide.candidate import TrainingEnd
+from highway_bench.decide.language import DEEP, LanguagePart, language
+from highway_bench.decide.protocol import get_part
+from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cells
+from highway_bench.errors import BadInput
+from highway_bench.execution.runner import Summary
+from highway_bench.measure.statistics import IntervalEstimate
+from highway_bench.plan.plan import RunResult
+
+LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
+
+
+@pytest.fixture(scope="module")
+def part() -> LanguagePart:
+    return language()
+
+
+@pytest.fixture(scope="module")
+def trainings(part: LanguagePart) -> dict[Cell, TrainingEnd]:
+    trainings: dict[Cell, TrainingEnd] = {}
+    while cells := part.pending(trainings):
+        trainings |= {
+            cell: TrainingEnd(
+                LOSSES.get(cell.block, 1.0)
+                + abs(cell.recipe["rate"] - 0.003)
+                + 1e-3 * (cell.seed * (3 + len(cell.block)) % 5),
+                True,
+            )
+            for cell in cells
+        }
+    return trainings
+
+
+def ratio(value: float, width: float = 0.01) -> IntervalEstimate:
+    return IntervalEstimate(value, value / (1 + width), value * (1 + width), 5)
+
+
+def ratios(**changed: IntervalEstimate) -> dict[str, IntervalEstimate]:
+    known = {"keel": ratio(1.25), "mhc": ratio(2.0), "rezero": ratio(0.8), "parallel": ratio(0.9)}
+    return known | changed
+
+
+def test_leaders_and_the_best_faster_block(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
+    chosen = equal_seconds(part, trainings, ratios())
+    steps = {one.template.block: one.template.recipe["steps"] for one in chosen.candidates}
+    assert steps == {"keel": 1_200, "mhc": 750, "rezero": 1_875}
+    cells = chosen.pending({})
+    assert {cell.depth for cell in cells} == {DEEP}
+    assert sorted(cell.seed for cell in cells if cell.block == "keel") == [0, 1, 2, 3, 4]
+    assert chosen.pending(dict.fromkeys(cells, TrainingEnd(1.0, True))) == []
+
+
+def test_a_wide_ratio_decides_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
+    with pytest.raises(BadInput, match=r"keel is 1\.25"):
+        equal_seconds(part, trainings, ratios(keel=ratio(1.25, 0.06)))
+
+
+def test_all_steps_are_timed_in_turn(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
+    from highway_bench.tasks import tasks
+
+    cells = timing_cells(part, trainings)
+    assert set(cells) == {one.template.block for one in part.candidates}
+    throughput = tasks.get("throughput")
+    assert len({throughput.group(cell) for cell in cells.values()}) == 1
+    for cell in cells.values():
+        throughput.check(cell)
+
+
+def test_ratios_come_from_common_rounds() -> None:
+    cells = {name: Cell("throughput", name, "dense", 1, 8, 8) for name in ("pre-norm", "keel", "mhc")}
+    rows = pd.DataFrame(
+        [
+            {
+                "digest": name,
+                "metric": "step_time",
+                "axis": "",
+                "samples": json.dumps([factor * base for base in (1.0, 2.0, 1.1, 2.2)]),
+                "paired": json.dumps({"process": process}),
+            }
+            for name, factor, process in (
+                ("pre-norm", 1.0, [0, 0, 1, 1]),
+                ("keel", 1.5, [0, 0, 1, 1]),
+                ("mhc", 2.0, [0, 0, 0, 0]),
+            )
+        ]
+    )
+    summary = Summary("run", {}, 0, 0, 0.0, {cell: name for name, cell in cells.items()})
+    found = step_ratios(RunResult(rows, {}, summary, [], []), cells)
+    assert set(found) == {"keel"}
+    assert found["keel"].value == pytest.approx(1.5)
+
+
+def test_candidates_of_equal_seconds_need_results() -> None:
+    with pytest.raises(BadInput, match="without --dry-run"):
+        get_part("seconds")

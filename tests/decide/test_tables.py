@@ -1,0 +1,84 @@
+"""The tables of what a store has: ladders by family, contrasts, widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.cli.decide import write_tables
+from highway_bench.decide.candidate import Candidate
+from highway_bench.decide.part import Part
+from highway_bench.decide.protocol import Trainer
+from highway_bench.decide.tables import contrast_table, width_shown
+from highway_bench.errors import BadInput
+
+
+def run(
+    block: str, seed: int, bits: float, *, depth: int = 6, width: int = 64, steps: int = 1_500
+) -> dict[str, object]:
+    return {
+        "block": block,
+        "seed": seed,
+        "test_bits": bits,
+        "depth": depth,
+        "nominal_width": width,
+        "recipe": f'{{"steps":{steps}}}',
+        "dataset": "language",
+    }
+
+
+RUNS = pd.DataFrame(
+    [run("pre-norm · depth-aware", seed, 2.6 + 0.01 * seed) for seed in range(10)]
+    + [run("keel", seed, 2.5 + 0.01 * seed + 0.002 * (seed % 3)) for seed in range(10)]
+    + [run("mhc · published", seed, 2.6 + 0.01 * seed + 0.02 * (-1) ** seed) for seed in range(10)]
+    + [run("keel", seed, 2.7 + 0.01 * seed + 0.002 * (seed % 3), steps=1_200) for seed in range(5)]
+    + [
+        run(block, seed, bits, width=128)
+        for block, bits in (("pre-norm", 2.3), ("keel", 2.2), ("mhc", 2.4))
+        for seed in range(3)
+    ]
+)
+
+
+def test_contrasts_of_equal_steps_and_of_equal_seconds() -> None:
+    table = contrast_table(RUNS)
+    narrow = table[table["nominal_width"] == 64].set_index(["block", "steps"])
+    assert narrow["verdict"].to_dict() == {
+        ("keel", 1_500): "better",
+        ("mhc", 1_500): "undecided",
+        ("keel", 1_200): "worse",
+    }
+    assert narrow.loc[("keel", 1_500), "difference"] == pytest.approx(-0.098, abs=1e-3)
+    assert narrow.loc[("keel", 1_200), "pairs"] == 5
+    assert narrow.loc[("mhc", 1_500), "published"].startswith("−0.019 nat")
+
+
+def test_ranks_at_twice_the_width() -> None:
+    shown = width_shown(RUNS[RUNS["recipe"] != '{"steps":1200}'])
+    assert len(shown.entries) == 3
+    assert "correlation of the 3 connections: " in shown.note
+
+
+def test_the_tables_of_a_store(tmp_path: Path) -> None:
+    template = Cell(
+        task="trainability",
+        block="plain",
+        family="dense",
+        depth=1,
+        width=8,
+        nominal_width=8,
+        batch_size=32,
+        dataset="digits",
+        recipe={"optimiser": "sgd", "steps": 4},
+    )
+    store, path = tmp_path / "decide.sqlite", tmp_path / "decide.md"
+    Trainer(store, workers=1).train(Part("tiny", (Candidate(template, (1,), (0.3, 0.1, 0.03)),)))
+    write_tables(store, path)
+    text = path.read_text(encoding="utf-8")
+    assert "## Every family by depth" in text
+    assert "| dense | 1 | plain |" in text
+    with pytest.raises(BadInput, match="cannot be written"):
+        write_tables(store, tmp_path)
