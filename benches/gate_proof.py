@@ -76,7 +76,7 @@ def collect(load: str, minutes: float, pool: Path) -> None:
     cells = list(Paths.of(ROOT).suite().cells(RATIO, quick=True))
     about = {"beside": load, "commit": git(ROOT, "rev-parse", "HEAD"), "machine": this_machine("cpu").name}
     end, source = time.monotonic() + 60 * minutes, random.SystemRandom()
-    turns = itertools.cycle(("same", "point", "compute", "point", "same", "point", "memory", "point"))
+    turns = itertools.cycle(("same", "point", "same", "point", "compute", "same", "point", "memory"))
     for _ in range(source.randrange(8)):
         next(turns)
     with beside(load):

@@ -125,8 +125,9 @@ def memory(**grid: Any) -> Grid:
     return Grid(**{"task": "memory", "phases": ("train-step",), "on_gpu": TIMED_GPU, **grid})
 
 
-def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Grid:
-    """Trainability over depths with a rate search. Deep plain networks may stall or diverge."""
+def ladder(*, steps: int, seeds: int, rates: Sequence[float], together: bool = False, **grid: Any) -> Grid:
+    """Trainability over depths with a rate search. Deep plain networks may stall or diverge. With ``together``, as many
+    runs as there are seeds train as one population where that is faster; they have no time of their own."""
     recipe = {
         "optimiser": "sgd",
         "momentum": 0.9,
@@ -135,6 +136,7 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
         "rate": "tuned",
         "rates": list(rates),
         "threshold": THRESHOLD,
+        **({"together": seeds} if together else {}),
     }
     return Grid(
         task="trainability",
@@ -150,9 +152,8 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], **grid: Any) -> Gr
 def skipping_ladder(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
     """A ladder that skips a depth if the next shallower depth trained at no seed, so it can go deep. The seeds of a
     depth train together where that is faster."""
-    rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, depths=depths, **grid)
-    together = replace(rungs, recipe={**rungs.recipe, "together": seeds}, statuses=OUTCOMES | {Status.SKIPPED})
-    return with_ladder(together)
+    rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, together=True, depths=depths, **grid)
+    return with_ladder(replace(rungs, statuses=OUTCOMES | {Status.SKIPPED}))
 
 
 def with_ladder(grid: Grid) -> Grid:

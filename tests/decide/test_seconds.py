@@ -77,7 +77,10 @@ def test_all_steps_are_timed_in_turn(part: LanguagePart, trainings: dict[Cell, T
 
 
 def test_ratios_come_from_common_rounds() -> None:
-    cells = {name: Cell("throughput", name, "dense", 1, 8, 8) for name in ("pre-norm", "keel", "mhc")}
+    cells = {
+        name: Cell(task="throughput", block=name, family="dense", depth=1, width=8, nominal_width=8)
+        for name in ("pre-norm", "keel", "mhc")
+    }
     rows = pd.DataFrame(
         [
             {

@@ -36,7 +36,7 @@ RUNS = pd.DataFrame(
     + [run("mhc · published", seed, 2.6 + 0.01 * seed + 0.02 * (-1) ** seed) for seed in range(10)]
     + [run("keel", seed, 2.7 + 0.01 * seed + 0.002 * (seed % 3), steps=1_200) for seed in range(5)]
     + [
-        run(block, seed, bits, width=128)
+        run(block, seed, bits + 0.01 * (seed * len(block) % 3), width=128)
         for block, bits in (("pre-norm", 2.3), ("keel", 2.2), ("mhc", 2.4))
         for seed in range(3)
     ]
