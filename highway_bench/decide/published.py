@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
-class Published(NamedTuple):
+class PublishedContrast(NamedTuple):
     """A published result of one connection against pre-norm, and its source."""
 
     result: str
     source: str
 
 
-PUBLISHED: Final[Mapping[str, Published]] = {
-    "hc-dynamic": Published("−0.030 nat at 1B", "arXiv:2409.19606"),
-    "mhc": Published("−0.019 nat at 436M", "arXiv:2603.15031"),
-    "attn-residual": Published("−0.029 nat at 436M", "arXiv:2603.15031"),
-    "dense-average": Published("+0.001 nat at 436M", "arXiv:2603.15031"),
-    "x0-mix": Published("−0.0103 bit at depth 8, −0.0039 at depth 20", "karpathy/nanochat"),
-    "rezero": Published("56 % fewer steps to 1.2 bits at 12 layers", "arXiv:2003.04887"),
-    "keel": Published("better at 64 to 1,024 layers", "arXiv:2601.19895"),
+PUBLISHED: Final[Mapping[str, PublishedContrast]] = {
+    "hc-dynamic": PublishedContrast("−0.030 nat at 1B", "arXiv:2409.19606"),
+    "mhc": PublishedContrast("−0.019 nat at 436M", "arXiv:2603.15031"),
+    "attn-residual": PublishedContrast("−0.029 nat at 436M", "arXiv:2603.15031"),
+    "dense-average": PublishedContrast("+0.001 nat at 436M", "arXiv:2603.15031"),
+    "x0-mix": PublishedContrast("−0.0103 bit at depth 8, −0.0039 at depth 20", "karpathy/nanochat"),
+    "rezero": PublishedContrast("56 % fewer steps to 1.2 bits at 12 layers", "arXiv:2003.04887"),
+    "keel": PublishedContrast("better at 64 to 1,024 layers", "arXiv:2601.19895"),
 }
 
 

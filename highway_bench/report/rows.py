@@ -115,7 +115,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
-    frame["recipe"] = frame["recipe"].map(comparable)
+    frame["recipe"] = frame["recipe"].map(comparable).astype(object)
     families = frame["family_options"].map(recipe_of)
     others = families.map(lambda options: json.dumps({name: options[name] for name in options if name != START}))
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame, families)))
