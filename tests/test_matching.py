@@ -7,9 +7,10 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.cell import Match
 from highway_bench.errors import BadInput
-from highway_bench.families import families, make_family
+from highway_bench.families import make_family
 from highway_bench.matching import baseline, layer_cost, matched_width, mismatch
 from highway_bench.network import build
+from tests.combinations import combinations
 
 DENSE = make_family("dense")
 HIGHWAY, PLAIN = blocks.get("highway"), blocks.get("plain")
@@ -41,8 +42,7 @@ def test_the_papers_totals(layers: int, highway: int, plain: int) -> None:
 
 
 @pytest.mark.parametrize("match", ["params", "flops"])
-@pytest.mark.parametrize("family", families.names())
-@pytest.mark.parametrize("block", blocks.names())
+@pytest.mark.parametrize(("block", "family"), combinations())
 def test_no_other_width_is_nearer(block: str, family: str, match: Match) -> None:
     made, spec = make_family(family), blocks.get(block)
     nominal = 48

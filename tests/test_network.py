@@ -11,20 +11,17 @@ from torch import Tensor, nn
 
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
+from highway_bench.blocks._parts import Copies, SumThen
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.families import families, make_family
+from highway_bench.families import make_family
 from highway_bench.families.parts import Carry
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
+from tests.combinations import IMAGES, combinations
 
-BLOCKS = blocks.names()
 
-
-@pytest.mark.parametrize("family", families.names())
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize(
-    ("change", "widths"), [("plain", (8, 12)), ("plain", (12, 8)), ("pad", (8, 12)), ("subsample", (12, 8))]
-)
+@pytest.mark.parametrize(("block", "family"), combinations("conv"))
+@pytest.mark.parametrize(("change", "widths"), [("plain", (12, 8)), ("pad", (8, 12)), ("subsample", (12, 8))])
 def test_stages_of_different_widths(block: str, family: str, change: Any, widths: tuple[int, int]) -> None:
     made = make_family(family)
     net = build(block, made, stages=[(2, widths[0]), (1, widths[1])], change=change)
@@ -37,13 +34,17 @@ def test_stages_of_different_widths(block: str, family: str, change: Any, widths
     assert all(p.grad is not None for p in net.parameters())
 
 
-@pytest.mark.parametrize("family", ["conv", "conv-pair"])
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("change", ["plain", "pad", "subsample"])
-def test_a_stride_divides_the_sides(block: str, family: str, change: Any) -> None:
-    net = build(block, family, stages=[(1, 4), (2, 4, 2)], change=change)
-    assert net(torch.randn(2, 4, 16, 16)).shape == (2, 4, 8, 8)
-    assert net(torch.randn(2, 4, 7, 9)).shape == (2, 4, 4, 5)
+@pytest.mark.parametrize(("block", "family"), combinations("conv", of=IMAGES))
+@pytest.mark.parametrize(("change", "widths"), [("plain", (4, 6)), ("pad", (4, 6)), ("subsample", (6, 4))])
+def test_a_stride_divides_the_sides(block: str, family: str, change: Any, widths: tuple[int, int]) -> None:
+    """With another width, and with the same."""
+    first, other = widths
+    net = build(block, family, stages=[(1, first), (2, other, 2), (1, other, 2)], change=change)
+    assert net(torch.randn(2, first, 16, 16)).shape == (2, other, 4, 4)
+    y = net(torch.randn(2, first, 7, 9))
+    assert y.shape == (2, other, 2, 3)
+    y.sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
 
 
 def test_a_plain_layer_between_stages_has_no_connection() -> None:
@@ -80,6 +81,15 @@ def test_pre_norms_final_norm_stands_at_the_networks_end_alone(change: Any) -> N
     assert isinstance(first, nn.Identity)
     assert isinstance(second, nn.Identity)
     assert sum(p.numel() for p in last.parameters()) == 2 * 8
+
+
+@pytest.mark.parametrize(("change", "states"), [("pad", 1), ("plain", 2)])
+def test_a_state_lasts_until_a_plain_layer_or_the_networks_end(change: Any, states: int) -> None:
+    """Four streams; only the last sum of them has a norm."""
+    net = build("hc-static", "conv", stages=[(2, 4), (2, 6, 2)], change=change)
+    assert sum(isinstance(part, Copies) for part in net.modules()) == states
+    sums = [part for part in net.modules() if isinstance(part, SumThen)]
+    assert [isinstance(part.module, nn.Identity) for part in sums] == [True, False][-states:]
 
 
 @pytest.mark.parametrize("architecture", ["cifar-resnet", "cifar-resnet-b", "imagenet-resnet", "conv-highway", "vgg"])
@@ -208,7 +218,7 @@ def test_sites_count_through_all_stages() -> None:
     assert biases == {-2.9957}  # -ln 20
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", blocks.names())
 def test_a_stack_is_its_stage(name: str) -> None:
     one, other = (
         build(name, "dense", seed=1, **size)  # type: ignore[arg-type]

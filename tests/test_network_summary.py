@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from highway_bench.blocks import blocks
-from highway_bench.families import families
 from highway_bench.network_summary import summarise
+from tests.combinations import combinations
 
 
-@pytest.mark.parametrize(
-    ("block", "family"),
-    [
-        (block, family)
-        for block in blocks.names()
-        for family in (families.names() if blocks.get(block).group == "core" else ("dense", "transformer"))
-    ],
-)
+@pytest.mark.parametrize(("block", "family"), combinations())
 def test_parts_add_up(block: str, family: str) -> None:
     """Outermost modules hold all parameters and FLOP; one more layer adds the closed form."""
     shown, deeper = (summarise(block, family, depth=depth, width=16) for depth in (2, 3))

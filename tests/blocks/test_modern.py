@@ -14,12 +14,12 @@ from highway_bench.blocks import blocks
 from highway_bench.blocks.layerscale import first_scale
 from highway_bench.blocks.mhc import sinkhorn
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.families import families, make_family
+from highway_bench.families import make_family
 from highway_bench.network import Stack, build
+from tests.combinations import CORE, FEW, MODERN, families_of
 
 WIDTH, DEPTH = 8, 3
-FAMILIES = ["dense", "conv", "transformer"]
-MODERN = [name for name in blocks if blocks.get(name).group == "modern"]
+FAMILIES = [*FEW, "conv"]
 FEATURES = {"vector": -1, "sequence": -1, "image": 1}
 
 
@@ -283,7 +283,7 @@ def test_attention_over_sums_of_branches() -> None:
     torch.testing.assert_close(stack(x), attn_residual(stack, x, "dense", 3))
 
 
-@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "block", [name for name in blocks if blocks.get(name).init_state in ("base", "mean") and name != "pre-norm"]
 )
@@ -376,34 +376,16 @@ def test_public_starts_of_mhc(
     assert (float(matrix[0, 0]), float(matrix[0, 1])) == pytest.approx((diagonal, other), rel=2e-2)
 
 
-@pytest.mark.parametrize("block", MODERN)
-def test_no_step_of_a_causal_stack_sees_later_ones(block: str) -> None:
-    family = make_family("transformer", causal=True)
-    stack = build(block, family, width=WIDTH, depth=2, seed=1)
-    x = family.example(2, WIDTH, seq_len=6)
-    changed = torch.cat((x[:, :4], torch.randn(2, 2, WIDTH)), dim=1)
-    torch.testing.assert_close(stack(x)[:, :4], stack(changed)[:, :4], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("change", ["pad", "plain"])
-@pytest.mark.parametrize("block", [name for name in blocks if blocks.get(name).group in ("core", "modern")])
-def test_a_change_of_dimension(block: str, change: Any) -> None:
-    network = build(block, "conv", stages=[(2, 4), (2, 6, 2)], change=change, seed=1)
-    y = network(torch.randn(3, 4, 8, 8))
-    assert y.shape == (3, 6, 4, 4)
-    y.sum().backward()
-
-
-@pytest.mark.parametrize("block", [name for name in blocks if blocks.get(name).group in ("core", "modern")])
+@pytest.mark.parametrize("block", [*CORE, *MODERN])
 def test_every_start_can_be_built_and_the_first_is_the_default(block: str) -> None:
     spec = blocks.get(block)
     assert 1 <= len(spec.starts) <= 2
-    for family in families.names():
+    for family in families_of(block, "conv"):
         default = build(block, family, width=WIDTH, depth=9, seed=3).state_dict()
         for start in spec.starts:
-            begun = build(block, family, width=WIDTH, depth=9, start=start.name, seed=3).state_dict()
-            factors = build(block, family, width=WIDTH, depth=9, start=start.name, seed=3)
-            fixed = any(type(part).__name__ == "FixedScale" for part in factors.modules())
+            network = build(block, family, width=WIDTH, depth=9, start=start.name, seed=3)
+            begun = network.state_dict()
+            fixed = any(type(part).__name__ == "FixedScale" for part in network.modules())
             same = begun.keys() == default.keys() and all(torch.equal(begun[name], default[name]) for name in begun)
             assert same == (start is spec.starts[0]) or fixed
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
 from highway_bench.results import Store
 
@@ -28,8 +29,10 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
     assert "highway-bench check my-gate --plugin my_gate.py" in written.stdout
     assert invoke("new-block", "my-gate").exit_code == 2
 
-    checked = shell("check", "my-gate", "--plugin", "my_gate.py", "--family", "dense", "--json")
-    assert checked.returncode == 0, checked.stdout
+    checked = invoke("check", "my-gate", "--plugin", "my_gate.py", "--family", "dense", "--json")
+    blocks.unregister("my-gate")
+    sys.modules.pop("my_gate")
+    assert checked.exit_code == 0, checked.stdout
     found = json.loads(checked.stdout)
     assert found["passed"]
     assert any("signal" in (finding["note"] or "") for finding in found["results"])
@@ -75,6 +78,8 @@ def test_ctrl_c(here: Path) -> None:
         "residual",
         "--depth",
         "1",
+        "--dataset",
+        "digits",
         "--recipe",
         "rate=0.1",
         "--recipe",
@@ -123,9 +128,9 @@ def measured(path: str) -> int:
 
 
 def test_closed_pipe(here: Path) -> None:
-    """As in ``highway-bench list | head -1``: no complaint."""
+    """As in ``highway-bench list blocks | head -1``: no complaint."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "highway_bench", "list", "--json"],
+        [sys.executable, "-m", "highway_bench", "list", "blocks", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -12,8 +12,10 @@ from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
 from highway_bench.families import Site, family, make_family
+from highway_bench.families.parts import count_parameters
 from highway_bench.matching import matched_width
 from highway_bench.network import build
+from tests.combinations import CORE
 
 THREE_LINES = """from torch import nn
 def make_layer(width):
@@ -78,20 +80,24 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     return name
 
 
-@pytest.mark.parametrize("block", blocks.names())
-def test_three_lines_run_under_every_block(layers: str, block: str) -> None:
+@pytest.mark.parametrize("block", CORE)
+def test_three_lines_keep_the_contract(layers: str, block: str) -> None:
     subject = Subject(blocks.get(block), make_family(f"{layers}:make_layer", vmap=True))
     for check in CHECKS:
         check(subject)
 
 
 @pytest.mark.parametrize("block", blocks.names())
-def test_a_network_of_it_answers_on_a_data_set(layers: str, block: str) -> None:
+def test_a_network_of_it_trains_on_a_data_set(layers: str, block: str) -> None:
     for factory, kind in (("make_layer", "vector"), ("convolution", "image"), ("Mean", "sequence")):
         built = make_family(f"{layers}:{factory}")
         assert built.kind == kind
         network = build(block, built, width=8, depth=2, dataset="digits")
-        assert network(torch.rand(3, 1, 8, 8)).shape == (3, 10)
+        assert count_parameters(network.body) == blocks.get(block).stack_parameters(built, 8, 2)  # type: ignore[arg-type]
+        outputs = network(torch.rand(3, 1, 8, 8))
+        assert outputs.shape == (3, 10)
+        outputs.sum().backward()
+        assert all(parameter.grad is not None for parameter in network.parameters())
 
 
 @pytest.mark.parametrize(("factory", "kind"), [("encoder", "sequence"), ("lstm", "sequence"), ("noisy", "vector")])
@@ -220,7 +226,7 @@ def test_it_cannot_change_the_dimension() -> None:
         built.sublayers[0].transform(Site(built.sublayers[0], 16, in_width=8))
 
 
-@pytest.mark.parametrize("block", blocks.names())
+@pytest.mark.parametrize("block", [*CORE, "gru-gate", "hc-dynamic"])  # without and with maps of their own
 @pytest.mark.parametrize("match", ["params", "flops"])
 def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str) -> None:
     """A factory that takes only some widths: four heads divide neither 1 nor most others."""

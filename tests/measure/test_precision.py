@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 READ = """
@@ -43,24 +42,22 @@ for script in {scripts}:
 """
 
 
-@pytest.mark.parametrize("start", STARTS)
-def test_float32_is_ieee_where_something_is_measured(start: str) -> None:
+def test_float32_is_ieee_where_something_is_measured() -> None:
     """Although the environment asks for TF32."""
-    read(STARTS[start] + READ, override="1")
+    read([start + READ for start in STARTS.values()], override="1")
 
 
 def test_what_a_users_module_has_set_is_overruled() -> None:
-    """Each setting in a fork of its own, for torch takes no two interfaces in one process."""
     set_up = "from highway_bench.measure.precision import ieee_float32; ieee_float32()"
-    scripts = [f"{setting}\n{set_up}{READ}" for setting in SETTINGS.values()]
-    read(EACH_IN_A_FORK.format(scripts=scripts), override="0", times=len(SETTINGS))
+    read([f"{setting}\n{set_up}{READ}" for setting in SETTINGS.values()], override="0")
 
 
-def read(code: str, *, override: str, times: int = 1) -> None:
-    """Run ``code`` in a process of its own, where torch reads the variable at its import; it prints what is set."""
+def read(scripts: Sequence[str], *, override: str) -> None:
+    """Run each script, which prints what is set, in a fork of a process where torch reads the variable at its import:
+    torch takes no two interfaces in one process."""
     environment = os.environ | {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": override, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", EACH_IN_A_FORK.format(scripts=scripts)],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -68,4 +65,4 @@ def read(code: str, *, override: str, times: int = 1) -> None:
         timeout=600,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, times * "False False highest\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, len(scripts) * "False False highest\n"), done.stderr

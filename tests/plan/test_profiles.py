@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 import pytest
 import torch
@@ -33,19 +34,24 @@ MODERN = {
 CPU = Selection(device="cpu")
 
 
+@cache
+def plan_of(name: str) -> Plan:
+    return Plan.of(name, CPU)
+
+
 def combinations(planned: tuple[Cell, ...], task: str) -> set[tuple[str, str]]:
     return {(cell.block, cell.family) for cell in planned if cell.task == task}
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_no_cell_twice(name: str) -> None:
-    cells = Plan.of(name, CPU).cells
+    cells = plan_of(name).cells
     assert len(set(cells)) == len(cells)
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
-    for cell in Plan.of(name, CPU).cells:
+    for cell in plan_of(name).cells:
         task = tasks.get(cell.task)
         assert 0 < task.cost(cell).seconds < task.timeout(cell)
         assert make_family(cell.family, **cell.family_options)
@@ -53,7 +59,7 @@ def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_every_task_measures_something(name: str) -> None:
-    planned = Plan.of(name, CPU).cells
+    planned = plan_of(name).cells
     assert {cell.task for cell in planned} == set(tasks.names())
     looks = [cell for cell in planned if cell.task == "gates"]
     assert {cell.block for cell in looks} == set(BLOCKS)
@@ -63,12 +69,12 @@ def test_every_task_measures_something(name: str) -> None:
 @pytest.mark.parametrize("name", ["standard", "full"])
 @pytest.mark.parametrize("task", ["throughput", "memory", "cost"])
 def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
-    assert combinations(Plan.of(name, CPU).cells, task) == COMBINATIONS | (MODERN if name == "full" else set())
+    assert combinations(plan_of(name).cells, task) == COMBINATIONS | (MODERN if name == "full" else set())
 
 
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
 def test_training_of_every_combination(name: str) -> None:
-    found = combinations(Plan.of(name, CPU).cells, "trainability")
+    found = combinations(plan_of(name).cells, "trainability")
     assert found & COMBINATIONS == COMBINATIONS - (
         {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set()
     )
@@ -77,14 +83,14 @@ def test_training_of_every_combination(name: str) -> None:
 
 
 def test_standard_has_one_start_for_all() -> None:
-    cells = [cell for cell in Plan.of("standard", CPU).cells if "start" in tasks.get(cell.task).coordinates]
+    cells = [cell for cell in plan_of("standard").cells if "start" in tasks.get(cell.task).coordinates]
     assert {cell.start for cell in cells if not cell.family_options} == {"depth-aware"}
-    full = {(cell.block, cell.start) for cell in Plan.of("full", CPU).cells if cell.task == "trainability"}
+    full = {(cell.block, cell.start) for cell in plan_of("full").cells if cell.task == "trainability"}
     assert {("residual", "published"), ("residual", "depth-aware"), ("rezero", "published")} <= full
 
 
 def test_smoke_touches_everything_and_is_small() -> None:
-    planned = Plan.of("smoke", CPU).cells
+    planned = plan_of("smoke").cells
     for task in ("throughput", "memory"):
         assert combinations(planned, task) >= COMBINATIONS
     assert {cell.task for cell in planned} == set(tasks.names())
@@ -98,7 +104,7 @@ def test_smoke_touches_everything_and_is_small() -> None:
 
 
 def test_the_standard_ladder() -> None:
-    plan = Plan.of("standard", CPU)
+    plan = plan_of("standard")
     ladder = [
         cell
         for cell in plan.cells
@@ -115,7 +121,7 @@ def test_the_standard_ladder() -> None:
 
 
 def test_the_frontier_climbs_from_rung_to_rung() -> None:
-    planned = Plan.of("frontier", CPU).cells
+    planned = plan_of("frontier").cells
     assert {cell.task for cell in planned} == {"trainability"}
     assert max(cell.depth for cell in planned) == 1000
     assert {cell.recipe["steps"] for cell in planned} == {300, 1_200}
@@ -146,7 +152,7 @@ def test_timed_widths_keep_budgets_equal_within_five_percent(
 def test_short_curves_claim_no_verdict() -> None:
     curves = [
         cell
-        for cell in Plan.of("standard", CPU).cells
+        for cell in plan_of("standard").cells
         if cell.task == "trainability" and not cell.family.startswith("dense")
     ]
     assert curves
@@ -154,7 +160,7 @@ def test_short_curves_claim_no_verdict() -> None:
 
 
 def test_full_holds_ten_seeds_and_every_mode_that_a_cpu_has() -> None:
-    planned = Plan.of("full", CPU).cells
+    planned = plan_of("full").cells
     assert {cell.seed for cell in planned if cell.recipe.get("rate") == "tuned"} == set(range(10))
     assert {cell.mode for cell in planned} >= {"eager", "compile"}
 
@@ -172,22 +178,28 @@ def test_profiles_by_name() -> None:
         get_profile("standart")
 
 
-@pytest.fixture(params=[(Mlp, False), (Conv, True), (Attention, False)])
-def throwaway(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of a family that nothing but its registration knows of."""
-    base, is_deep = request.param
-    cls = type("Throwaway", (base,), {"deep": is_deep})
-    register_family("throwaway", transform="H", summary="of a test", source="these tests")(cls)
-    yield "throwaway"
-    families.unregister("throwaway")
+@pytest.fixture
+def throwaways() -> Iterator[Mapping[str, bool]]:
+    """Families of each kind that nothing but their registration knows of, by name: whether they are deep."""
+    deep = {}
+    for base, is_deep in ((Mlp, False), (Conv, True), (Attention, False)):
+        name = f"throwaway-{base.__name__.lower()}"
+        cls = type("Throwaway", (base,), {"deep": is_deep})
+        register_family(name, transform="H", summary="of a test", source="these tests")(cls)
+        deep[name] = is_deep
+    yield deep
+    for name in deep:
+        families.unregister(name)
 
 
 @pytest.mark.parametrize("name", ["smoke", "standard", "full"])
-def test_a_family_is_in_the_profiles_by_being_registered(name: str, throwaway: str) -> None:
-    own = [cell for cell in Plan.of(name, CPU).cells if cell.family == throwaway]
-    assert {cell.task for cell in own} >= {"throughput", "memory", "cost", "trainability", "propagation"}
-    ladders = {cell.depth for cell in own if cell.recipe.get("rate") == "tuned"}
-    if name == "standard":
-        assert bool(ladders) == families.get(throwaway).deep
-    for cell in own:
-        assert tasks.get(cell.task).cost(cell).seconds > 0
+def test_a_family_is_in_the_profiles_by_being_registered(name: str, throwaways: Mapping[str, bool]) -> None:
+    cells = Plan.of(name, CPU).cells
+    for family, deep in throwaways.items():
+        own = [cell for cell in cells if cell.family == family]
+        assert {cell.task for cell in own} >= {"throughput", "memory", "cost", "trainability", "propagation"}
+        ladders = {cell.depth for cell in own if cell.recipe.get("rate") == "tuned"}
+        if name == "standard":
+            assert bool(ladders) == families.get(family).deep == deep
+        for cell in own:
+            assert tasks.get(cell.task).cost(cell).seconds > 0

@@ -12,12 +12,38 @@ from torch import nn
 import highway_bench as hb
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
-from highway_bench.execution.engines.local import LocalEngine
-from highway_bench.execution.job import Began, Ended, Job
+from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.runner import Summary
 from highway_bench.plan.plan import Ending, Plan, endings_of
 from highway_bench.plan.selection import Selection
+from highway_bench.provenance import identity
 from highway_bench.results import Status, Store, row
+from highway_bench.tasks import Measurement
+
+
+class Recording:
+    """An engine of a user's own: every cell has a peak of one byte."""
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self.tasks: list[str] = []
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        peak = Measurement(metric="peak", value=1.0)
+        for job in jobs:
+            self.tasks.append(job.task)
+            yield Began(job)
+            for index in range(len(job.cells)):
+                yield Ended(job, CellResult(index=index, status=Status.OK, measurements=(peak,), identity=identity()))
+
+    def drain(self) -> Iterator[Ended]:
+        return iter(())
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 def test_run_without_a_store() -> None:
@@ -30,8 +56,9 @@ def test_run_without_a_store() -> None:
 def test_rows_are_those_asked_for(tmp_path: Path) -> None:
     """A store may hold more than this run's cells; what it has is given without being measured again."""
     path = tmp_path / "store.sqlite"
-    hb.run("memory", profile="smoke", block="plain", family="dense", depth=[1, 2], store=path, workers=1)
-    rows = hb.run("memory", profile="smoke", block="plain", family="dense", depth=2, store=path, workers=1)
+    words: dict[str, Any] = {"block": "plain", "family": "dense", "store": path, "engine": Recording()}
+    hb.run("memory", profile="smoke", depth=[1, 2], **words)
+    rows = hb.run("memory", profile="smoke", depth=2, **words)
     assert set(rows["depth"]) == {2}
     with Store(path, read_only=True) as store:
         assert [run["measured"] for run in store.runs().values()] == [2, 0]
@@ -65,19 +92,6 @@ def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
         store.put("a", [row(digest="a", run_id="now", metric="peak", status="crashed", message="left with 3")])
         found = endings_of(store.frame(), Summary(run, {}, 0, 1, 0.0, {cell: "a"}))
     assert found == [Ending(cell, ended, why)]
-
-
-class Recording(LocalEngine):
-    """An engine of a user's own."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.tasks: list[str] = []
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        jobs = list(jobs)
-        self.tasks += [job.task for job in jobs]
-        return super().run(jobs)
 
 
 def test_an_engine_through_every_public_entrance() -> None:

@@ -9,16 +9,15 @@ import torch
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.families import families
 from highway_bench.tasks import Skip, tasks
 from highway_bench.tasks._step import StackStep
+from tests.combinations import combinations
 
 pytestmark = pytest.mark.gpu
 MakeCell = Callable[..., Cell]
 
 
-@pytest.mark.parametrize("family", families.names())
-@pytest.mark.parametrize("block", blocks.names())
+@pytest.mark.parametrize(("block", "family"), combinations("conv"))
 def test_forward_and_backward_are_the_cpus(cell: MakeCell, block: str, family: str) -> None:
     here, there = (
         StackStep(cell("throughput", block, family, dtype="float64", seq_len=5, device=device))

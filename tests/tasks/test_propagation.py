@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from highway_bench.blocks import Block, blocks, register_block
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.families import families
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
 from highway_bench.tasks._layer_values import profiled_layers
 from highway_bench.tasks._probe import Probe, take_batch_statistics
+from tests.combinations import combinations
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("propagation")
@@ -184,21 +184,18 @@ def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:
 # -------------------------------------------------------------------------------------------------------- the whole
 
 
-@pytest.mark.parametrize("family", families.names())
-def test_every_combination(start: MakeCell, family: str) -> None:
-    declared = {metric.name for metric in TASK.metrics}
-    for block in blocks.names():
-        one = start(block, family, width=8, depth=3, batch_size=3, seq_len=5, dtype="float32")
-        result = measure(one)
-        assert len({(m.metric, m.axis, m.index) for m in result}) == len(result)
-        assert {m.metric for m in result} <= declared
-        assert {m.status for m in result} == {Status.OK}
-        assert set(by_layer(result, "gradient")) == {0, 1, 2, 3}
-        assert set(by_layer(result, "weight_gradient")) == {1, 2, 3}
-        gates = blocks.get(block).gates
-        assert ("gate_mean" in scalars(result)) == ("gate_saturation" in scalars(result)) == (gates > 0)
-        assert ("gate_sum" in scalars(result)) == (gates > 1)
-        assert scalars(result)["jacobian_gain"] is not None
+@pytest.mark.parametrize(("block", "family"), combinations())
+def test_every_combination(start: MakeCell, block: str, family: str) -> None:
+    result = measure(start(block, family, width=8, depth=3, batch_size=3, seq_len=5, dtype="float32"))
+    assert len({(m.metric, m.axis, m.index) for m in result}) == len(result)
+    assert {m.metric for m in result} <= {metric.name for metric in TASK.metrics}
+    assert {m.status for m in result} == {Status.OK}
+    assert set(by_layer(result, "gradient")) == {0, 1, 2, 3}
+    assert set(by_layer(result, "weight_gradient")) == {1, 2, 3}
+    gates = blocks.get(block).gates
+    assert ("gate_mean" in scalars(result)) == ("gate_saturation" in scalars(result)) == (gates > 0)
+    assert ("gate_sum" in scalars(result)) == (gates > 1)
+    assert scalars(result)["jacobian_gain"] is not None
 
 
 def test_the_same_twice_and_apart_by_seed(start: MakeCell) -> None:

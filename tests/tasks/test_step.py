@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from highway_bench.blocks import blocks
 from highway_bench.cell import PHASES, Cell
 from highway_bench.errors import BadInput
-from highway_bench.families import families, make_family
 from highway_bench.families import family as hb_family
+from highway_bench.families import make_family
 from highway_bench.tasks import Skip, _step, from_cell
 from highway_bench.tasks._step import StackStep
+from tests.combinations import combinations
 
 MakeCell = Callable[..., Cell]
 
@@ -72,14 +73,7 @@ def test_backward_is_twice_forward_less_the_first_layers_input(cell: MakeCell, d
     assert counts["train-step"] == counts["forward-backward"]
 
 
-@pytest.mark.parametrize(
-    ("block", "family"),
-    [
-        (block, family)
-        for block in blocks.names()
-        for family in (families.names() if blocks.get(block).group == "core" else ("dense", "transformer"))
-    ],
-)
+@pytest.mark.parametrize(("block", "family"), combinations())
 def test_every_combination_steps_in_every_phase(cell: MakeCell, block: str, family: str) -> None:
     built, spec = make_family(family), blocks.get(block)
     forward, joins = 2 * spec.layer_flops(built, 8, built.positions(5)), len(built.sublayers)

@@ -1,0 +1,35 @@
+"""Blocks in families, as the tests that run over both registries take them.
+
+A core block is tested in every family. All other blocks, a newly registered one included, are tested in one family of
+vectors and one of sequences, and in ``conv`` where the test is about images or a change of dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.families import families
+
+CORE = [name for name in blocks if blocks.get(name).group == "core"]
+MODERN = [name for name in blocks if blocks.get(name).group == "modern"]
+FEW = ("dense", "transformer")
+IMAGES = [name for name in families if families.get(name).kind == "image"]
+
+
+def families_of(block: str, *also: str) -> list[str]:
+    """The families in which ``block`` is tested: all for a core block; for another, ``FEW`` and ``also``."""
+    return families.names() if block in CORE else [*FEW, *also]
+
+
+def combinations(*also: str, of: Collection[str] | None = None) -> list[Any]:
+    """Parameter sets (block, family): every block in its ``families_of``, or in those among ``of``."""
+    return [
+        pytest.param(block, family, id=f"{block}-in-{family}")
+        for block in blocks
+        for family in families_of(block, *also)
+        if of is None or family in of
+    ]
