@@ -16,6 +16,7 @@ import typer
 from highway_bench import __version__
 from highway_bench.cli import (
     check,
+    compare_my_block,
     data,
     decide,
     history,
@@ -77,6 +78,7 @@ add(
 )
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
+add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
 add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
 add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")
@@ -84,11 +86,17 @@ add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py"
 of_results = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 add(of_results, "show", results.show, "highway-bench results show --task memory --block highway")
 add(of_results, "export", results.export, "highway-bench results export rows.csv")
+add(
+    of_results,
+    "import",
+    results.import_files,
+    "highway-bench results import docs/data --store reports/decide.sqlite",
+)
 add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
 app.add_typer(
     of_results,
     name="results",
-    help="Show, export and merge stores of results.",
+    help="Show, export, import and merge stores of results.",
     epilog="Example: highway-bench results export rows.csv",
 )
 

@@ -24,7 +24,9 @@ def decide(
     engine: EngineName = "local",
     workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
-    tables: Annotated[Path | None, typer.Option(help="Write the store's tables to this file; measure nothing.")] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="Write the store's tables to this file (.md or .tex); measure nothing.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the candidates; measure nothing.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -73,12 +75,16 @@ def print_candidates(part: Part, *, as_json: bool) -> None:
 
 
 def write_tables(store: Path, path: Path) -> None:
-    """Write the tables of what ``store`` has so far, in Markdown."""
+    """Write the tables of what ``store`` has so far: as LaTeX if the name of the file ends in ``.tex``, else in
+    Markdown."""
     from highway_bench.decide.tables import tables
     from highway_bench.report import open_results
+    from highway_bench.report.latex import latex
     from highway_bench.report.markdown import shown_lines
 
-    lines = [line for one in tables(open_results(store)) for line in (f"## {one.title}", "", *shown_lines(one), "")]
+    written = tables(open_results(store))
+    lines = [line for one in written for line in (f"## {one.title}", "", *shown_lines(one), "")]
+    lines = list(map(latex, written)) if path.suffix == ".tex" else lines
     try:
         path.write_text("\n".join(lines), encoding="utf-8")
     except OSError as error:

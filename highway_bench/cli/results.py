@@ -1,4 +1,4 @@
-"""``highway-bench results``: show, export and merge stores."""
+"""``highway-bench results``: show, export, import and merge stores."""
 
 from __future__ import annotations
 
@@ -65,14 +65,31 @@ def run_line(name: str, run: dict[str, Any]) -> list[object]:
 
 
 def export(
-    out: Annotated[Path, typer.Argument(help="The file to write: .csv, or .jsonl for JSON lines.")],
+    out: Annotated[
+        Path,
+        typer.Argument(help="The file to write: .csv, .jsonl for JSON lines, or .parquet; with --by-run, a folder."),
+    ],
     store: StorePath = STORE,
+    by_run: Annotated[
+        bool,
+        typer.Option(
+            "--by-run",
+            help="Write a Parquet file for each run that has none in the folder. Existing files are never changed, so "
+            "the folder can be committed.",
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Write all rows of a store as CSV or JSON lines."""
+    """Write all rows of a store as CSV, JSON lines or Parquet.
+
+    Parquet files also have the records of the runs: "results import" loads them back, and a run goes on from there.
+    """
     from highway_bench.results import Store
     from highway_bench.results import export as write
 
+    if by_run:
+        export_by_run(out, store, as_json=json)
+        return
     with Store(store, read_only=True) as opened:
         rows = write(opened, out)
     if not rows:
@@ -81,6 +98,42 @@ def export(
         print_json({"file": out, "rows": rows})
     else:
         typer.echo(f"{rows:,} rows: {out}")
+
+
+def export_by_run(folder: Path, store: Path, *, as_json: bool) -> None:
+    """Write the files of the runs that have none in ``folder``, and print their number and the size of all."""
+    from highway_bench.results import Store, export_runs
+
+    Store(store, read_only=True).close()  # a missing store is an error here, not a new store
+    with Store(store) as locked:  # a run that is still going would have an incomplete file for ever
+        written = export_runs(locked, folder)
+    files = list(folder.glob("*.parquet"))
+    if not files:
+        raise NothingMeasured(f"{store} has no rows")
+    size = sum(path.stat().st_size for path in files)
+    if as_json:
+        print_json({"folder": folder, "files": written, "bytes": size})
+    else:
+        typer.echo(f"{len(written)} new files, {len(files)} with {size / 1e6:.1f} MB in all: {folder}")
+
+
+def import_files(
+    sources: Annotated[list[Path], typer.Argument(help="Parquet files that were exported, or folders of them.")],
+    store: StorePath = STORE,
+    json: AsJson = False,
+) -> None:
+    """Load exported Parquet files into a store, which is created if it does not exist.
+
+    A run into this store does not measure their cells again. Of a cell that is in several places, the newest result is
+    stored; a failure never replaces a result.
+    """
+    from highway_bench.results import import_rows
+
+    taken = import_rows(store, *sources)
+    if json:
+        print_json({"store": store, "cells": taken})
+    else:
+        typer.echo(f"{taken:,} cells taken: {store}")
 
 
 def merge(

@@ -7,11 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highway_bench.report.console import print_summary
-from highway_bench.report.page import draw, write_html
+from highway_bench.report.history_links import history_links
+from highway_bench.report.latex import write_latex
+from highway_bench.report.page import PAGE, draw, write_html
 from highway_bench.report.results import Results, Source, open_results
 from highway_bench.report.tables.answer import Answer
 
-__all__ = ["Answer", "Report", "Results", "open_results", "print_summary", "write_report"]
+__all__ = [
+    "Answer",
+    "Report",
+    "Results",
+    "open_results",
+    "print_summary",
+    "write_latex",
+    "write_one_file",
+    "write_report",
+]
 
 
 @dataclass(frozen=True)
@@ -30,10 +41,20 @@ def write_report(source: Source | Results, out_dir: str | os.PathLike[str]) -> R
     """
     results = source if isinstance(source, Results) else open_results(source)
     pictures, undrawn = draw(results)
-    page = write_html(results, pictures, undrawn, Path(out_dir))
+    page = write_html(results, pictures, undrawn, Path(out_dir) / PAGE, history_links(Path(out_dir)))
     folder = Path(out_dir) / "figures"
     folder.mkdir(exist_ok=True)
     paths = [folder / f"{drawn.picture.name}.svg" for drawn in pictures]
     for path, drawn in zip(paths, pictures, strict=True):
         path.write_text(f"{drawn.svg}\n", encoding="utf-8")
     return Report(page, tuple(paths))
+
+
+def write_one_file(source: Source | Results, path: str | os.PathLike[str]) -> Path:
+    """Write the page of ``source`` to ``path`` as one file that leads to no other: to mail, or to attach to a paper.
+
+    Raises as ``write_report`` does.
+    """
+    results = source if isinstance(source, Results) else open_results(source)
+    pictures, undrawn = draw(results)
+    return write_html(results, pictures, undrawn, Path(path), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,7 +19,6 @@ from highway_bench.report.format import counted
 from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.glossary import glossary
-from highway_bench.report.history_links import history_links
 from highway_bench.report.matrix import matrices
 from highway_bench.report.provenance import provenance_of
 from highway_bench.report.results import Results
@@ -61,10 +61,13 @@ def draw(results: Results) -> tuple[list[Drawn], list[str]]:
     return pictures, missing
 
 
-def write_html(results: Results, pictures: list[Drawn], undrawn: list[str], folder: Path) -> Path:
-    """Write the page into ``folder`` and return its path. ``pictures`` and ``undrawn`` are the values of ``draw``.
+def write_html(
+    results: Results, pictures: list[Drawn], undrawn: list[str], path: Path, history: Mapping[str, str]
+) -> Path:
+    """Write the page to ``path`` and return it. ``pictures`` and ``undrawn`` are the values of ``draw``.
 
-    Raises ``BadInput`` if the folder cannot be written.
+    ``history`` has the addresses of asv's pages, the only other files that the page leads to; it may be empty. Raises
+    ``BadInput`` if the file cannot be written.
     """
     text = _template("page.html.j2").render(
         title="Which layer connection to use",
@@ -82,14 +85,13 @@ def write_html(results: Results, pictures: list[Drawn], undrawn: list[str], fold
         definitions=DEFINITIONS,
         rates=rate_table(results),
         provenance=provenance_of(results.rows, results.runs),
-        history=history_links(folder),
+        history=history,
     )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / PAGE
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"cannot write the page into {folder}: {error.strerror}") from error
+        raise BadInput(f"cannot write the page {path}: {error.strerror}") from error
     return path
 
 

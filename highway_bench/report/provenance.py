@@ -28,7 +28,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
         facts: dict[str, str] = {}
         if command:
             facts["command"] = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
-        for column in ("machine", "gpu", "commit", "torch", "threads", "task_version"):
+        for column in ("machine", "gpu", "commit", "torch", "threads", "task_version", "protocol"):
             values = sorted(
                 {f"{value:g}" if isinstance(value, float) else str(value) for value in part[column].dropna()}
             )

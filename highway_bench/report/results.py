@@ -123,7 +123,10 @@ class Results(Derived):
 
     @once
     def training_runs(self) -> pd.DataFrame:
-        """One row per training run, without the trials of a search: its cell, metrics, ``status`` and ``message``."""
+        """One row per training run, without the trials of a search: its cell, metrics, ``status`` and ``message``.
+
+        ``ran_on`` is the machine of the run, ``machine`` that of its contest, which may have runs of several machines.
+        """
         return self.with_units(trainability.training_runs(self.rows), "trainability")
 
     @once

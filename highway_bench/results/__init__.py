@@ -1,7 +1,7 @@
-"""Results: the row, the store of rows, export and merge. Never imports torch, and pandas only for frames."""
+"""Results: the row, the store of rows, export, import and merge. Never imports torch, and pandas only for frames."""
 
-from highway_bench.results.export import export, merge, parsed
-from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, SCHEMA, Row, Status, row
+from highway_bench.results.export import export, export_runs, import_rows, merge, parsed
+from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
 from highway_bench.results.store import Store
 
 __all__ = [
@@ -9,11 +9,14 @@ __all__ = [
     "FAILURES",
     "LATER_ATTEMPT",
     "OUTCOMES",
+    "PROTOCOL",
     "SCHEMA",
     "Row",
     "Status",
     "Store",
     "export",
+    "export_runs",
+    "import_rows",
     "merge",
     "parsed",
     "row",

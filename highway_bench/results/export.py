@@ -1,19 +1,23 @@
-"""Export a store to files that other programs read, and merge stores of several machines into one."""
+"""Export a store to files that other programs read, and load exported files, or other stores, into a store."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from highway_bench.errors import BadInput
+from highway_bench.results.parquet import ParquetRows, parquet_files, write_parquet
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.results.store import Store
 
 JSON_COLUMNS = ("block_options", "family_options", "recipe", "samples")
+PARQUET: Final = ".parquet"
 
 
 def write_csv(rows: Iterable[Row], out: TextIO) -> None:
@@ -38,21 +42,76 @@ WRITERS = {".csv": write_csv, ".jsonl": write_jsonl}
 
 
 def export(store: Store, path: str | os.PathLike[str]) -> int:
-    """Write all rows of ``store`` to ``path``, as ``.csv`` or ``.jsonl``, and return their number.
+    """Write all rows of ``store`` to ``path``, as ``.csv``, ``.jsonl`` or ``.parquet``, and return their number.
 
-    Raises ``BadInput`` for another suffix or a path that cannot be written.
+    A Parquet file also has the records of the runs, and ``import_rows`` reads it. Raises ``BadInput`` for another
+    suffix or a path that cannot be written.
     """
     target = Path(path)
-    if target.suffix not in WRITERS:
-        raise BadInput(f"cannot export to {target}: its name must end in {' or '.join(WRITERS)}")
+    if target.suffix not in (*WRITERS, PARQUET):
+        raise BadInput(f"cannot export to {target}: its name must end in {', '.join(WRITERS)} or {PARQUET}")
     rows = store.rows()
-    try:
+    with _writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("w", encoding="utf-8", newline="") as out:
-            WRITERS[target.suffix](rows, out)
-    except OSError as error:
-        raise BadInput(f"cannot write {target}: {error.strerror}") from error
+        if target.suffix == PARQUET:
+            write_parquet(rows, store.runs(), target)
+        else:
+            with target.open("w", encoding="utf-8", newline="") as out:
+                WRITERS[target.suffix](rows, out)
     return len(rows)
+
+
+def export_runs(store: Store, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write one Parquet file, named by its id, for each run of ``store`` that has none in ``folder``; return the new
+    files.
+
+    An existing file is never changed. A run without rows has no file: it measured nothing, or other runs replaced its
+    rows. Raises ``BadInput`` for a folder that cannot be written.
+    """
+    target, written = Path(folder), []
+    with _writing(target):
+        target.mkdir(parents=True, exist_ok=True)
+        for run_id, record in store.runs().items():
+            path = target / f"{run_id}{PARQUET}"
+            if not path.exists() and (rows := store.rows(run_id=run_id)):
+                write_parquet(rows, {run_id: record}, path)
+                written.append(path)
+    return written
+
+
+def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> int:
+    """Add the cells and runs in the Parquet files ``sources``, or in folders of them, to the store ``into``, and return
+    the number of changed cells.
+
+    Rows and digests are those that were exported, so a run into this store does not measure them again. Of a cell that
+    is in several places, the newest result is stored, and a failure never replaces it. ``into`` is created if it is
+    missing. Raises ``BadInput``, before anything is written, for a file that cannot be read.
+    """
+    files = parquet_files(sources)
+    if not files:
+        raise BadInput("nothing to import: name at least one Parquet file, or a folder of them")
+    for path in files:
+        ParquetRows(path)
+    with Store(into) as target:
+        return sum(_take(target, ParquetRows(path)) for path in files)
+
+
+def _take(target: Store, exported: ParquetRows) -> int:
+    with tempfile.TemporaryDirectory(prefix="highway-bench-") as folder, Store(Path(folder) / "rows.sqlite") as source:
+        for digest, rows in exported.cells():
+            source.put(digest, rows)
+        for run_id, record in exported.runs.items():
+            source.add_run(run_id, record)
+        return target.take(source)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn an error of the file system into one line about ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from error
 
 
 def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from highway_bench.results.schema import COLUMNS, SCHEMA
 
-ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",)}
+ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("protocol",)}
 """The columns that each schema added to the one before."""
 
 

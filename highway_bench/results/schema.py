@@ -10,7 +10,18 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-SCHEMA = 3
+SCHEMA = 4
+
+PROTOCOL = 1
+"""The version of the protocol by which connections are compared; every row has that under which it was measured.
+
+It is raised by a change after which new numbers cannot be compared with published ones, although the cells are named
+alike and no task has a new version: another rule of success, another rule by which learning rates are tried and chosen,
+other seeds of the finals, other sizes, steps or data of a part of ``decide``. Compared rows are of one protocol.
+
+A new connection, family or metric does not raise it. Neither does a change of source: digests cover that. Where only
+the meaning of one task's values changes, its ``version`` is raised instead.
+"""
 
 
 class Status(StrEnum):
@@ -42,6 +53,7 @@ DESCRIBED = ("blocks", "families", "datasets", "tasks")  # what a run's record d
 # Column → (SQLite type, meaning). Options, recipe and samples are JSON text.
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "schema": ("INTEGER", "version of these columns"),
+    "protocol": ("INTEGER", "version of the protocol of comparisons, see PROTOCOL; null before schema 4"),
     "run_id": ("TEXT", "the run that measured it"),
     "time_utc": ("TEXT", "when, ISO 8601"),
     "commit": ("TEXT", "commit of the package's source, '+dirty' where it had changes, null outside git"),
@@ -101,4 +113,4 @@ def row(**values: Any) -> Row:
     unknown = values.keys() - COLUMNS.keys()
     if unknown:
         raise KeyError(f"not columns of a row: {sorted(unknown)}")
-    return dict.fromkeys(COLUMNS) | {"schema": SCHEMA, "axis": "", "index": 0.0} | values
+    return dict.fromkeys(COLUMNS) | {"schema": SCHEMA, "protocol": PROTOCOL, "axis": "", "index": 0.0} | values

@@ -7,6 +7,9 @@ those runs count. A recipe with a ``search`` draws other hyper-parameters at ran
 With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster; see
 ``tasks.populations``. Each run has rows of its own. The metric ``together`` is the number of members, and a run's
 seconds are its equal share of the population's time.
+
+Losses belong to no machine, so digests leave it out and a search goes on on another one. Seconds are those of the
+machine in their row.
 """
 
 from __future__ import annotations
@@ -87,7 +90,6 @@ class Trainability(Task):
 
     name = "trainability"
     version = "2"  # 2: IEEE float32 on a GPU; an embedding without padding trains every row
-    meter = True  # the seconds are this machine's, and rounding differs between machines
     coordinates = ("start", "seed", "dataset")
     section = "trainability"
     recipe_words: Mapping[str, Word] = {

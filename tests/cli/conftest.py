@@ -24,6 +24,7 @@ from highway_bench.history.measure import Measured
 from highway_bench.history.publish import Published
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.run import run
+from highway_bench.results import Store, export_runs
 
 Invoke = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -83,9 +84,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(here: Path, measured: Path) -> None:
-    """That store where commands look for one by default."""
+    """That store where commands look for one by default, and its rows as files that could be committed."""
     (here / "reports").mkdir()
     shutil.copyfile(measured, here / "reports/results.sqlite")
+    with Store(measured, read_only=True) as opened:
+        export_runs(opened, here / "docs/data")
 
 
 @pytest.fixture

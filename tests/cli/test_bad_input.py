@@ -139,6 +139,15 @@ CASES = {
     "check": (("check", "higway"), "unknown block 'higway'; did you mean highway"),
     "report": (("report", "--store", "none.sqlite"), "no store at none.sqlite"),
     "export": (("results", "export", "rows.csv", "--store", "none.sqlite"), "no store at none.sqlite"),
+    "export by run": (("results", "export", "data", "--by-run", "--store", "none.sqlite"), "no store at none.sqlite"),
+    "import of nothing": (("results", "import", "none.parquet", "--store", "store.sqlite"), "cannot read none.parquet"),
+    "import of text": (("results", "import", "damaged.sqlite", "--store", "store.sqlite"), "cannot read damaged"),
+    "comparison of nothing": (("compare-my-block", "none.py"), "plug-in 'none.py': there is no such file"),
+    "comparison of no block": (("compare-my-block", "file.py"), "file.py registers no block"),
+    "comparison without rows": (
+        ("compare-my-block", "highway_bench.blocks.rezero", "--rows", "none"),
+        "no committed rows: none is no folder",
+    ),
     "merge": (("results", "merge", "all.sqlite", "none.sqlite"), "no store at none.sqlite"),
     "results": (("results", "show", "--store", "damaged.sqlite"), "file is not a database"),
     "fetch": (("data", "fetch", "mnst"), "unknown data set 'mnst'; did you mean mnist"),
@@ -162,6 +171,7 @@ def around(here: Path) -> Path:
     (here / "json.py").write_text("")
     (here / "my-gate.py").write_text("")
     (here / "file").write_text("")
+    (here / "file.py").write_text("")
     (here / "damaged.sqlite").write_text("this is not a database at all" * 10)
     with sqlite3.connect(here / "other.sqlite") as other:
         other.execute("CREATE TABLE cats (name)")

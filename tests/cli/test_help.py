@@ -37,7 +37,13 @@ def examples(command: Any) -> list[str]:
 
 
 COMMANDS = commands(get_command(app))
-TINY = {"run": ["--dry-run"], "reproduce": ["--dry-run"], "check": ["--family", "dense"], "serve": ["--no-browser"]}
+TINY = {
+    "run": ["--dry-run"],
+    "reproduce": ["--dry-run"],
+    "compare-my-block": ["--dry-run"],
+    "check": ["--family", "dense"],
+    "serve": ["--no-browser"],
+}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -56,7 +62,7 @@ def test_examples_run(example: str, invoke: Any, here: Path, store: None, histor
     for name in ("laptop", "gpu"):
         shutil.copyfile("reports/results.sqlite", f"{name}.sqlite")
     words = shlex.split(example)
-    if words[0] == "check":
+    if words[0] in ("check", "compare-my-block"):
         assert invoke("new-block", "my-gate").exit_code == 0
     if words[0] == "serve":
         assert invoke("report").exit_code == 0
@@ -93,6 +99,7 @@ def test_every_command_is_there() -> None:
         "serve",
         "reproduce",
         "decide",
+        "compare-my-block",
     }
 
 

@@ -158,7 +158,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         },
     ),
     "run --dry-run": (SMALL, COST | {"store": STRING, "cells": [CELL]}),
-    "report": ((), {"page": STRING, "figures": [STRING]}),
+    "report": ((), {"page": STRING, "figures": [STRING], "tables": [STRING]}),
+    "report --latex": (("tables",), {"page": "null", "figures": [STRING], "tables": [STRING]}),
+    "report --one-file": (("page.html",), {"page": STRING, "figures": [STRING], "tables": [STRING]}),
     "reproduce": (
         (),
         {
@@ -182,6 +184,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             ]
         },
     ),
+    "compare-my-block --dry-run": (
+        ("highway_bench.blocks.rezero",),
+        {"block": STRING, "candidates": [{"family": STRING, "width": NUMBER, "depths": [NUMBER]}]},
+    ),
     "reproduce --names": ((), {"names": [STRING]}),
     "reproduce flops --dry-run": ((), COST),
     "reproduce flops": ((), {"name": STRING, "findings": [FINDING], "files": [STRING], "counts": OBJECT}),
@@ -197,6 +203,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
     "results show": ((), {"rows": [ROW]}),
     "results export": (("rows.csv",), {"file": STRING, "rows": NUMBER}),
+    "results export --by-run": (("data",), {"folder": STRING, "files": [STRING], "bytes": NUMBER}),
+    "results import": (("docs/data",), {"store": STRING, "cells": NUMBER}),
     "results merge": (("all.sqlite", "reports/results.sqlite"), {"store": STRING, "cells": NUMBER}),
     "data list": ((), {"data_folder": NO_STRING, "cache_folder": STRING, "datasets": [DATASET]}),
     "data fetch": (("digits",), {"name": STRING, "fetched": NO_STRING}),

@@ -76,6 +76,8 @@ def test_the_tables_of_a_store(tmp_path: Path) -> None:
     )
     store, path = tmp_path / "decide.sqlite", tmp_path / "decide.md"
     Trainer(store, workers=1).train(Part("tiny", (Candidate(template, (1,), (0.3, 0.1, 0.03)),)))
+    write_tables(store, path.with_suffix(".tex"))
+    assert r"\caption{Every family by depth" in path.with_suffix(".tex").read_text()
     write_tables(store, path)
     text = path.read_text(encoding="utf-8")
     assert "## Every family by depth" in text

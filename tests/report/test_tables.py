@@ -472,6 +472,20 @@ def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: M
     assert "CPU" not in Results(one).answer()[0].family
 
 
+def test_a_contest_that_went_on_on_another_machine_is_one(make: Make) -> None:
+    """Losses belong to no machine. Seconds do: those of the machine of most runs count."""
+    frame = ladder(make, {("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5})
+    moved = frame["seed"].ge(3) & frame["trial"].isna()
+    frame["machine"] = frame["machine"].mask(moved, "Other CPU")
+    frame["value"] = frame["value"].mask(moved & frame["metric"].eq("step_seconds"), 9.0)
+    results = Results(frame)
+    table = results.trainability()
+    assert (list(table["n"]), set(table["machine"])) == ([5, 5], {"Example CPU, 2 cores"})
+    assert (table["step_seconds"] < 1).all()
+    assert set(results.training_runs()["ran_on"]) == {"Example CPU, 2 cores", "Other CPU"}
+    assert "CPU" not in results.answer()[0].family
+
+
 def test_verdicts_of_two_machines_do_not_conflict(make: Make) -> None:
     good, bad = {("plain", 10): [0.1] * 5}, {("plain", 10): [2.0] * 5}
     deep = ladder(make, good, machine="Other CPU").assign(family="dense-pair")

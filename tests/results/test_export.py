@@ -62,8 +62,8 @@ def test_jsonl(tmp_path: Path) -> None:
 
 def test_export_elsewhere(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store:
-        with pytest.raises(BadInput, match=r"must end in \.csv or \.jsonl"):
-            export(store, tmp_path / "out.parquet")
+        with pytest.raises(BadInput, match=r"must end in \.csv, \.jsonl or \.parquet"):
+            export(store, tmp_path / "out.xlsx")
         (tmp_path / "out.csv").mkdir()
         with pytest.raises(BadInput, match=r"cannot write .*Is a directory"):
             export(store, tmp_path / "out.csv")

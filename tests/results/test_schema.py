@@ -16,6 +16,7 @@ FROZEN = {
 }
 FROZEN[2] = FROZEN[1].replace("samples ", "samples paired ")
 FROZEN[3] = FROZEN[2].replace("family_options ", "family_options start ")
+FROZEN[4] = FROZEN[3].replace("schema ", "schema protocol ")
 
 
 def test_columns_are_frozen() -> None:

@@ -36,13 +36,28 @@ METRICS = (
 def training_runs(rows: pd.DataFrame) -> pd.DataFrame:
     """The table of ``Results.training_runs``."""
     frame = of_task(rows, "trainability")
-    return by_cell(frame[frame["trial"].isna()], METRICS)
+    return one_contest_across_machines(by_cell(frame[frame["trial"].isna()], METRICS))
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:
     """The table of ``Results.trials``."""
     frame = of_task(rows, "trainability")
-    return by_cell(frame[frame["trial"].notna()], METRICS)
+    return one_contest_across_machines(by_cell(frame[frame["trial"].notna()], METRICS))
+
+
+def one_contest_across_machines(runs: pd.DataFrame) -> pd.DataFrame:
+    """``runs`` with the column ``ran_on``, the machine of each; ``machine`` is that of the contest.
+
+    Losses belong to no machine. If the runs of a contest were made on several machines and none of them twice, they
+    stay one contest, on the machine of most runs. If some were made on several machines, contests stay apart.
+    """
+    runs = runs.assign(ran_on=runs["machine"])
+    anywhere = [name for name in CONTEST if name not in ("machine", "machine_label")]
+    for _, part in groups(runs, anywhere):
+        if len(set(part["machine"])) > 1 and not part.duplicated(["block", "depth", "seed", "trial"]).any():
+            runs.loc[part.index, "machine"] = part["machine"].mode().iloc[0]
+            runs.loc[part.index, "machine_label"] = ""
+    return runs
 
 
 def trainability_table(runs: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
@@ -118,10 +133,11 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         "seeds": sorted(cell["seed"] for cell in ran),
         "messages": "; ".join(sorted({cell["message"] for cell in cells if isinstance(cell["message"], str)})),
     }
-    for name in ("steps_to_threshold", "seconds_to_threshold"):
-        record[name] = _middle([math.inf if math.isnan(cell[name]) else cell[name] for cell in ran])
-    for name in ("rate", "step_seconds"):
-        record[name] = _middle([cell[name] for cell in ran if not math.isnan(cell[name])])
+    timed = [cell for cell in ran if cell["ran_on"] == cell["machine"]]
+    for name, runs in (("steps_to_threshold", ran), ("seconds_to_threshold", timed)):
+        record[name] = _middle([math.inf if math.isnan(cell[name]) else cell[name] for cell in runs])
+    for name, runs in (("rate", ran), ("step_seconds", timed)):
+        record[name] = _middle([cell[name] for cell in runs if not math.isnan(cell[name])])
     if any(cell["together"] > 1 for cell in ran):
         record["step_seconds"] = math.nan
         if math.isfinite(record["seconds_to_threshold"]):  # infinite: no run reached it, which stays true

@@ -1,0 +1,93 @@
+"""The trainings of a comparison: the check of the reference, then the block instead of it, depth by depth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.comparison.finals import SETTING, alike, label
+from highway_bench.decide.candidate import Candidate, Trainings, starts_of
+from highway_bench.decide.part import Part
+from highway_bench.decide.protocol import Trainer
+from highway_bench.plan.plan import Ending, Plan, RunResult
+from highway_bench.plugins import modules_outside
+from highway_bench.results.schema import COLUMNS
+
+REFERENCE: Final = "pre-norm"
+CHECK_SEEDS: Final = (0, 1, 2)
+
+
+def instead_of(reference: Candidate, block: str) -> Candidate:
+    """``block`` at its first start instead of ``reference``: same family, data, budget, recipe, depths and rates."""
+    template = reference.template.but(block=block, start=None, width=reference.template.nominal_width)
+    return starts_of(template, reference.depths, reference.first)[0]
+
+
+def check_cells(reference: Candidate, committed: pd.DataFrame) -> list[Cell]:
+    """Three seeds of the reference at the shallowest depth of the ``committed`` finals, at the rate chosen there; none
+    if it was not committed."""
+    columns = reference.template.columns()
+    own = alike(committed, columns | {"block": label(columns)}, (*SETTING, "block"))
+    depths = [depth for depth in reference.depths if depth in set(own["depth"])]
+    if not depths:
+        return []
+    rate = float(own.loc[own["depth"] == depths[0], "rate"].iloc[0])
+    return [reference.run(depths[0], rate, seed) for seed in CHECK_SEEDS]
+
+
+@dataclass(frozen=True)
+class BlockTrainer(Trainer):
+    """Trains blocks of the user's own too, and collects the results of all rounds."""
+
+    results: list[RunResult] = field(default_factory=list)
+
+    def measure(self, cells: Sequence[Cell]) -> RunResult:
+        plan = Plan(tuple(dict.fromkeys(cells)), modules_outside(cells))
+        result = plan.run(self.store, engine=self.engine, workers=self.workers, on_event=self.on_event)
+        self.results.append(result)
+        return result
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The rows of all cells that were trained or stored."""
+        empty = pd.DataFrame(columns=list(COLUMNS))
+        return pd.concat([one.rows for one in self.results], ignore_index=True) if self.results else empty
+
+    @property
+    def failures(self) -> list[Ending]:
+        """The cells that failed."""
+        return [ending for one in self.results for ending in one.failures]
+
+
+@dataclass(frozen=True)
+class DepthByDepth(Part):
+    """Candidates that are all trained at one depth before the next.
+
+    A depth is begun if it will end before ``until``, a moment of ``time.monotonic``, at the pace of the depth before: a
+    training takes as long as it is deep. ``begun`` has the moments at which depths were begun.
+    """
+
+    until: float
+    begun: dict[int, float] = field(default_factory=dict)
+
+    def pending(self, trainings: Trainings) -> list[Cell]:
+        for depth in sorted({depth for one in self.candidates for depth in one.depths}):
+            upto = [replace(one, depths=[rung for rung in one.depths if rung <= depth]) for one in self.candidates]
+            if cells := [cell for one in upto for cell in one.pending(trainings)]:
+                return cells if depth in self.begun or self.begin(depth) else []
+        return []
+
+    def begin(self, depth: int) -> bool:
+        """Begin a depth, unless it would end too late; return whether it is begun."""
+        now = time.monotonic()
+        last = max(self.begun, default=None)
+        seconds = 0.0 if last is None else (now - self.begun[last]) / last * depth
+        if now + seconds > self.until:
+            return False
+        self.begun[depth] = now
+        return True

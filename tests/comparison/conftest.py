@@ -1,0 +1,135 @@
+"""A tiny part of ``decide``, an engine whose losses are a formula, committed rows made by both, and a user's block."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.decide import protocol
+from highway_bench.decide.candidate import starts_of
+from highway_bench.decide.part import Part
+from highway_bench.decide.protocol import Trainer
+from highway_bench.execution import schedule
+from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.execution.source_tree import SourceTree
+from highway_bench.provenance import identity
+from highway_bench.results import Status, Store, export_runs
+from highway_bench.scaffold import block_text
+from highway_bench.tasks.measurement import Measurement
+
+SUCCESS = 0.2
+LOSSES = {"pre-norm": 0.1, "highway": 0.12, "my-gate": 0.12, "plain": 2.3}
+
+
+class FormulaEngine:
+    """Trains nothing: a cell's loss is that of its block in ``losses``, lowest at the rate 0.1, × its seed's noise.
+
+    Cells of the block ``fails`` fail.
+    """
+
+    workers = 1
+
+    def __init__(self, losses: Mapping[str, float] = LOSSES, fails: str = "") -> None:
+        self.losses = losses
+        self.fails = fails
+        self.cells: list[Cell] = []
+
+    def loss(self, cell: Cell) -> float:
+        noise = random.Random(f"{cell.block} {cell.seed} {cell.depth}").gauss(0.0, 0.02)
+        return self.losses[cell.block] * math.exp(noise + math.log10(cell.recipe["rate"] / 0.1) ** 2)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        for job in jobs:
+            yield Began(job)
+            for index, cell in enumerate(job.cells):
+                self.cells.append(cell)
+                yield Ended(
+                    job, self.failed(index) if cell.block == self.fails else self.result(index, self.loss(cell))
+                )
+
+    def result(self, index: int, loss: float) -> CellResult:
+        status = Status.DIVERGED if math.isinf(loss) else Status.OK if loss <= SUCCESS else Status.STALLED
+        values = {"final_loss": None if math.isinf(loss) else loss, "success": float(status == Status.OK)}
+        measurements = tuple(Measurement(metric=name, value=value, status=status) for name, value in values.items())
+        return CellResult(index=index, status=status, measurements=measurements, identity=identity("cpu"))
+
+    def failed(self, index: int) -> CellResult:
+        return CellResult(index=index, status=Status.FAILED, message="out of ideas", identity=identity("cpu"))
+
+    def drain(self) -> Iterator[Ended]:
+        return iter(())
+
+    def __enter__(self) -> FormulaEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def tiny(trainer: object = None) -> Part:
+    cells = [
+        Cell(
+            task="trainability",
+            block=block,
+            family=family,
+            depth=1,
+            width=8,
+            nominal_width=8,
+            batch_size=32,
+            dataset="digits",
+            recipe={"optimiser": "sgd", "steps": 4},
+        )
+        for family in ("dense", "dense-pair")
+        for block in ("plain", "highway", "pre-norm")
+    ]
+    return Part("tiny", tuple(starts_of(cell, (1, 2), (0.3, 0.1, 0.03))[0] for cell in cells))
+
+
+TREE = SourceTree()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def read_once() -> Iterator[None]:
+    """Sources are read once for all runs, which takes most of the time of a run that trains nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule, "SourceTree", lambda: TREE)
+        yield
+
+
+@pytest.fixture
+def part(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of the tiny part."""
+    monkeypatch.setitem(protocol.PARTS, "tiny", tiny)  # type: ignore[arg-type]
+    return "tiny"
+
+
+@pytest.fixture
+def engine() -> Callable[..., FormulaEngine]:
+    return FormulaEngine
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory, read_once: None) -> Path:
+    """A folder of committed rows of the tiny part."""
+    path = tmp_path_factory.mktemp("committed")
+    Trainer(path / "store.sqlite", FormulaEngine()).train(tiny())
+    with Store(path / "store.sqlite") as store:
+        export_runs(store, path / "data")
+    return path / "data"
+
+
+@pytest.fixture
+def my_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The file of a block of the user's own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = tmp_path / "my_gate.py"
+    path.write_text(block_text("my-gate"), encoding="utf-8")
+    yield str(path)
+    blocks.unregister("my-gate")
+    sys.modules.pop("my_gate", None)

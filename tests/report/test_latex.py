@@ -1,0 +1,73 @@
+"""Tables as LaTeX: every table, its numbers and its notes, in characters that every engine has."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from highway_bench.errors import BadInput
+from highway_bench.report import Results, write_latex
+from highway_bench.report.columns import Head, Shown
+from highway_bench.report.latex import latex
+
+SHOWN = Shown(
+    "small_one",
+    "50 % of a_b",
+    (Head("block", number=False), Head("loss"), Head("remark", number=False)),
+    (("highway & $x$ {y}", "−0.5", "~^\\#" + "x" * 40), ("plain", "≥ 10 ×", "")),
+    "Brackets\nare 95 % intervals.",
+)
+
+
+def test_a_table() -> None:
+    text = latex(SHOWN)
+    assert r"\begin{tabular}{lrp{0.2\linewidth}}" in text
+    assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+    assert r"\caption{50 \% of a\_b. Brackets are 95 \% intervals.}" in text
+    assert r"\label{tab:small_one}" in text
+    assert r"highway \& \$x\$ \{y\} & $-$0.5 & \textasciitilde{}\textasciicircum{}\textbackslash{}\#" in text
+    assert r"plain & $\geq$ 10 $\times$ &  \\" in text
+    assert text.isascii()
+
+
+@pytest.fixture(scope="module")
+def tables(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_latex(Results(standard), tmp_path_factory.mktemp("latex") / "tables")
+
+
+def test_the_answer_the_matrices_and_the_summary_are_written(tables: list[Path]) -> None:
+    names = [path.stem for path in tables]
+    assert names[:3] == ["answer-table", "matrix-1", "matrix-2"]
+    assert "summary-1" in names
+    assert len(names) == len(set(names))
+    answer, matrix = (tables[index].read_text(encoding="utf-8") for index in (0, 1))
+    assert "dense & 10 &" in answer.replace("dense on mnist-5k", "dense")
+    assert re.search(r"pre-norm & trains 5/5, .*loss", matrix)
+
+
+def test_every_character_is_one_that_latex_has(tables: list[Path]) -> None:
+    others = {character for path in tables for character in path.read_text(encoding="utf-8") if not character.isascii()}
+    assert others == set()
+
+
+def test_the_tables_compile(tables: list[Path], tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("there is no pdflatex here")
+    body = "\n".join(rf"\input{{{path}}}" for path in tables)
+    document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
+    (tmp_path / "all.tex").write_text(document, encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"], cwd=tmp_path, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_folder_that_cannot_be_written(standard: pd.DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot write the tables into"):
+        write_latex(Results(standard), tmp_path / "file")

@@ -1,0 +1,129 @@
+"""Exported Parquet files load back as the same store; a folder of them grows by one file a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.errors import BadInput
+from highway_bench.results import COLUMNS, PROTOCOL, SCHEMA, Row, Store, export, export_runs, import_rows, row
+from highway_bench.results.parquet import RUNS_KEY, SCHEMA_KEY, ParquetRows
+
+RECORD = {"commit": "abc", "machines": {"cpu": "cpu-a-2c"}, "blocks": {"plain": {"equation": "y = H(x)"}}}
+
+
+def cell(digest: str, run: str, time: str = "2026-01-01", **values: Any) -> list[Row]:
+    """The rows of a cell: a scalar with samples, and a curve."""
+    common = {"digest": digest, "run_id": run, "time_utc": time, "status": "ok", "message": "a “b”\n"} | values
+    scalar = row(**common, metric="time", value=1 / 3, low=0.1 + 0.2, samples="[1.0,null]", recipe='{"rate":0.1}')
+    return [scalar, *(row(**common, metric="loss", axis="step", index=step, value=1 / step) for step in (1, 2, 3))]
+
+
+def fill(path: Path, *cells: list[Row]) -> Path:
+    with Store(path) as store:
+        for rows in cells:
+            store.add_run(rows[0]["run_id"], RECORD | {"digests": [rows[0]["digest"]]})
+            store.put(rows[0]["digest"], rows)
+    return path
+
+
+def contents(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """All rows, exactly, in an order of their own; and the runs."""
+    with Store(path, read_only=True) as store:
+        return sorted(json.dumps(one) for one in store.rows()), store.runs()
+
+
+def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
+    path = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2"))
+    with Store(path, read_only=True) as store:
+        assert export(store, tmp_path / "all.parquet") == 8
+    assert import_rows(tmp_path / "new", tmp_path / "all.parquet") == 2
+    assert contents(tmp_path / "new") == contents(path)
+    assert import_rows(tmp_path / "new", tmp_path / "all.parquet") == 0
+    frame = pd.read_parquet(tmp_path / "all.parquet")
+    assert list(frame) == list(COLUMNS)
+    assert set(frame["protocol"]) == {PROTOCOL}
+
+
+def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:
+    path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
+    with Store(path) as store:
+        assert [one.name for one in export_runs(store, folder)] == ["r1.parquet", "r2.parquet"]
+        before = {one.name: one.read_bytes() for one in folder.iterdir()}
+        store.add_run("empty", RECORD)
+        store.add_run("r3", RECORD)
+        store.put("a", cell("a", "r3", "2026-01-02", message="again"))
+        assert [one.name for one in export_runs(store, folder)] == ["r3.parquet"]
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    assert import_rows(tmp_path / "new", folder) == 3  # a of r1, b of r2, then a of r3
+    assert contents(tmp_path / "new")[0] == contents(path)[0]
+    assert set(contents(tmp_path / "new")[1]) == {"r1", "r2", "r3"}
+
+
+@pytest.mark.parametrize("order", [("r1", "r2"), ("r2", "r1")])
+def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tuple[str, str]) -> None:
+    path = fill(tmp_path / "s", cell("a", "r1"))
+    failed = row(digest="a", run_id="r2", time_utc="2026-01-02", metric="time", status="oom", message="full")
+    with Store(path) as store:
+        store.add_run("r2", RECORD)
+        store.put("a", [failed])
+        export_runs(store, tmp_path / "data")
+    for name in order:
+        import_rows(tmp_path / "new", tmp_path / "data" / f"{name}.parquet")
+    assert contents(tmp_path / "new")[0] == contents(path)[0]
+
+
+def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
+    with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
+        export(store, tmp_path / "new.parquet")
+    rewritten(tmp_path / "new.parquet", tmp_path / "old.parquet", without=["protocol"], schema=3)
+    assert import_rows(tmp_path / "imported", tmp_path / "old.parquet") == 1
+    with Store(tmp_path / "imported", read_only=True) as store:
+        assert {one["protocol"] for one in store.rows()} == {None}
+    assert ParquetRows(tmp_path / "old.parquet").frame()["protocol"].isna().all()
+
+
+def rewritten(path: Path, to: Path, *, without: list[str], schema: int) -> None:
+    from pyarrow import parquet
+
+    table = parquet.ParquetFile(path).read()
+    metadata = table.schema.metadata | {SCHEMA_KEY: str(schema)}
+    parquet.write_table(table.drop_columns(without).replace_schema_metadata(metadata), to)
+
+
+def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
+    with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
+        export(store, tmp_path / "good.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "good.parquet").read_bytes()[:-100])
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "foreign.parquet")
+    rewritten(tmp_path / "good.parquet", tmp_path / "newer.parquet", without=[], schema=SCHEMA + 1)
+    rewritten(tmp_path / "good.parquet", tmp_path / "lacking.parquet", without=["value"], schema=SCHEMA)
+    (tmp_path / "empty").mkdir()
+    for source, message in {
+        "cut.parquet": "cannot read .*cut.parquet",
+        "foreign.parquet": "not one that highway_bench exported",
+        "newer.parquet": f"has schema {SCHEMA + 1}, this version reads up to {SCHEMA}",
+        "lacking.parquet": "not those of schema",
+        "absent.parquet": "cannot read .*absent.parquet",
+        "empty": "there is no Parquet file in",
+    }.items():
+        with pytest.raises(BadInput, match=message) as raised:
+            import_rows(tmp_path / "new", tmp_path / "good.parquet", tmp_path / source)
+        assert "\n" not in str(raised.value)
+        assert not (tmp_path / "new").exists()
+    with pytest.raises(BadInput, match="nothing to import"):
+        import_rows(tmp_path / "new")
+
+
+def test_the_records_of_runs_are_compressed(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
+        export(store, tmp_path / "one.parquet")
+    metadata = parquet.ParquetFile(tmp_path / "one.parquet").metadata.metadata
+    assert set(metadata) == {SCHEMA_KEY, RUNS_KEY}
+    assert b"equation" not in metadata[RUNS_KEY]
