@@ -93,6 +93,7 @@ def test_every_command_is_there() -> None:
         "serve",
         "reproduce",
         "decide",
+        "forecast",
     }
 
 
