@@ -28,12 +28,14 @@ FACTOR = 100.0  # a size that differs from the first one by more has vanished or
 @dataclass(frozen=True)
 class SignalProfile:
     """Sizes by layer. Entry l of ``activation``, ``gradient`` and ``correlation`` is the state after layer l, entry 0
-    the first layer's input. Entry l of ``weight_gradient`` is layer l + 1. NaN where there is no such number."""
+    the first layer's input. Entry l of ``weight_gradient`` and ``change`` is layer l + 1. NaN where there is no such
+    number."""
 
     activation: tuple[float, ...]  # RMS of x_l
     gradient: tuple[float, ...]  # RMS of dL/dx_l
     weight_gradient: tuple[float, ...]  # RMS of dL/dW_l over all weight matrices of the layer
     correlation: tuple[float, ...]  # mean cosine of each item's state and the next item's
+    change: tuple[float, ...]  # ‖x_l − x_(l−1)‖ / ‖x_(l−1)‖; NaN for a state of several tensors
 
 
 class Departure(NamedTuple):
@@ -76,7 +78,17 @@ def profile(
         [list(itertools.islice(gradients, len(part))) for part in parts] for parts in (traced, matrices)
     )
     counted, pulled = ([[unpadded(part, real) for part in state] for state in states] for states in (copies, by_state))
-    return SignalProfile(sizes(counted), sizes(pulled), sizes(by_layer), correlations(copies, items, real))
+    similar = correlations(copies, items, real)
+    return SignalProfile(sizes(counted), sizes(pulled), sizes(by_layer), similar, changes(counted))
+
+
+def changes(states: Sequence[State]) -> tuple[float, ...]:
+    """‖x_l − x_(l−1)‖ / ‖x_(l−1)‖ of each state after the first; NaN where the two are no tensors of one shape."""
+    pairs = list(itertools.pairwise(states))
+    same = [len(before) == len(after) == 1 and before[0].shape == after[0].shape for before, after in pairs]
+    moved = [[after[0] - before[0]] if one else [] for (before, after), one in zip(pairs, same, strict=True)]
+    starts = sizes(states)
+    return tuple(move / start if start else math.nan for move, start in zip(sizes(moved), starts, strict=False))
 
 
 def weights(layer: Layer) -> list[nn.Parameter]:

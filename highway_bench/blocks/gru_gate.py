@@ -10,7 +10,7 @@ from highway_bench.blocks._parts import is_number
 from highway_bench.blocks.base import Block, Start, register_block
 from highway_bench.errors import BadInput
 from highway_bench.families import Site
-from highway_bench.families.parts import along
+from highway_bench.families.parts import OwnGate
 
 
 @register_block(
@@ -35,8 +35,8 @@ class GruGate(Block):
     """y = (1 − z)·x + z·h with u = relu(H(norm(x))), r = σ(W_r u + U_r x), z = σ(W_z u + U_z x − b) and
     h = tanh(W_g u + U_g (r·x)).
 
-    ``gate_bias`` is the initial b, which is learned; ``auto`` is max(2, ln L) for L connections. The six maps are
-    position-wise and have no bias.
+    ``gate_bias`` is the initial b; −b is learned, as the bias of the gate z. ``auto`` is max(2, ln L) for L
+    connections. The six maps are position-wise and have no bias.
     """
 
     def __init__(self, site: Site, *, gate_bias: float | Literal["auto"] = 2.0) -> None:
@@ -49,16 +49,15 @@ class GruGate(Block):
         self.norm = family.norm(site.in_width)
         self.transform = family.transform(site)
         self.carry = family.carry(site)
-        self.axis = family.feature_axis
         self.of_branch = nn.ModuleList(family.affine(width, width, bias=False) for _ in range(3))
         self.of_stream = nn.ModuleList(family.affine(width, width, bias=False) for _ in range(3))
-        self.bias = nn.Parameter(torch.full((width,), float(gate_bias)))
+        self.update_gate = OwnGate(width, -float(gate_bias), family.feature_axis)
 
     def forward(self, x: Tensor) -> Tensor:
         u, x = torch.relu(self.transform(self.norm(x))), self.carry(x)
         branch = [one(u) for one in self.of_branch]
         reset, update, candidate = self.of_stream
         r = torch.sigmoid(branch[0] + reset(x))
-        z = torch.sigmoid(branch[1] + update(x) - along(self.bias, self.axis))
+        z = torch.sigmoid(self.update_gate(branch[1] + update(x)))
         h = torch.tanh(branch[2] + candidate(r * x))
         return torch.lerp(x, h, z)

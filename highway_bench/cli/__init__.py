@@ -19,6 +19,7 @@ from highway_bench.cli import (
     compare_my_block,
     data,
     decide,
+    forecast,
     history,
     listing,
     new_block,
@@ -79,6 +80,7 @@ add(
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
 add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
+add(app, "forecast", forecast.forecast, "highway-bench forecast --store reports/results.sqlite")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
 add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
 add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")

@@ -46,6 +46,19 @@ class FusedMaps(nn.Module):
         return self.activation(h), *gates
 
 
+class OwnGate(nn.Module):
+    """a + b: the pre-activation of a gate that a block computes from maps of its own, with the bias b by feature."""
+
+    def __init__(self, features: int, bias: float, axis: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.full((features,), bias))
+        self.gates = 1
+        self.axis = axis
+
+    def forward(self, a: Tensor) -> Tensor:
+        return a + along(self.bias, self.axis)
+
+
 def init_gates_(module: nn.Linear | nn.Conv2d, site: Site, gates: Sequence[Gate], *, skip: int = 0) -> None:
     """Initialise the gates' slices of a fused map, each by its own fan. The first ``skip`` slices are not gates."""
     assert module.bias is not None

@@ -17,7 +17,9 @@ from highway_bench.report.tables import (
     frontier,
     gates,
     memory,
+    mixing,
     propagation,
+    rates,
     step_times,
     summary,
     trainability,
@@ -135,6 +137,24 @@ class Results(Derived):
         return self.with_units(trainability.trials(self.rows), "trainability")
 
     @once
+    def best_rates(self) -> pd.DataFrame:
+        """One row per contest, block and depth at which several learning rates were tried: the best ``rate``, with
+        ``k`` of its ``n`` runs that succeed.
+
+        It is the rate with the most runs, which is the one that a search chose; among equals, that of the lowest losses
+        on average. ``edge``: ``lowest`` or ``highest`` if it is that of those tried, otherwise empty. ``spacing``:
+        ln of its ratio to its neighbour among them. The recipe is without the words of the search.
+        """
+        return self.with_units(rates.best_rates(self.rows), "trainability")
+
+    @once
+    def rate_slopes(self) -> pd.DataFrame:
+        """One row per contest and block: the ``slope`` of ln best rate against ln depth, with its interval and the
+        ``intercept``, over the ``n`` depths that train and whose best rate is inside of those tried; NaN for fewer than
+        three. ``edges`` is the number of depths left out because their best rate is at an end."""
+        return self.with_units(rates.rate_slopes(self.best_rates(), self.about), "trainability")
+
+    @once
     def conflicting_verdicts(self) -> list[ConflictingVerdict]:
         """Blocks that train with one initialisation, options or kind of branch, and not with another."""
         return conflicts.conflicting_verdicts(self.contests(), self.about)
@@ -224,6 +244,13 @@ class Results(Derived):
         """One row per trained network and ``layer``, counted from 1: its gates, its change of the stream, and the
         effect of its lesion, ``lesion_loss_change`` (nat) and ``lesion_error_change`` (share of training items)."""
         return self.with_units(gates.layers(self.rows), "gates", lesion_loss_change="nat", lesion_error_change="1")
+
+    @once
+    def mixing(self) -> pd.DataFrame:
+        """One row per trained network, ``metric``, ``layer`` and ``branch``: the ``value`` of its mixing matrix
+        (``mixing_…``) or the share of the layer's input (``mixing_share_…``), at the start and at the end. Branch 0 is
+        the first layer's input."""
+        return self.with_units(mixing.mixing_table(self.rows), "gates", branch="layer")
 
     @once
     def counts(self) -> pd.DataFrame:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from highway_bench.families.parts import Concatenation, FusedMaps, Maps
+from highway_bench.families.parts import Concatenation, FusedMaps, Maps, OwnGate
 from highway_bench.network import Stack
 
-GateMaps = Maps | FusedMaps
+GateMaps = Maps | FusedMaps | OwnGate
 
 
 def layer_positions(network: nn.Module) -> list[tuple[nn.ModuleList, int]]:
@@ -34,11 +34,18 @@ def gate_biases(network: nn.Module) -> dict[int, float]:
 def gate_bias(maps: GateMaps) -> Tensor:
     """The first gate's bias, (units,): a slice of the product that all maps share, or else the last bias of the gate's
     own map, which may end in a norm."""
+    if isinstance(maps, OwnGate):
+        return maps.bias.detach()
     if isinstance(maps, FusedMaps):
         return last_bias(maps.product).chunk(1 + maps.gates)[1]
     if isinstance(maps.gate, Concatenation):
         return last_bias(maps.gate.parts[0])
     return last_bias(maps.gate).chunk(maps.gates)[0]
+
+
+def preactivations(output: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The gates' pre-activations in the output of a module of gates, in which H(x) may come first."""
+    return output[1:] if isinstance(output, tuple) else (output,)
 
 
 def last_bias(module: nn.Module) -> Tensor:

@@ -15,7 +15,7 @@ from highway_bench.analysis.signal import unpadded
 from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 from highway_bench.network import unpadded_steps
-from highway_bench.tasks._gated_layers import gates_of, layer_positions
+from highway_bench.tasks._gated_layers import gates_of, layer_positions, preactivations
 from highway_bench.training.evaluation import Evaluation, evaluate
 
 
@@ -42,8 +42,8 @@ class NetworkRecord:
         def batch(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             record.real = unpadded_steps(network, inputs[0])
 
-        def gate(layer: int, _x: Tensor, output: tuple[Tensor, ...]) -> None:
-            record.add_gate(layer, output[1].sigmoid().movedim(axes[layer], -1))
+        def gate(layer: int, _x: Tensor, output: Tensor | tuple[Tensor, ...]) -> None:
+            record.add_gate(layer, preactivations(output)[0].sigmoid().movedim(axes[layer], -1))
 
         layers = {layer: modules[index] for layer, (modules, index) in enumerate(layer_positions(network), start=1)}
         hooks = forward_hooks(maps, gate), forward_hooks(layers, record.add_layer)

@@ -16,8 +16,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from highway_bench.analysis.signal import Layer, SignalProfile, profile, weights
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.families.parts import FusedMaps, Maps
 from highway_bench.network import Stack
+from highway_bench.tasks._gated_layers import GateMaps
 from highway_bench.tasks.from_cell import cell_device, cell_dtype, cell_family, dataset_options
 from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.training.evaluation import loss_of, to_device
@@ -75,7 +75,7 @@ class Probe:
     def gated_maps(self) -> list[list[nn.Module]]:
         """By layer, the modules that compute gates."""
         return [
-            [part for join in layer for part in join.modules() if isinstance(part, Maps | FusedMaps) and part.gates]
+            [part for join in layer for part in join.modules() if isinstance(part, GateMaps) and part.gates]
             for layer in self.layers
         ]
 

@@ -12,6 +12,7 @@ from highway_bench.analysis.depth_scale import depth_scale
 from highway_bench.analysis.gate_state import GateState, gate_state
 from highway_bench.analysis.hooks import forward_hooks
 from highway_bench.analysis.signal import departure, unpadded
+from highway_bench.tasks._gated_layers import preactivations
 from highway_bench.tasks._layer_values import measurement, profiled_layers
 from highway_bench.tasks._probe import Probe
 from highway_bench.tasks.measurement import Measurement
@@ -24,13 +25,14 @@ def signal_measurements(work: Probe) -> Iterator[Measurement]:
     layer_of = [layer for layer, parts in enumerate(gated) for _ in parts]
     maps = dict(enumerate(part for parts in gated for part in parts))
 
-    def note(key: int, _: Tensor, output: tuple[Tensor, ...]) -> None:
-        gates[layer_of[key]].append(gate_state([unpadded(gate, work.real) for gate in output[1:]]))
+    def note(key: int, _: Tensor, output: Tensor | tuple[Tensor, ...]) -> None:
+        gates[layer_of[key]].append(gate_state([unpadded(gate, work.real) for gate in preactivations(output)]))
 
     with forward_hooks(maps, note):
         profile = work.profile()
     yield measurement("activation_ratio", quotient(profile.activation[-1], profile.activation[0]))
     yield measurement("gradient_ratio", quotient(profile.gradient[0], profile.gradient[-1]))
+    yield measurement("stream_change", fmean(profile.change))
     yield measurement("weight_gradient_ratio", quotient(profile.weight_gradient[0], profile.weight_gradient[-1]))
     signal, gradient = departure(profile.activation), departure(profile.gradient[::-1])
     for way in ("vanishes", "explodes"):

@@ -1,10 +1,11 @@
-"""Gates: what a trained network's gates do layer by layer, how much each layer changes the stream, and the lesion.
+"""Gates: what a trained network's gates do layer by layer, how its layers are mixed, and the lesion.
 
 The network is trained as ``trainability`` trains it, with the same metrics. It is then evaluated over the whole
 training set in evaluation mode (arXiv:1507.06228, §4), without steps of padding. Layers are the block's connections,
 counted from 1; a stem is not counted. The gate is the first one of a block, which is the transform gate T where there
 is one. A layer has values of gates if it has a gate, and a lesion if it carries its input; the change of the stream is
-measured in every layer.
+measured in every layer. Depth mixing (see ``analysis.mixing``) is that of a few training items, at the start and after
+training.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from highway_bench.cell import Cell
 from highway_bench.success.judging import Judgement
 from highway_bench.tasks._gated_layers import gate_biases
 from highway_bench.tasks._lesions import lesions
+from highway_bench.tasks._mixing_measurements import mixing_measurements
 from highway_bench.tasks._network_record import NetworkRecord
 from highway_bench.tasks.architecture_network import started_network
 from highway_bench.tasks.base import CellCost, register_task
@@ -94,6 +96,11 @@ class GatesTask(Trainability):
             hint="standard deviation of T's class means, the mean over units",
         ),
         Metric("stream_change", "1", label="‖Δx‖ / ‖x‖", hint="how much a layer changes its input"),
+        *(
+            Metric(f"mixing_{of}{when}", "1", label=f"{label}, {time}", hint="samples: of v₀ and each earlier branch")
+            for of, label in (("", "depth mixing"), ("share_", "share of the input"))
+            for when, time in (("start", "start"), ("end", "end"))
+        ),
         Metric("lesion_loss", "nat", "lower", label="loss without it", hint="training loss with this layer cut out"),
         Metric(
             "lesion_error",
@@ -132,6 +139,8 @@ class GatesTask(Trainability):
             yield from measurements_by_layer(metric, values)
         for metric, values in lesions(network, split, kind).items():
             yield from measurements_by_layer(metric, values)
+        yield from mixing_measurements(start, split.inputs, "start")
+        yield from mixing_measurements(network, split.inputs, "end")
 
 
 def measurements_by_layer(metric: str, values: Mapping[int, float | None]) -> Iterator[Measurement]:

@@ -66,6 +66,7 @@ class Propagation(Task):
         Metric("gate_sum", "1", label="T + C"),
         Metric("gate_saturation", "1", label="saturated gates", percent=True),
         Metric("activation_ratio", "1", label="signal ×"),
+        Metric("stream_change", "1", label="‖Δx‖ / ‖x‖", hint="how much a layer changes its input"),
         Metric("gradient_ratio", "1", label="gradient ÷"),
         Metric("weight_gradient_ratio", "1", label="weight gradient ÷"),
         Metric("signal_vanishes_at", "layer"),

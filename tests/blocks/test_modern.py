@@ -122,7 +122,7 @@ def gru_gate(stack: Stack, x: Tensor, family: str) -> Tensor:
         u = torch.relu(join.transform(join.norm(x)))
         (w_r, w_z, w_g), (u_r, u_z, u_g) = join.of_branch, join.of_stream
         r = torch.sigmoid(w_r(u) + u_r(x))
-        z = torch.sigmoid(w_z(u) + u_z(x) - by_feature(join.bias, x, family))
+        z = torch.sigmoid(w_z(u) + u_z(x) + by_feature(join.update_gate.bias, x, family))
         x = (1 - z) * x + z * torch.tanh(w_g(u) + u_g(r * x))
     return x
 

@@ -100,6 +100,7 @@ def test_every_command_is_there() -> None:
         "reproduce",
         "decide",
         "compare-my-block",
+        "forecast",
     }
 
 

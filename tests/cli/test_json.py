@@ -188,6 +188,15 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("highway_bench.blocks.rezero",),
         {"block": STRING, "candidates": [{"family": STRING, "width": NUMBER, "depths": [NUMBER]}]},
     ),
+    "forecast": (
+        (),
+        {
+            "forecast": FLAG,
+            "verdict": STRING,
+            "skills": [{"left_out": STRING, "against": STRING, "skill": NUMBER, "low": NUMBER, "high": NUMBER}],
+            "page": STRING,
+        },
+    ),
     "reproduce --names": ((), {"names": [STRING]}),
     "reproduce flops --dry-run": ((), COST),
     "reproduce flops": ((), {"name": STRING, "findings": [FINDING], "files": [STRING], "counts": OBJECT}),
@@ -339,7 +348,13 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_keys_and_kinds(command: str, invoke: Invoke, request: pytest.FixtureRequest) -> None:
     words, contract = COMMANDS[command]
-    needs = {"history": "history", "results": "store", "report": "store", "reproduce": "reproduced"}
+    needs = {
+        "history": "history",
+        "results": "store",
+        "report": "store",
+        "forecast": "store",
+        "reproduce": "reproduced",
+    }
     if command.split()[0] in needs:
         request.getfixturevalue(needs[command.split()[0]])
     done = invoke(*command.split(), *words, "--json")

@@ -228,6 +228,12 @@ def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
             "gates_open_some": 0.3,
             "gate_class_spread": 0.06,
         }
+    for name in ("mixing_start", "mixing_end", "mixing_share_start", "mixing_share_end"):
+        for layer in range(1, depth + 1):
+            row_of_matrix = [1 / (layer - branch) for branch in range(layer)]
+            rows.append(
+                metric(base, name, 0.5, "1", "", axis="layer", index=float(layer), samples=json.dumps(row_of_matrix))
+            )
     return rows + [
         metric(base, name, value * (1 + layer / depth), "1", "", axis="layer", index=float(layer))
         for name, value in by_layer.items()

@@ -117,7 +117,7 @@ def test_the_page_leads_with_the_answer_the_matrix_and_the_plot_and_folds_the_re
     assert "sentiment is not in the data folder" in folded
     assert "GPUs: all measurements are on a CPU." in folded
     assert text.count("71.5 GFLOP/s") == 1
-    assert text.count("<svg") == text.count('role="img"') == 13
+    assert text.count("<svg") == text.count('role="img"') == 16
 
 
 def test_the_glossary_defines_the_connections_families_and_starts_that_occur(make: Make, tmp_path: Path) -> None:

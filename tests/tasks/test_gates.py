@@ -160,7 +160,7 @@ def test_every_block_ends_in_rows_that_the_store_can_distinguish(digits: MakeCel
     assert all(one.status in OUTCOMES for one in result)
     of_parts = block in ("parallel", "x0-mix", "dense-average", "attn-residual", "attn-residual-block")
     assert len(by_layer(result, "stream_change")) == (0 if of_parts else 3)  # a state of several parts is no stream
-    gated = [1, 2, 3] if blocks.get(block).gates else []
+    gated = [1, 2, 3] if blocks.get(block).gates or block == "gru-gate" else []
     assert list(by_layer(result, "gates_shut")) == list(by_layer(result, "gate_activity")) == gated
     if block in CORE:  # all but plain carry the stream, and have a lesion curve
         curve = [] if block == "plain" else [1, 2, 3]

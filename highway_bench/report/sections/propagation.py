@@ -89,6 +89,7 @@ def _brief(about: Descriptions) -> list[Column]:
 def _more(about: Descriptions) -> list[Column]:
     return [
         _ratio_column("activation_ratio", about, "RMS of x_L over that of x₀"),
+        _median_column("stream_change", about, "change of the stream by a layer, mean over layers"),
         _ratio_column("weight_gradient_ratio", about, "RMS of dL/dW₁ over that of dL/dW_L"),
         _median_column("gate_sum", about, "of all gates, over layers"),
         column.percent("gate_saturation", _heading(about, "gate_saturation"), "within 0.05 of 0 or 1"),

@@ -33,6 +33,7 @@ SETTING: Final = (
 
 SIZES: Final = (
     "activation_ratio",
+    "stream_change",
     "gradient_ratio",
     "weight_gradient_ratio",
     "gate_mean",

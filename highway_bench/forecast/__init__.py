@@ -1,0 +1,9 @@
+"""Forecast: does a seed of a cell train to success, from its start and its first steps? Only with proven skill.
+
+``fit`` returns a ``Forecast``, or ``NoSkill`` with the reason why there is none. ``examples`` joins the rows of
+trainings with those of their starts, ``logistic`` has the model, ``skill`` the validation, ``page`` table and figure.
+"""
+
+from highway_bench.forecast.fitting import Forecast, NoSkill, fit
+
+__all__ = ["Forecast", "NoSkill", "fit"]

@@ -1,0 +1,153 @@
+"""Depth mixing against closed forms of the connections, and against sums that must hold for any of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.analysis.mixing import DepthMixing, depth_mixing
+from highway_bench.blocks import blocks
+from highway_bench.families import families, make_family
+from highway_bench.network import Stack, build
+
+WIDTH, DEPTH = 8, 4
+
+
+def stack_of(block: str, family: str = "dense", **options: Any) -> tuple[Stack, Tensor]:
+    stack = cast(Stack, build(block, family, width=WIDTH, depth=DEPTH, block_options=options, seed=2)).double().eval()
+    source = torch.Generator().manual_seed(3)
+    return stack, make_family(family).example(3, WIDTH, seq_len=5, generator=source).double()
+
+
+def mixing_of(stack: Stack, x: Tensor) -> DepthMixing:
+    return depth_mixing(stack, lambda: stack(x))
+
+
+def matrix(rows: list[list[float]]) -> list[float]:
+    return [value for row in rows for value in row]
+
+
+@pytest.mark.parametrize("family", ["dense", "conv", "bilstm", "transformer"])
+@pytest.mark.parametrize("block", ["pre-norm", "residual", "sandwich-norm", "hc-dynamic", "x0-mix", "dense-average"])
+def test_branches_that_are_added_as_they_are_weigh_one(block: str, family: str) -> None:
+    mixing = mixing_of(*stack_of(block, family))
+    assert [len(row) for row in mixing.weights] == list(range(1, len(mixing.weights) + 1))
+    assert matrix(mixing.weights) == pytest.approx([1.0] * len(matrix(mixing.weights)))
+
+
+@pytest.mark.parametrize("family", ["dense", "conv", "transformer"])
+def test_attention_residuals_begin_as_means(family: str) -> None:
+    for row in mixing_of(*stack_of("attn-residual", family)).weights:
+        assert row == pytest.approx([1 / len(row)] * len(row))
+
+
+def test_parallel_branches_do_not_read_each_other() -> None:
+    rows = mixing_of(*stack_of("parallel", "transformer")).weights
+    assert rows[0] == pytest.approx([1])
+    assert rows[1] == pytest.approx([1, 0])
+    assert rows[3] == pytest.approx([1, 1, 1, 0])
+
+
+def test_a_highway_network_multiplies_carry_gates() -> None:
+    stack, x = stack_of("highway")
+    gates = [0.1, 0.3, 0.5, 0.7]
+    for layer, gate in zip(stack.joins, gates, strict=True):
+        weight, bias = (part.data.chunk(2)[1] for part in layer.maps.product.parameters())  # type: ignore[union-attr]
+        weight.zero_()
+        bias.fill_(math.log(gate / (1 - gate)))
+    for layer, row in enumerate(mixing_of(stack, x).weights):
+        carried = [math.prod(1 - gate for gate in gates[k:layer]) for k in range(layer + 1)]
+        assert row == pytest.approx([carried[0], *(gates[k - 1] * carried[k] for k in range(1, layer + 1))])
+
+
+@torch.no_grad()
+def test_gates_that_depend_on_the_input_are_held() -> None:
+    stack, x = stack_of("highway")
+    gates = [torch.sigmoid(layer.maps(one)[1]) for layer, one in zip(stack.joins, states(stack, x), strict=True)]  # type: ignore[operator]
+    rows = mixing_of(stack, x).weights
+    h = stack.joins[0].maps(x)[0]  # type: ignore[operator]
+    expected = (gates[0] * (1 - gates[1]) * h).norm() / h.norm()
+    assert rows[2][1] == pytest.approx(float(expected))
+
+
+def states(stack: Stack, x: Tensor) -> list[Tensor]:
+    inputs = [x]
+    for layer in list(stack.joins)[:-1]:
+        inputs.append(layer(inputs[-1]))
+    return inputs
+
+
+def test_hyper_connections_multiply_read_mix_and_write() -> None:
+    stack, x = stack_of("hc-static")
+    source = torch.Generator().manual_seed(5)
+    for parameter in (part for layer in stack.joins for part in (layer.read, layer.write, layer.mix)):
+        parameter.data = torch.randn(parameter.shape, generator=source, dtype=torch.float64)
+    for layer, row in enumerate(mixing_of(stack, x).weights):
+        for k, weight in enumerate(row):
+            streams = torch.ones(4).double() if k == 0 else stack.joins[k - 1].write.data
+            for between in stack.joins[k:layer]:
+                streams = between.mix.data.view(4, 4).T @ streams
+            assert weight == pytest.approx(abs(float(stack.joins[layer].read.data @ streams)))
+
+
+def test_a_scale_of_the_branch_or_of_what_it_reads_counts() -> None:
+    assert matrix(mixing_of(*stack_of("rezero")).weights) == [1, 1, 0, 1, 0, 0, 1, 0, 0, 0]
+    for layer, row in enumerate(mixing_of(*stack_of("norm-scaled")).weights, start=1):
+        assert row == pytest.approx([layer**-0.5] * layer)
+
+
+def test_a_norm_of_the_stream_divides_all_that_came_before() -> None:
+    stack, x = stack_of("post-norm")
+    branch = stack.joins[0].transform(x)  # type: ignore[operator]
+    deviation = (x + branch).var(-1, correction=0, keepdim=True).add(1e-5).sqrt()
+    weights = [float(((part - part.mean(-1, keepdim=True)) / deviation).norm() / part.norm()) for part in (x, branch)]
+    assert mixing_of(stack, x).weights[1] == pytest.approx(weights)
+
+
+@pytest.mark.parametrize("block", [name for name in blocks if name != "gru-gate"])  # its branch is squashed by tanh
+@pytest.mark.parametrize("family", ["dense", "transformer"])
+def test_the_shares_of_a_layer_sum_to_one(block: str, family: str) -> None:
+    stack, x = stack_of(block, family)
+    source = torch.Generator().manual_seed(4)
+    biases = [part.bias for part in stack.modules() if isinstance(part, nn.LayerNorm)]
+    for parameter in stack.parameters():
+        if not any(parameter is bias for bias in biases):
+            parameter.data += 0.1 * torch.randn(parameter.shape, generator=source, dtype=torch.float64)
+    for row in mixing_of(stack, x).shares:
+        assert sum(row) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("block", ["highway", "post-norm", "gru-gate", "mhc"])
+def test_the_network_is_as_before(block: str) -> None:
+    stack, x = stack_of(block, "conv")
+    before = stack(x)
+    mixing = mixing_of(stack, x)
+    assert torch.equal(stack(x), before)
+    assert all(parameter.grad is None for parameter in stack.parameters())
+    assert all("forward" not in vars(part) for part in stack.modules())
+    assert all(map(math.isfinite, matrix(mixing.weights)))
+
+
+@torch.no_grad()
+def test_padding_does_not_count() -> None:
+    stack, x = stack_of("highway", "bilstm")
+    real = torch.tensor([[True] * 3 + [False] * 2]).expand(3, 5)
+    h, t = stack.joins[0].maps(x)  # type: ignore[operator]
+    expected = (torch.sigmoid(t) * h)[real].norm() / h[real].norm()
+    assert depth_mixing(stack, lambda: stack(x), real).weights[1][1] == pytest.approx(float(expected))
+
+
+def test_every_family_has_a_mixing() -> None:
+    for family in families:
+        assert len(mixing_of(*stack_of("post-norm", family)).weights) in (DEPTH, 2 * DEPTH)
+
+
+def test_a_layer_without_a_known_branch_is_an_error() -> None:
+    stack, x = stack_of("residual")
+    stack.joins[1] = nn.Identity()
+    with pytest.raises(ValueError, match="neither transform nor maps"):
+        mixing_of(stack, x)

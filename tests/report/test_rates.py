@@ -1,0 +1,92 @@
+"""Best learning rates and their slopes, from trainings whose best rate is a known power of the depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from highway_bench.report import Results
+from highway_bench.report.figures.best_rate import best_rate_by_depth
+from highway_bench.report.figures.mixing import cell_text, depth_mixing
+from highway_bench.results.schema import Row
+
+Make = dict[str, Callable[..., Any]]
+GRID = (1.0, 0.3, 0.1, 0.03, 0.01)
+DEPTHS = (3, 10, 30, 100)
+
+
+@pytest.fixture
+def search(make: Make) -> Callable[..., list[Row]]:
+    """The runs of one block: each rate once, then five fresh seeds at the best rate."""
+
+    def runs(block: str, best: Iterable[float], tried: tuple[float, ...] = GRID, final: float = 0.1) -> list[Row]:
+        rows: list[Row] = []
+        for depth, rate in zip(DEPTHS, best, strict=True):
+            for one in tried:
+                for seed in [1_000, *(range(5) if one == rate else ())]:
+                    recipe = {"steps": 400, "optimiser": "sgd", "rate": one}
+                    base = make["cell"](
+                        "trainability", block, "dense", depth, dataset="digits", recipe=recipe, seed=seed
+                    )
+                    rows += make["training"](base, final * (1 + abs(math.log(one / rate))), rate=one)
+        return rows
+
+    return runs
+
+
+def results_of(make: Make, *rows: list[Row]) -> Results:
+    return Results(make["frame"]([row for part in rows for row in part]))
+
+
+def test_the_slope_is_that_of_the_best_rates(make: Make, search: Callable[..., list[Row]]) -> None:
+    result = results_of(make, search("pre-norm", (0.3, 0.1, 0.1, 0.03)), search("highway", (0.1, 0.1, 0.1, 0.1)))
+    best = result.best_rates().set_index(["block", "depth"])
+    assert list(best.loc["pre-norm", "rate"]) == [0.3, 0.1, 0.1, 0.03]
+    assert set(best["n"]) == {6}
+    slopes = result.rate_slopes().set_index("block")
+    assert slopes.loc["pre-norm", "slope"] == pytest.approx(-0.59, abs=0.02)
+    assert slopes.loc["highway", "slope"] == pytest.approx(0, abs=1e-9)
+    assert slopes.loc["highway", "slope_low"] < -0.1 < 0.1 < slopes.loc["highway", "slope_high"]  # the grid is coarse
+    assert slopes.loc["pre-norm", "slope_low"] < -0.59 < slopes.loc["pre-norm", "slope_high"]
+
+
+def test_rates_at_an_end_are_edges_and_have_no_part_in_the_slope(make: Make, search: Callable[..., list[Row]]) -> None:
+    result = results_of(make, search("plain", (1.0, 0.3, 0.1, 0.01)))
+    assert list(result.best_rates()["edge"]) == ["highest", "", "", "lowest"]
+    (slope,) = result.rate_slopes().to_dict("records")
+    assert (slope["n"], slope["edges"]) == (2, 2)
+    assert math.isnan(slope["slope"])
+    (picture,) = best_rate_by_depth(result)
+    assert "1.00 at depth 3, an edge" in picture.alt
+    assert picture.title == "dense: too few depths for a slope of the best rate"
+
+
+def test_depths_at_which_nothing_trains_have_no_part_in_the_slope(make: Make, search: Callable[..., list[Row]]) -> None:
+    result = results_of(make, search("plain", (0.3, 0.1, 0.1, 0.03), final=1.0))
+    assert result.rate_slopes().empty
+    (picture,) = best_rate_by_depth(result)
+    assert {text.get_text() for text in picture.figure.legends[0].get_texts()} >= {"no run trains"}
+
+
+def test_among_rates_with_equal_runs_the_lowest_loss_is_best(make: Make, search: Callable[..., list[Row]]) -> None:
+    rows = [row for row in search("plain", (0.3, 0.1, 0.1, 0.03)) if row["seed"] == 1_000]
+    assert list(results_of(make, rows).best_rates()["rate"]) == [0.3, 0.1, 0.1, 0.03]
+
+
+def test_a_ladder_s_tuned_runs_belong_to_its_trials(standard: pd.DataFrame) -> None:
+    best = Results(standard).best_rates()
+    assert set(best["rate"]) == {0.03}
+    assert set(best["n"]) == {6}
+
+
+def test_the_mixing_matrix_is_drawn_with_its_numbers(standard: pd.DataFrame) -> None:
+    pictures = depth_mixing(Results(standard))
+    assert [picture.name for picture in pictures] == ["mixing-1"]
+    panels = [panel for panel in pictures[0].figure.axes if panel.get_visible()]
+    assert len(panels) == 3 * 6
+    assert {text.get_text() for text in panels[0].texts} >= {"1", ".33"}
+    assert [cell_text(value) for value in (0.333, 1.0, 12.4, -0.05, 250.0)] == [".33", "1", "12", "−.05", ">99"]
