@@ -37,7 +37,13 @@ def examples(command: Any) -> list[str]:
 
 
 COMMANDS = commands(get_command(app))
-TINY = {"run": ["--dry-run"], "reproduce": ["--dry-run"], "check": ["--family", "dense"], "serve": ["--no-browser"]}
+TINY = {
+    "run": ["--dry-run"],
+    "reproduce": ["--dry-run"],
+    "check": ["--family", "dense"],
+    "serve": ["--no-browser"],
+    "advise": ["--dry-run"],
+}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -93,6 +99,7 @@ def test_every_command_is_there() -> None:
         "serve",
         "reproduce",
         "decide",
+        "advise",
     }
 
 

@@ -1,0 +1,52 @@
+"""Connections: the blocks and starts that an advice compares, the ones that matter most first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from highway_bench.blocks import BlockGroup, BlockSpec, blocks
+from highway_bench.cell import StartName
+from highway_bench.families import Family
+from highway_bench.plan.expand import differs
+
+REFERENCE: Final = "pre-norm"
+"""The block that all others are compared with; it is part of every advice."""
+GROUPS: Final[tuple[BlockGroup, ...]] = ("core", "modern", "own")
+
+
+class Connection(NamedTuple):
+    """A block at one of its starts."""
+
+    block: str
+    start: StartName
+
+    def __str__(self) -> str:
+        starts = blocks.get(self.block).starts if self.block in blocks else ()
+        return f"{self.block} ({self.start} start)" if len(starts) > 1 else self.block
+
+
+def connections_for(family: Family, patterns: Sequence[str] = ()) -> list[Connection]:
+    """Every connection that ``family`` can carry, or those of the blocks that match ``patterns``, and pre-norm.
+
+    Controls and variants are among them only where a pattern is their full name. When time is short, the last ones are
+    left out: first come the depth-aware starts (the only start of blocks that depend on depth in any case) in the order
+    of the blocks, plain last; then the other starts in the same order. Raises ``UnknownName`` for a pattern that
+    matches nothing.
+    """
+    chosen = blocks.select(*(patterns or ["*"]), REFERENCE)
+    specs = [blocks.get(name) for name in chosen if blocks.get(name).group in GROUPS or name in patterns]
+    connections: dict[Connection, tuple[object, ...]] = {}
+    for spec in specs:
+        if differs(spec.name, family):
+            starts = starts_in(spec, family)
+            for start in starts:
+                rank = (start != starts[-1], spec.baseline, math.inf if spec.order is None else spec.order, spec.name)
+                connections[Connection(spec.name, start)] = rank if spec.name != REFERENCE or rank[0] else (False,)
+    return sorted(connections, key=connections.__getitem__)
+
+
+def starts_in(spec: BlockSpec, family: Family) -> list[StartName]:
+    """The block's starts that ``family`` can have, the depth-aware one last."""
+    return [start.name for start in spec.starts if start.init in family.inits]
