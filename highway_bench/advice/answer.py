@@ -12,8 +12,8 @@ from typing import Any, Final
 from optuna.study import Study
 
 from highway_bench.advice.connections import REFERENCE, Connection
-from highway_bench.advice.costs import BlockCost
-from highway_bench.advice.finals import ALPHA, MOST_SEEDS, Behind, Judged, QualityVerdict
+from highway_bench.advice.costs import RelativeCost
+from highway_bench.advice.finals import ALPHA, MOST_SEEDS, Behind, JudgedFinals, QualityVerdict
 from highway_bench.report.format import counted, listed, quantity, signed, three
 
 LEARNT: Final = 0.1
@@ -54,7 +54,7 @@ class ConnectionResult:
     connection: Connection
     width: int
     learning: Learning
-    cost: BlockCost
+    cost: RelativeCost
     steps: int = 0
     rate: float | None = None
     loss: float | None = None
@@ -85,7 +85,7 @@ class Advice:
 
     about: Mapping[str, Any]
     results: Sequence[ConnectionResult]
-    quality: Judged[Connection]
+    quality: JudgedFinals[Connection]
     finalists: Sequence[Connection]
     ladder: Sequence[int]
     timed_depth: int

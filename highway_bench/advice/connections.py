@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from highway_bench.blocks import BlockGroup, BlockSpec, blocks
+from highway_bench.blocks import BlockGroup, blocks
 from highway_bench.cell import StartName
 from highway_bench.families import Family
 from highway_bench.plan.expand import differs
@@ -37,16 +37,13 @@ def connections_for(family: Family, patterns: Sequence[str] = ()) -> list[Connec
     """
     chosen = blocks.select(*(patterns or ["*"]), REFERENCE)
     specs = [blocks.get(name) for name in chosen if blocks.get(name).group in GROUPS or name in patterns]
-    connections: dict[Connection, tuple[object, ...]] = {}
+    ranks: dict[Connection, tuple[bool, bool, bool, float, str]] = {}
     for spec in specs:
-        if differs(spec.name, family):
-            starts = starts_in(spec, family)
+        starts = [start.name for start in spec.starts if start.init in family.inits]
+        if starts and differs(spec.name, family):
+            main: StartName = "depth-aware" if "depth-aware" in starts else starts[0]
             for start in starts:
-                rank = (start != starts[-1], spec.baseline, math.inf if spec.order is None else spec.order, spec.name)
-                connections[Connection(spec.name, start)] = rank if spec.name != REFERENCE or rank[0] else (False,)
-    return sorted(connections, key=connections.__getitem__)
-
-
-def starts_in(spec: BlockSpec, family: Family) -> list[StartName]:
-    """The block's starts that ``family`` can have, the depth-aware one last."""
-    return [start.name for start in spec.starts if start.init in family.inits]
+                reference = spec.name == REFERENCE and start == main
+                order = math.inf if spec.order is None else spec.order
+                ranks[Connection(spec.name, start)] = (not reference, start != main, spec.baseline, order, spec.name)
+    return sorted(ranks, key=ranks.__getitem__)

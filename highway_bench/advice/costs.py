@@ -19,7 +19,7 @@ PRECISION = 0.05
 
 
 @dataclass(frozen=True)
-class BlockCost:
+class RelativeCost:
     """A block's step time over pre-norm's (``ratio``, with its interval over processes; NaN where not timed) and its
     bytes a layer that are saved for the backward pass."""
 
@@ -62,14 +62,14 @@ def cost_cells(request: AdviceRequest, blocks: Sequence[str], plan: TimingPlan) 
     }
 
 
-def block_costs(cells: dict[str, list[Cell]], measured: MeasuredCells) -> dict[str, BlockCost]:
+def block_costs(cells: dict[str, list[Cell]], measured: MeasuredCells) -> dict[str, RelativeCost]:
     """The costs of measured blocks."""
     timed = {cell.block: measured.steps(cell) for cell in cells["throughput"]}
     costs = {}
     for cell in cells["memory"]:
         saved = measured.value(cell, "saved_per_layer")
         ratio = step_ratio(timed.get(cell.block), timed.get(REFERENCE))
-        costs[cell.block] = BlockCost(cell.block, *ratio, saved=math.nan if saved is None else saved)
+        costs[cell.block] = RelativeCost(cell.block, *ratio, saved=math.nan if saved is None else saved)
     return costs
 
 

@@ -63,7 +63,7 @@ class Behind(Generic[Name]):
 
 
 @dataclass(frozen=True)
-class Judged(Generic[Name]):
+class JudgedFinals(Generic[Name]):
     """The verdict on finalists: the ``best``, the ``leaders`` (the best among them, in the order of their losses), each
     other's distance, and the number of ``seeds`` and of those that would be ``needed``."""
 
@@ -79,13 +79,13 @@ class Judged(Generic[Name]):
         return self.leaders[0] if self.leaders else None
 
 
-def judged(losses: Mapping[Name, Sequence[float | None]]) -> Judged[Name]:
+def judged(losses: Mapping[Name, Sequence[float | None]]) -> JudgedFinals[Name]:
     """The verdict on the final ``losses`` of each finalist, one a seed in the order of seeds; ``None`` diverged."""
     seeds = max(map(len, losses.values()), default=0)
     whole = {name: [loss for loss in values if loss is not None] for name, values in losses.items()}
     sizes = on_scale({name: values for name, values in whole.items() if len(values) == seeds > 0})
     if not sizes:
-        return Judged(QualityVerdict.NONE, (), (), seeds)
+        return JudgedFinals(QualityVerdict.NONE, (), (), seeds)
     best, *others = sorted(sizes, key=lambda name: float(sizes[name].mean()))
     differences = {name: sizes[name] - sizes[best] for name in others}
     adjusted = holm([p_value(one) for one in differences.values()])
@@ -96,7 +96,7 @@ def judged(losses: Mapping[Name, Sequence[float | None]]) -> Judged[Name]:
         verdict = QualityVerdict.EQUAL
     needed = [one.needed for one in tied if not one.equal]
     most = None if None in needed or not needed else max(number for number in needed if number is not None)
-    return Judged(
+    return JudgedFinals(
         verdict,
         (best, *(one.name for one in tied)),
         behind,

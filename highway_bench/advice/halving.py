@@ -2,9 +2,9 @@
 
 Each rung has its own runs with a whole schedule of learning rates: a cosine that is cut short is no result. In the
 first rung a connection tries three rates, and the neighbour of its best where that is the lowest or the highest. In the
-others it tries the best two of the rung before; in the last rung with two seeds each, because its best rate is that of
-the finals. All connections have the same seeds, so they see the same batches. A rung is judged when all of its runs
-have ended, so the order in which they end does not matter. Pre-norm, at its better start, always goes on.
+others it tries the best two of the rung before; where time allows, with two seeds in the last rung, whose best rate is
+that of the finals. All connections have the same seeds, so they see the same batches. A rung is judged when all of its
+runs have ended, so the order in which they end does not matter. Pre-norm, at its better start, always goes on.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import Study
 from optuna.trial import TrialState, create_trial
 
-from highway_bench.advice.budget import FINALISTS, LATER_TRIES, HalvingPlan, in_rung, seeds_in
+from highway_bench.advice.budget import FINALISTS, LATER_TRIES, HalvingPlan, in_rung
 from highway_bench.advice.connections import REFERENCE, Connection
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.decide.rates import next_tries
 from highway_bench.tuning import new_study
-
-Losses = dict[float, float | None]
-"""Final losses by learning rate, means over seeds; ``None`` where a run diverged or failed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Halving:
 
     def cells(self, rung: int, connection: Connection, rate: float) -> list[Cell]:
         """The cells of a connection at a rate in a rung, one a seed."""
-        seeds = self.request.tuning_seeds(seeds_in(rung, self.plan.rungs))
+        seeds = self.request.tuning_seeds(self.plan.seeds if rung == self.plan.rungs - 1 else 1)
         return [self.request.run(connection, self.plan.ladder[rung], rate, seed) for seed in seeds]
 
     def members(self, rung: int) -> list[Connection]:
@@ -88,8 +85,8 @@ class Halving:
         losses = {(rate, 0): self._loss(rung, connection, rate) for rate in first}
         return [*first, *(one.rate for one in next_tries(losses, first, (0,)))]
 
-    def losses(self, rung: int, connection: Connection) -> Losses:
-        """The final losses of a connection in a rung, by rate."""
+    def losses(self, rung: int, connection: Connection) -> dict[float, float | None]:
+        """The final losses of a connection in a rung by rate, means over seeds; ``None`` where a run diverged or failed."""
         return {rate: self._loss(rung, connection, rate) for rate in self.rates(rung, connection)}
 
     def best(self, rung: int, connection: Connection) -> tuple[float, float | None]:

@@ -249,9 +249,10 @@ def saved_batches(reference: str, out: Path) -> DataChoice:
     """The user's batches from ``module:function``, read and saved in ``out`` unless the same code's are there."""
     from highway_bench.advice.batches import save_batches
 
+    function = imported(reference, "data")
     path = out / f"batches-{sources_of(reference)[:8]}.pt"
     if not path.is_file():
-        save_batches(imported(reference, "data"), reference, path)
+        save_batches(function, reference, path)
     return DataChoice("batches", {"path": str(path)})
 
 

@@ -22,7 +22,7 @@ from highway_bench.advice.budget import (
     timing_plan,
 )
 from highway_bench.advice.connections import REFERENCE, Connection
-from highway_bench.advice.costs import BlockCost, block_costs, cost_cells
+from highway_bench.advice.costs import RelativeCost, block_costs, cost_cells
 from highway_bench.advice.finals import judged
 from highway_bench.advice.fit import USABLE, MemoryNeed, free_bytes, gib, memory_need, workers_that_fit
 from highway_bench.advice.halving import Halving
@@ -142,9 +142,8 @@ class AdviceWork:
         timing, costs = self.costs(pace)
         plan = self.decisions.once("halving", lambda: self.decide_halving(pace, costs))
         connections = [Connection(*one) for one in plan["connections"]]
-        halving = Halving(
-            self.request, connections, HalvingPlan(len(connections), plan["steps"], plan["rungs"]), self.measured
-        )
+        steps = HalvingPlan(len(connections), plan["steps"], plan["rungs"], plan["seeds"])
+        halving = Halving(self.request, connections, steps, self.measured)
         while cells := halving.pending():
             self.measured.measure(cells)
         finals = self.decisions.once("finals", lambda: self.decide_finals(halving, pace))
@@ -177,7 +176,7 @@ class AdviceWork:
     def decide_pace(self) -> dict[str, float]:
         """Measure the pace, with two runs in each worker: the first one also loads the data."""
         first = self.request.connections[0]
-        seeds = range(2 * self.fit.workers)
+        seeds, began = range(2 * self.fit.workers), time.monotonic()
         cells = [self.request.run(first, PACE_STEPS, self.request.first_rates[-1], seed) for seed in seeds]
         self.measured.measure(cells)
         steps = [value for cell in cells if (value := self.measured.value(cell, "step_seconds")) is not None]
@@ -185,9 +184,10 @@ class AdviceWork:
             raise BadInput(f"{first} cannot be trained: {self.measured.failures.get(cells[0], 'no step ended')}")
         step = median(steps)
         whole = [self.measured.seconds[cell] for cell in cells if cell in self.measured.seconds]
-        return {"step": step, "setup": max(0.0, min(whole, default=0.0) - PACE_STEPS * step)}
+        start = time.monotonic() - began - math.fsum(whole) / self.fit.workers
+        return {"step": step, "setup": max(0.0, min(whole, default=0.0) - PACE_STEPS * step), "start": max(0.0, start)}
 
-    def costs(self, pace: Pace) -> tuple[TimingPlan, dict[str, BlockCost]]:
+    def costs(self, pace: Pace) -> tuple[TimingPlan, dict[str, RelativeCost]]:
         """The costs of each block, and how they were timed."""
         request, names = self.request, list(self.request.widths)
         plan = TimingPlan(
@@ -199,7 +199,7 @@ class AdviceWork:
         self.measured.measure([*cells["memory"], *cells["throughput"]])
         return plan, block_costs(cells, self.measured)
 
-    def decide_halving(self, pace: Pace, costs: Mapping[str, BlockCost]) -> dict[str, Any]:
+    def decide_halving(self, pace: Pace, costs: Mapping[str, RelativeCost]) -> dict[str, Any]:
         """Which connections fit memory and time, for how many steps; and why the others are left out."""
         left_out: dict[str, str] = {}
         fits: list[Connection] = []
@@ -220,6 +220,7 @@ class AdviceWork:
             "connections": [list(one) for one in fits[: plan.connections]],
             "steps": plan.steps,
             "rungs": plan.rungs,
+            "seeds": plan.seeds,
             "left_out": left_out,
         }
 
@@ -234,7 +235,7 @@ class AdviceWork:
         minutes = self.request.minutes
         left = 60 * minutes * WHOLE - (time.monotonic() - self.began)
         share = max(60 * minutes * LEAST_FINALS, min(60 * minutes * FINALS, left))
-        count, seeds = seeds_that_fit(share, self.fit.workers, seconds)
+        count, seeds = seeds_that_fit(share, self.fit.workers, seconds, pace.start)
         return {"connections": [list(one) for one in finalists[:count]], "rates": rates[:count], "seeds": seeds}
 
     def evaluation_steps(self) -> float:
@@ -257,7 +258,7 @@ class AdviceWork:
         self,
         connection: Connection,
         halving: Halving,
-        costs: Mapping[str, BlockCost],
+        costs: Mapping[str, RelativeCost],
         finals: Mapping[Connection, list[Cell]],
     ) -> ConnectionResult:
         """What was measured of one connection that was trained."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.costs import BlockCost
+from highway_bench.advice.costs import RelativeCost
 from highway_bench.advice.request import AdviceRequest, requested
 from highway_bench.cell import Cell
 from highway_bench.data import datasets
@@ -172,11 +172,11 @@ def given() -> Callable[[Callable[[Cell], float | None]], Any]:
 
 
 @pytest.fixture
-def cost() -> Callable[..., BlockCost]:
+def cost() -> Callable[..., RelativeCost]:
     """A cost whose ratio is known to 2 %."""
 
-    def make(block: str, ratio: float = 1.0, saved: float = 1000.0) -> BlockCost:
-        return BlockCost(block, ratio, ratio / 1.02, ratio * 1.02, saved)
+    def make(block: str, ratio: float = 1.0, saved: float = 1000.0) -> RelativeCost:
+        return RelativeCost(block, ratio, ratio / 1.02, ratio * 1.02, saved)
 
     return make
 
@@ -212,19 +212,23 @@ class InlineEngine:
         return iter(())
 
 
-@pytest.fixture
-def inline(tmp_path: Path) -> Callable[..., InlineEngine]:
-    return lambda **words: InlineEngine(tmp_path, **words)
+@pytest.fixture(scope="module")
+def inline(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., InlineEngine]:
+    return lambda **words: InlineEngine(tmp_path_factory.mktemp("jobs"), **words)
 
 
-@pytest.fixture
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def brief() -> Iterator[None]:
     """Budgets of a few steps and seeds, whatever the machine: nothing here depends on times."""
+    patch = pytest.MonkeyPatch()
     for name, value in {
-        "START_SECONDS": 0.0,
-        "CHOICES": ((3, 1, 2),),
+        "HALVING": 100.0,
+        "CHOICES": ((2, 1, 1, 2),),
         "MOST_STEPS": 3,
         "MOST_SEEDS": 3,
         "TIMED_ROUNDS": (2,),
+        "PROCESSES": 1,
     }.items():
-        monkeypatch.setattr(f"highway_bench.advice.budget.{name}", value)
+        patch.setattr(f"highway_bench.advice.budget.{name}", value)
+    yield
+    patch.undo()

@@ -12,11 +12,11 @@ import pytest
 
 from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of
 from highway_bench.advice.connections import Connection
-from highway_bench.advice.costs import BlockCost, step_ratio
+from highway_bench.advice.costs import RelativeCost, step_ratio
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.measured import TimedSteps
 
-Cost = Callable[..., BlockCost]
+Cost = Callable[..., RelativeCost]
 PRE = Connection("pre-norm", "depth-aware")
 GATE = Connection("highway", "published")
 SUM = Connection("residual", "depth-aware")
@@ -25,7 +25,7 @@ SUM = Connection("residual", "depth-aware")
 @pytest.fixture
 def advise(cost: Cost) -> Callable[..., Advice]:
     def make(
-        losses: dict[Connection, Sequence[float | None]], ratios: dict[str, BlockCost] | None = None, **words: Any
+        losses: dict[Connection, Sequence[float | None]], ratios: dict[str, RelativeCost] | None = None, **words: Any
     ) -> Advice:
         costs = {name.block: cost(name.block) for name in losses} | (ratios or {})
         results = [
@@ -85,7 +85,7 @@ def test_equal_takes_the_cheaper(advise: Callable[..., Advice], cost: Cost) -> N
     losses = {PRE: spread(1.0), GATE: spread(1.0001)}
     advice = advise(losses, {"highway": cost("highway", 0.8)})
     assert advice.headline.endswith("are equal: take the cheaper, highway (published start).")
-    open_cost = BlockCost("highway", 0.8, 0.5, 1.2, 10.0)
+    open_cost = RelativeCost("highway", 0.8, 0.5, 1.2, 10.0)
     assert "their step times are undecided" in advise(losses, {"highway": open_cost}).headline
 
 
@@ -124,7 +124,7 @@ def test_the_training_line_names_everyone(advise: Callable[..., Advice]) -> None
 
 
 def test_the_cost_line_has_intervals(advise: Callable[..., Advice], cost: Cost) -> None:
-    wide = BlockCost("highway", 1.5, 1.0, 2.2, 2048.0)
+    wide = RelativeCost("highway", 1.5, 1.0, 2.2, 2048.0)
     line = advise({PRE: spread(1.0), GATE: spread(0.8)}, {"highway": wide}).lines()[2]
     assert line == ("What does it cost? highway: a step × undecided [1.00, 2.20] of pre-norm's, 2.05 kB saved a layer.")
     assert (
@@ -134,7 +134,7 @@ def test_the_cost_line_has_intervals(advise: Callable[..., Advice], cost: Cost) 
 
 
 def test_plain_values_are_json(advise: Callable[..., Advice]) -> None:
-    plain = advise({PRE: spread(1.0), GATE: [*spread(0.8)[:5], None]}, {"highway": BlockCost("highway")}).plain()
+    plain = advise({PRE: spread(1.0), GATE: [*spread(0.8)[:5], None]}, {"highway": RelativeCost("highway")}).plain()
     printed = json.loads(json.dumps(plain, allow_nan=False))
     assert printed["use"] == [{"block": "pre-norm", "start": "depth-aware"}]
     gate = next(one for one in printed["connections"] if one["block"] == "highway")

@@ -10,7 +10,6 @@ from highway_bench.advice.budget import (
     LEAST_SEEDS,
     MARGIN,
     MOST_SEEDS,
-    START_SECONDS,
     Pace,
     halving_cost,
     halving_plan,
@@ -25,27 +24,28 @@ RATIOS = [1.0, 1.4, 1.6, 1.1, 1.2, 1.3, 1.05, *[1.5] * 28]
 
 @pytest.mark.parametrize("step", [0.002, 0.02, 0.1, 0.4, 1.5])
 def test_halving_fits_its_share(step: float) -> None:
-    pace = Pace(step, 0.5)
+    pace = Pace(step, 0.5, 6.0)
     plan = halving_plan(10, 2, RATIOS, pace)
-    fixed, a_step = halving_cost(RATIOS[: plan.connections], plan.rungs, pace)
-    seconds = (fixed + a_step * plan.steps) * MARGIN / 2 + START_SECONDS * (plan.rungs + 1)
+    fixed, a_step = halving_cost(RATIOS[: plan.connections], plan.rungs, plan.seeds, pace)
+    seconds = (fixed + a_step * plan.steps) * MARGIN / 2 + pace.start * (plan.rungs + 1)
     assert seconds <= 60 * 10 * HALVING
     assert plan.connections >= 2
 
 
 def test_slow_layers_have_fewer_connections() -> None:
-    counts = [halving_plan(10, 2, RATIOS, Pace(step, 0.5)).connections for step in (0.01, 0.1, 0.4, 1.5)]
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] == len(RATIOS) > counts[-1]
+    fast, slow = (halving_plan(10, 2, RATIOS, Pace(step, 0.5, 6.0)) for step in (0.01, 1.5))
+    assert (fast.connections, fast.rungs, fast.seeds) == (len(RATIOS), 3, 2)
+    assert slow.connections < len(RATIOS)
+    assert slow.steps < fast.steps
 
 
 def test_too_few_minutes_say_how_many_are_needed() -> None:
     with pytest.raises(
         BadInput, match=r"0.5 minutes are too few: .* takes 3 s at this depth, so that at least"
     ) as said:
-        halving_plan(0.5, 2, RATIOS, Pace(3.0, 0.5))
+        halving_plan(0.5, 2, RATIOS, Pace(3.0, 0.5, 6.0))
     needed = float(str(said.value).split()[-3])
-    assert halving_plan(needed, 2, RATIOS, Pace(3.0, 0.5)).connections == 2
+    assert halving_plan(needed, 2, RATIOS, Pace(3.0, 0.5, 6.0)).connections == 2
 
 
 def test_a_third_goes_on_but_not_fewer_than_the_finals_have() -> None:
@@ -54,14 +54,14 @@ def test_a_third_goes_on_but_not_fewer_than_the_finals_have() -> None:
 
 
 def test_seeds_and_finalists_that_fit() -> None:
-    assert seeds_that_fit(240, 2, [10, 10, 10, 10]) == (4, 10)
+    assert seeds_that_fit(240, 2, [10, 10, 10, 10], 6.0) == (4, 10)
     assert seeds_that_fit(10_000, 2, [10, 10, 10, 10]) == (4, MOST_SEEDS)
-    assert seeds_that_fit(60, 2, [10, 10, 10, 10]) == (3, LEAST_SEEDS)
+    assert seeds_that_fit(60, 2, [10, 10, 10, 10], 6.0) == (3, LEAST_SEEDS)
     assert seeds_that_fit(1, 2, [10, 10, 10]) == (2, LEAST_SEEDS - 1)
 
 
 def test_slow_steps_are_timed_in_shallower_networks() -> None:
-    fast, slow = (timing_plan(10, 48, 22, Pace(step, 0.5)) for step in (0.01, 1.0))
+    fast, slow = (timing_plan(10, 48, 22, Pace(step, 0.5, 6.0)) for step in (0.01, 1.0))
     assert (fast.depth, fast.samples, fast.processes) == (48, 15, 3)
     assert slow.depth < 48
-    assert timing_plan(0.5, 48, 22, Pace(0.01, 0.5)).processes == 1
+    assert timing_plan(0.5, 48, 22, Pace(0.01, 0.5, 6.0)).processes == 1

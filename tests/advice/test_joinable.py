@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from highway_bench.advice.fit import memory_need
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.errors import BadInput
 
@@ -26,6 +27,8 @@ def test_layers_as_users_have_them(layers: str, ask: Ask, layer: str, kind: str,
     assert request.family.kind == kind
     assert request.data.name == data
     assert request.connections[0] == ("pre-norm", "depth-aware")
+    cell = request.run(request.connections[0], 2, 0.1, 0)
+    assert memory_need(cell).layer > 0  # it runs, with its norms and its data
 
 
 @pytest.mark.parametrize(
@@ -71,5 +74,5 @@ def test_starts_and_blocks_that_a_layer_can_carry(layers: str, ask: Ask) -> None
     assert {one.block for one in ask(block=()).connections} >= {"plain", "rezero", "mhc"}
     assert not {one.block for one in own.connections} & {"parallel", "hc-static"}  # two sublayers; a variant
     assert ("hc-static", "published") in ask(block=("hc-static",)).connections
-    order = [one.block for one in ask(block=()).connections]
-    assert order[:3] == ["pre-norm", "highway", "highway-free"]
+    first = ask(block=()).connections[:3]
+    assert first == [("pre-norm", "depth-aware"), ("highway", "depth-aware"), ("highway-free", "depth-aware")]
