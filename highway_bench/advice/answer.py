@@ -18,6 +18,7 @@ from highway_bench.report.format import counted, listed, quantity, signed, three
 
 LEARNT: Final = 0.1
 """A run learns if its final loss is at least this share below that of the best constant prediction."""
+MOST_NAMED: Final = 4  # connections that a sentence names; the table has all
 CONFIDENCE: Final = f"{100 * (1 - ALPHA):g} %"
 
 
@@ -165,7 +166,7 @@ class Advice:
         for word in Learning:
             names = [str(one.connection) for one in self.results if one.learning == word]
             if names:
-                parts.append(f"{word}: {listed(names)}")
+                parts.append(f"{word}: {first_of(names)}")
         return f"Does it train? {'; '.join(parts)}."
 
     def cost_line(self) -> str:
@@ -173,7 +174,7 @@ class Advice:
         parts = []
         for block in dict.fromkeys(one.block for one in self.use or self.ranked):
             cost = next(one.cost for one in self.results if one.connection.block == block)
-            what = "the unit" if block == REFERENCE else f"a step × {cost} of pre-norm's"
+            what = "the unit" if block == REFERENCE else f"step time {cost} × pre-norm's"
             saved = "" if math.isnan(cost.saved) else f", {quantity(cost.saved, 'B')} saved a layer"
             parts.append(f"{block}: {what}{saved}")
         return f"What does it cost? {'; '.join(parts) or 'not timed'}."
@@ -231,6 +232,13 @@ class Advice:
             "behind_low": None if behind is None else number(behind.low),
             "behind_high": None if behind is None else number(behind.high),
         }
+
+
+def first_of(names: list[str]) -> str:
+    """A list of names for a sentence, the first ones and the number of the others."""
+    return (
+        listed(names) if len(names) <= MOST_NAMED else listed([*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"])
+    )
 
 
 def plain_name(connection: Connection) -> dict[str, str]:

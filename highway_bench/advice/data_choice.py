@@ -29,7 +29,8 @@ class DataChoice(NamedTuple):
         return make_dataset(self.name, **self.options)
 
     def __str__(self) -> str:
-        return self.name + "".join(f", {option} {value}" for option, value in self.options.items())
+        options = ", ".join(f"{option} {value}" for option, value in self.options.items())
+        return f"{self.name} ({options})" if options else self.name
 
 
 def default_data(family: Family, width: int) -> DataChoice:

@@ -86,7 +86,7 @@ class Halving:
         return [*first, *(one.rate for one in next_tries(losses, first, (0,)))]
 
     def losses(self, rung: int, connection: Connection) -> dict[float, float | None]:
-        """The final losses of a connection in a rung by rate, means over seeds; ``None`` where a run diverged or failed."""
+        """The final losses of a connection in a rung by rate, means over seeds; ``None`` where one has none."""
         return {rate: self._loss(rung, connection, rate) for rate in self.rates(rung, connection)}
 
     def best(self, rung: int, connection: Connection) -> tuple[float, float | None]:

@@ -64,8 +64,8 @@ def subtitle(advice: Advice) -> str:
     """The request in one line."""
     about = advice.about
     return (
-        f"{about['layer']}, {about['depth']} layers of width {about['width']}, trained on {about['data']} in "
-        f"{about['minutes']:g} minutes on {about['device']}"
+        f"{about['layer']}: {about['depth']} layers of width {about['width']} on {about['data']}, "
+        f"measured in {about['minutes']:g} minutes on this machine's {about['device']}"
     )
 
 
@@ -78,7 +78,7 @@ def finalists_table(advice: Advice) -> Shown:
         _text("loss against the best", lambda one: difference(advice, one), f"with its interval of {CONFIDENCE}"),
         _text("final loss", lambda one: three(one.loss), "mean over seeds of the training loss at the end"),
         _text("test accuracy", lambda one: NONE if one.accuracy is None else f"{three(100 * one.accuracy)} %"),
-        _text("trains", lambda one: f"{one.learning} ({one.succeeded} of {one.runs} runs)"),
+        _text("trains", lambda one: f"{one.learning}: {one.succeeded} of {one.runs} reach the threshold"),
         _text("step ÷ pre-norm's", lambda one: str(one.cost), "with its 95 % interval over processes"),
         _text("bytes per layer", lambda one: quantity(one.cost.saved, "B"), "saved for the backward pass"),
     ]

@@ -126,9 +126,9 @@ def test_the_training_line_names_everyone(advise: Callable[..., Advice]) -> None
 def test_the_cost_line_has_intervals(advise: Callable[..., Advice], cost: Cost) -> None:
     wide = RelativeCost("highway", 1.5, 1.0, 2.2, 2048.0)
     line = advise({PRE: spread(1.0), GATE: spread(0.8)}, {"highway": wide}).lines()[2]
-    assert line == ("What does it cost? highway: a step × undecided [1.00, 2.20] of pre-norm's, 2.05 kB saved a layer.")
+    assert line == ("What does it cost? highway: step time undecided [1.00, 2.20] × pre-norm's, 2.05 kB saved a layer.")
     assert (
-        "a step × 1.50 [1.47, 1.53]"
+        "step time 1.50 [1.47, 1.53]"
         in advise({GATE: spread(1), PRE: spread(2)}, {"highway": cost("highway", 1.5)}).lines()[2]
     )
 
