@@ -141,6 +141,13 @@ def gate_proof(session: nox.Session) -> None:
     session.run("python", "benches/gate_proof.py", *session.posargs)
 
 
+@nox.session(name="advice-proof")
+def advice_proof(session: nox.Session) -> None:
+    """How often an advice is right: make some more (-- collect --minutes 5 --known FILE), or count (-- judge)."""
+    install(session, "-e", ".")
+    session.run("python", "benches/advice_proof.py", *session.posargs)
+
+
 @nox.session
 def compare(session: nox.Session) -> None:
     """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""

@@ -14,6 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal to the table below
+    from highway_bench.advice.answer import Advice as Advice
+    from highway_bench.advice.run import advise as advise
     from highway_bench.block_check import check_block as check_block
     from highway_bench.blocks import Block as Block
     from highway_bench.blocks import BlockSpec as BlockSpec
@@ -35,6 +37,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
 __version__ = "0.2.0"
 
 _HOMES = {
+    "Advice": "highway_bench.advice.answer",
     "Block": "highway_bench.blocks",
     "BlockSpec": "highway_bench.blocks",
     "Family": "highway_bench.families",
@@ -45,6 +48,7 @@ _HOMES = {
     "Site": "highway_bench.families",
     "Start": "highway_bench.blocks",
     "Store": "highway_bench.results",
+    "advise": "highway_bench.advice.run",
     "build": "highway_bench.network",
     "check_block": "highway_bench.block_check",
     "family": "highway_bench.families",

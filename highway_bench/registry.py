@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -153,6 +154,23 @@ def load_plugin(module: str) -> None:
     """Import ``module`` so that it registers its entries; raises ``BadInput`` with the reason where it cannot."""
     with _importing(f"plug-in {module!r}"):
         importlib.import_module(module)
+
+
+def imported(reference: str, what: str) -> Callable[..., Any]:
+    """The function that ``module:function`` names; ``what`` it is appears in messages.
+
+    Raises ``BadInput`` where it is missing, cannot be imported or cannot be called.
+    """
+    module, _, name = reference.partition(":")
+    with _importing(f"{what} {reference!r}"):
+        loaded = importlib.import_module(module)
+    try:
+        function: Callable[..., Any] = attrgetter(name)(loaded)
+    except AttributeError:
+        raise BadInput(f"module {module!r} has no {name!r}, which the {what} {reference!r} names") from None
+    if not callable(function):
+        raise BadInput(f"the {what} {reference!r} is no function")
+    return function
 
 
 @contextmanager

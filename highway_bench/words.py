@@ -111,5 +111,10 @@ def listed(word: Word) -> Word:
     )
 
 
+REFERENCE = Word(
+    "a function, as module:function",
+    lambda value: isinstance(value, str) and all(value.partition(":")),
+    type="name",
+)
 POSITIVE = number(above=0)
 NOT_NEGATIVE = number(least=0)

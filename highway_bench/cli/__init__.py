@@ -15,6 +15,7 @@ import typer
 
 from highway_bench import __version__
 from highway_bench.cli import (
+    advise,
     check,
     compare_my_block,
     data,
@@ -81,6 +82,7 @@ add(app, "report", report.report, "highway-bench report --store reports/results.
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
 add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
 add(app, "forecast", forecast.forecast, "highway-bench forecast --store reports/results.sqlite")
+add(app, "advise", advise.advise, "highway-bench advise transformer --depth 12 --minutes 10")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
 add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
 add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")

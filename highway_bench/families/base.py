@@ -136,8 +136,8 @@ class Family(ABC):
         return torch.randn(shape[self.kind], generator=generator)
 
     def norm(self, features: int) -> nn.Module:
-        """A norm over the features with gain and bias, which has 2 × ``features`` parameters."""
-        return nn.LayerNorm(features)
+        """A norm over the features, and the pixels of an image, with gain and bias: 2 × ``features`` parameters."""
+        return nn.GroupNorm(1, features) if self.kind == "image" else nn.LayerNorm(features)
 
     def norm_parameters(self, width: int) -> int:
         """Parameters of one norm."""

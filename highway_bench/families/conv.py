@@ -37,7 +37,7 @@ class ImageTransform(Transform):
             raise BadInput(f"family {self.name!r} needs an odd kernel, which preserves the size; not {self.kernel}")
 
     def norm(self, features: int) -> nn.Module:
-        return nn.BatchNorm2d(features) if self.norm_kind == "batch" else nn.GroupNorm(1, features)
+        return nn.BatchNorm2d(features) if self.norm_kind == "batch" else super().norm(features)
 
     def carry(self, site: Site) -> nn.Module:
         """As in every family; ``project`` is a 1×1 convolution without bias and a norm (arXiv:1512.03385, option B)."""

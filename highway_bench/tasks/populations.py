@@ -40,6 +40,8 @@ def reason_to_train_alone(cell: Cell) -> str | None:
     """
     if population_limit(cell) == 1:
         return None
+    if cell.recipe.get("loss") is not None:
+        return "its loss is the user's own"
     family, spec = cell_family(cell), cell_spec(cell)
     if not (family.vmap and spec.vmap):
         return "declared as not running under vmap"

@@ -25,6 +25,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families.parts import count_parameters
+from highway_bench.registry import imported
 from highway_bench.results.schema import Status
 from highway_bench.success.judging import THRESHOLD, Judgement, judge, success_loss
 from highway_bench.tasks._curve import curve
@@ -50,13 +51,13 @@ from highway_bench.tasks.populations import (
 from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
-from highway_bench.training.evaluation import evaluate, mistakes
+from highway_bench.training.evaluation import LossFunction, evaluate, mistakes
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import TRAINING, Recipe
 from highway_bench.training.stacked import NotStackable
 from highway_bench.tuning import winner
-from highway_bench.words import POSITIVE, Word, either, mapping, one_of, truth, whole
+from highway_bench.words import POSITIVE, REFERENCE, Word, either, mapping, one_of, truth, whole
 
 EVALUATE_AT_MOST = 2_000  # training items that the final accuracy is computed on
 
@@ -102,9 +103,14 @@ class Trainability(Task):
             f"The loss that counts as success, in constant predictor's losses; {THRESHOLD} is language's trigram."
         ),
         "verdict": truth().meaning("Whether the run counts for a verdict on its depth."),
-        "evaluate": one_of("end", "epoch").meaning("When the network is tested: at its end, or after every epoch."),
+        "evaluate": one_of("end", "epoch", "never").meaning(
+            "When the network is tested: at its end, after every epoch, or never."
+        ),
         "mistakes": whole(0).meaning("How many wrongly classified test items are stored, at most."),
         "together": whole(1).meaning("How many runs of one shape may train as one population."),
+        "loss": either(REFERENCE, None).meaning(
+            "A loss of your own, from outputs and targets to one number; none for that of the data set."
+        ),
         "search": mapping("a space, a number of trials and a seed").meaning("A random search of hyper-parameters."),
         "ladder": LADDER,
     }
@@ -184,7 +190,16 @@ class Trainability(Task):
         data = dataset.load(seed=cell.seed)
         recipe = recipe_from(cell)
         test = data.test if evaluates_epochs(cell) else None
-        training = Training(network, data.train, dataset.target_kind, recipe, cell.batch_size, cell.seed, test)
+        training = Training(
+            network,
+            data.train,
+            dataset.target_kind,
+            recipe,
+            cell.batch_size,
+            cell.seed,
+            test,
+            own_loss=own_loss(cell),
+        )
         return TrainingWork(training, data, dataset, count_parameters(network), reason_to_train_alone(cell))
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
@@ -230,7 +245,7 @@ class Trainability(Task):
         yield Measurement(metric="rate", value=work.training.recipe.rate)
         yield Measurement(metric="together", value=float(work.training.together), message=alone_message(work))
         yield budget_mismatch(cell)
-        if run.final is not None:
+        if run.final is not None and value_of(cell, "evaluate", "end") != "never":
             yield from evaluation_of(work)
         for step, loss in curve(work.training.history()):
             yield Measurement(metric="loss", value=loss, axis="step", index=step)
@@ -245,9 +260,9 @@ class Trainability(Task):
 
 def evaluation_of(work: TrainingWork) -> Iterator[Measurement]:
     """Loss and accuracy of the trained network, on training and test items."""
-    kind, network = work.dataset.target_kind, work.training.network
-    train = evaluate(network, work.data.train, kind, at_most=EVALUATE_AT_MOST)
-    test = evaluate(network, work.data.test, kind)
+    kind, network, own = work.dataset.target_kind, work.training.network, work.training.own_loss
+    train = evaluate(network, work.data.train, kind, own=own, at_most=EVALUATE_AT_MOST)
+    test = evaluate(network, work.data.test, kind, own=own)
     yield Measurement(metric="train_accuracy", value=train.accuracy)
     test_loss = test.loss if math.isfinite(test.loss) else None
     yield Measurement(metric="test_loss", value=test_loss)
@@ -287,6 +302,12 @@ def alone_message(work: TrainingWork) -> str | None:
 def evaluates_epochs(cell: Cell) -> bool:
     """Whether ``cell`` is evaluated after every epoch; raises ``BadInput`` for a value that the word cannot have."""
     return bool(value_of(cell, "evaluate", "end") == "epoch")
+
+
+def own_loss(cell: Cell) -> LossFunction | None:
+    """The loss that the cell's recipe names; ``None`` for that of the data set."""
+    reference = value_of(cell, "loss", None)
+    return None if reference is None else imported(reference, "loss")
 
 
 def epoch_values(training: Training) -> dict[str, list[float | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,9 @@ from torch.nn import functional
 
 from highway_bench.data import Split
 from highway_bench.data.base import IGNORED, TargetKind
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]
+"""From a network's outputs and a batch's targets to one number: a loss of the user's own."""
 
 
 class Evaluation(NamedTuple):
@@ -39,9 +43,11 @@ def to_device(part: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     return part.to(device, dtype if part.is_floating_point() else part.dtype, non_blocking=True)
 
 
-def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
+def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind, own: LossFunction | None = None) -> Tensor:
     """Mean cross entropy in nat for classes and tokens (targets ``IGNORED`` do not count), mean squared error for
-    scalars."""
+    scalars; the user's ``own`` loss if there is one."""
+    if own is not None:
+        return own(outputs, targets)
     if kind == "scalar":
         return functional.mse_loss(outputs, targets.to(outputs.dtype))
     if kind == "token":
@@ -51,11 +57,17 @@ def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind) -> Tensor:
 
 @torch.no_grad()
 def evaluate(
-    network: nn.Module, split: Split, kind: TargetKind, *, batch_size: int = 500, at_most: int | None = None
+    network: nn.Module,
+    split: Split,
+    kind: TargetKind,
+    *,
+    own: LossFunction | None = None,
+    batch_size: int = 500,
+    at_most: int | None = None,
 ) -> Evaluation:
     """Loss and accuracy of ``network`` in evaluation mode on the split, or on its first ``at_most`` items.
 
-    Every target has the same weight, whatever the batch size."""
+    ``own`` is the user's own loss, if there is one. Every target has the same weight, whatever the batch size."""
     network.eval()
     device, dtype = device_and_dtype(network)
     total, right, targets_seen = 0.0, 0, 0
@@ -65,7 +77,7 @@ def evaluate(
         here = len(inputs) if kind == "scalar" else int((targets != IGNORED).sum())
         outputs = network(inputs)
         if here:  # a mean over no target is NaN
-            total += float(loss_of(outputs, targets, kind)) * here
+            total += float(loss_of(outputs, targets, kind, own)) * here
             right += 0 if kind == "scalar" else int((outputs.argmax(-1) == targets).sum())
             targets_seen += here
     loss = total / targets_seen if targets_seen else math.nan

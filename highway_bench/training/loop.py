@@ -16,7 +16,14 @@ from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 from highway_bench.errors import BadInput
 from highway_bench.measure.device import synchronise
-from highway_bench.training.evaluation import Evaluation, device_and_dtype, evaluate, loss_of, to_device
+from highway_bench.training.evaluation import (
+    Evaluation,
+    LossFunction,
+    device_and_dtype,
+    evaluate,
+    loss_of,
+    to_device,
+)
 from highway_bench.training.recipe import Recipe
 
 FINITE_EVERY = 25  # steps between two checks that the loss is finite
@@ -47,6 +54,7 @@ class Training:
     times: array[float] = field(default_factory=numbers)  # seconds from the first step's start to each step's end
     epochs: list[Evaluation] = field(default_factory=list)  # of ``eval_split``, after each epoch
     together: int = 1  # the largest population that it was trained in
+    own_loss: LossFunction | None = None  # instead of the loss of the targets' kind
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.train.inputs):
@@ -69,7 +77,7 @@ class Training:
         """One step: forward, loss, backward, update."""
         batch = next(self.batches).to(self.train.inputs.device)
         inputs, targets = (to_device(part[batch], self.device, self.dtype) for part in self.train)
-        loss = loss_of(self.network(inputs), targets, self.target_kind)
+        loss = loss_of(self.network(inputs), targets, self.target_kind, self.own_loss)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.recipe.clip is not None:
@@ -115,7 +123,7 @@ class Training:
     def evaluate_epoch(self) -> None:
         """Evaluate ``eval_split`` if an epoch has just ended and the run has not diverged."""
         if self.eval_split is not None and len(self.losses) % self.steps_per_epoch == 0 and not self.diverged:
-            self.epochs.append(evaluate(self.network, self.eval_split, self.target_kind))
+            self.epochs.append(evaluate(self.network, self.eval_split, self.target_kind, own=self.own_loss))
             self.network.train()
 
     @property

@@ -43,6 +43,7 @@ TINY = {
     "compare-my-block": ["--dry-run"],
     "check": ["--family", "dense"],
     "serve": ["--no-browser"],
+    "advise": ["--dry-run"],
 }
 
 
@@ -101,6 +102,7 @@ def test_every_command_is_there() -> None:
         "decide",
         "compare-my-block",
         "forecast",
+        "advise",
     }
 
 

@@ -126,6 +126,22 @@ FINDING = {
 }
 FOLLOWED = {"series": STRING, "block": STRING, "family": STRING, "depth": NUMBER, "machine": STRING}
 
+ADVICE = {
+    "layer": STRING,
+    "kind": STRING,
+    "depth": NUMBER,
+    "width": NUMBER,
+    "batch_size": NUMBER,
+    "minutes": NUMBER,
+    "data": STRING,
+    "loss": NO_STRING,
+    "chance_loss": NUMBER,
+    "device": STRING,
+    "repetition": NUMBER,
+    "bytes": NUMBER,
+    "workers": NUMBER,
+}
+
 SMALL = ("memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--workers", "1")
 COST = {"cells": NUMBER, "stored": NUMBER, "seconds": NUMBER, "bytes": NUMBER}
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -196,6 +212,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "skills": [{"left_out": STRING, "against": STRING, "skill": NUMBER, "low": NUMBER, "high": NUMBER}],
             "page": STRING,
         },
+    ),
+    "advise --dry-run": (
+        ("dense", "--depth", "2", "--block", "plain"),
+        ADVICE | {"connections": [{"block": STRING, "start": STRING, "width": NUMBER}], "notes": [STRING]},
     ),
     "reproduce --names": ((), {"names": [STRING]}),
     "reproduce flops --dry-run": ((), COST),

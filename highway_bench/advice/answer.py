@@ -1,0 +1,277 @@
+"""Advice: three answers that are judged apart (does it train, what does it cost, how good is it), in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from optuna.study import Study
+
+from highway_bench.advice.connections import REFERENCE, Connection
+from highway_bench.advice.costs import RelativeCost
+from highway_bench.advice.finals import ALPHA, MOST_SEEDS, Behind, JudgedFinals, QualityVerdict
+from highway_bench.report.format import counted, listed, quantity, signed, three
+
+LEARNT: Final = 0.1
+"""A run learns if its final loss is at least this share below that of the best constant prediction."""
+MOST_NAMED: Final = 4  # connections that a sentence names; the table has all
+CONFIDENCE: Final = f"{100 * (1 - ALPHA):g} %"
+
+
+class Learning(StrEnum):
+    """Whether a connection trains, from its longest runs."""
+
+    TRAINS = "trains"
+    LEARNS = "learns"
+    STALLS = "does not learn"
+    DIVERGES = "diverges"
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+
+
+EXPLAINED: Final = {
+    Learning.TRAINS: "every run with the chosen learning rate reached the success threshold of the data",
+    Learning.LEARNS: "the loss fell at least 10 % below that of the best constant prediction, but not to the threshold",
+    Learning.STALLS: "no learning rate that was tried brought the loss 10 % below that of the best constant prediction",
+    Learning.DIVERGES: "the loss stopped being finite at every learning rate that was tried",
+    Learning.FAILED: "the runs ended with an error",
+    Learning.LEFT_OUT: "not trained, for the reason given",
+}
+
+
+@dataclass(frozen=True)
+class ConnectionResult:
+    """What was measured of one connection.
+
+    ``steps`` are those of its longest runs, with the learning ``rate`` of the lowest ``loss`` (a mean over seeds in the
+    finals, ``None`` where it diverged). ``runs`` and ``succeeded`` count these runs. ``accuracy`` is the mean test
+    accuracy in the finals, ``reason`` an error, or why it was left out.
+    """
+
+    connection: Connection
+    width: int
+    learning: Learning
+    cost: RelativeCost
+    steps: int = 0
+    rate: float | None = None
+    loss: float | None = None
+    runs: int = 0
+    succeeded: int = 0
+    accuracy: float | None = None
+    reason: str = ""
+
+
+def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -> Learning:
+    """The word for the final ``losses`` of a connection's longest runs, of which so many ``succeeded``."""
+    finite = [loss for loss in losses if loss is not None]
+    if not finite:
+        return Learning.DIVERGES
+    if succeeded == len(losses):
+        return Learning.TRAINS
+    learnt = len(finite) == len(losses) and math.fsum(finite) / len(finite) <= chance - LEARNT * abs(chance)
+    return Learning.LEARNS if learnt else Learning.STALLS
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The advice for one layer at one depth.
+
+    ``about`` has the request in plain values, ``results`` what was measured of each connection, ``quality`` the verdict
+    of the finals. ``study`` has the runs of the halving as trials of optuna's.
+    """
+
+    about: Mapping[str, Any]
+    results: Sequence[ConnectionResult]
+    quality: JudgedFinals[Connection]
+    finalists: Sequence[Connection]
+    ladder: Sequence[int]
+    timed_depth: int
+    notes: Sequence[str]
+    store: Path
+    study: Study | None = field(default=None, repr=False, compare=False)
+    page: Path | None = None
+
+    @property
+    def verdict(self) -> QualityVerdict:
+        """``take``, ``equal``, ``undecided``, or ``none`` where no finalist learns."""
+        best = self.quality.best
+        learns = best is not None and self.result(best).learning in (Learning.TRAINS, Learning.LEARNS)
+        return self.quality.verdict if learns else QualityVerdict.NONE
+
+    @property
+    def use(self) -> tuple[Connection, ...]:
+        """The connections to use: the leaders, the lowest loss first; none where the verdict is ``none``."""
+        return () if self.verdict == QualityVerdict.NONE else self.quality.leaders
+
+    @property
+    def cheapest(self) -> Connection | None:
+        """The leader whose step is the shortest, among those whose ratio is decided; ``None`` for no such leader."""
+        known = [one for one in self.use if self.result(one).cost.decided]
+        return min(known, key=lambda one: self.result(one).cost.ratio) if len(known) == len(self.use) > 0 else None
+
+    @property
+    def cheaper_surely(self) -> bool:
+        """Whether the interval of the cheapest leader's step lies below those of all other leaders."""
+        cheapest = self.cheapest
+        others = [self.result(one).cost for one in self.use if cheapest is not None and one.block != cheapest.block]
+        return (
+            bool(others) and cheapest is not None and all(self.result(cheapest).cost.high < one.low for one in others)
+        )
+
+    @property
+    def headline(self) -> str:
+        """The answer in one sentence."""
+        depth, steps = self.about["depth"], self.ladder[-1]
+        names = listed([str(one) for one in self.use])
+        if self.verdict == QualityVerdict.NONE:
+            return f"No connection that was tried learns at depth {depth} within {steps:,} steps."
+        if len(self.finalists) < 2:
+            return f"Only {names} was compared."
+        if self.verdict == QualityVerdict.TAKE:
+            return f"Take {names}."
+        cheapest = self.cheapest
+        if self.verdict == QualityVerdict.EQUAL:
+            cost = f"take the cheaper, {cheapest}" if cheapest else "take the cheaper; their step times are undecided"
+            return f"{names} are equal: {cost}."
+        needed = self.quality.needed
+        seeds = f"about {needed} seeds" if needed else f"more than {MOST_SEEDS} seeds"
+        cheaper = f" The cheapest of them is {self.cheapest}." if self.cheaper_surely else ""
+        return f"Undecided between {names}: it would need {seeds}, not {self.quality.seeds}.{cheaper}"
+
+    @property
+    def ranked(self) -> list[Connection]:
+        """The finalists, the lowest loss first; those that diverged at a seed last."""
+        judged = [one for one in (self.quality.best, *(one.name for one in self.quality.behind)) if one is not None]
+        return [*judged, *(one for one in self.finalists if one not in judged)]
+
+    def result(self, connection: Connection) -> ConnectionResult:
+        """What was measured of ``connection``."""
+        return next(one for one in self.results if one.connection == connection)
+
+    def behind(self, connection: Connection) -> Behind[Connection] | None:
+        """How far ``connection`` is behind the best; ``None`` for the best, and for one that is not in the finals."""
+        return next((one for one in self.quality.behind if one.name == connection), None)
+
+    def lines(self) -> list[str]:
+        """The answer, and then one line for each of the three questions."""
+        return [self.headline, self.training_line(), self.cost_line(), self.quality_line()]
+
+    def training_line(self) -> str:
+        """Does it train?"""
+        parts = []
+        for word in Learning:
+            names = [str(one.connection) for one in self.results if one.learning == word]
+            if names:
+                parts.append(f"{word}: {first_of(names)}")
+        return f"Does it train? {'; '.join(parts)}."
+
+    def cost_line(self) -> str:
+        """What does it cost?"""
+        parts = []
+        for block in dict.fromkeys(one.block for one in self.use or self.ranked):
+            cost = next(one.cost for one in self.results if one.connection.block == block)
+            what = "the unit" if block == REFERENCE else f"step time {cost} × pre-norm's"
+            saved = "" if math.isnan(cost.saved) else f", {quantity(cost.saved, 'B')} saved a layer"
+            parts.append(f"{block}: {what}{saved}")
+        return f"What does it cost? {'; '.join(parts) or 'not timed'}."
+
+    def quality_line(self) -> str:
+        """How good is it?"""
+        best = self.quality.best
+        if self.verdict == QualityVerdict.NONE or best is None:
+            return "How good is it? There is nothing to compare."
+        parts = [f"{best}: final loss {three(self.result(best).loss)}"]
+        for one in self.quality.behind:
+            relation = "behind" if one.worse else "equal" if one.equal else "tied"
+            parts.append(f"{one.name}: {percent(one.difference)} {interval(one)}, {relation}")
+        compared = f"{counted(self.quality.seeds, 'seed')} of {self.ladder[-1]:,} steps, intervals of {CONFIDENCE}"
+        return f"How good is it? {'; '.join(parts)} ({compared})."
+
+    def plain(self) -> dict[str, Any]:
+        """The advice as values that JSON knows."""
+        return {
+            **self.about,
+            "answer": self.headline,
+            "verdict": str(self.verdict),
+            "use": [plain_name(one) for one in self.use],
+            "cheapest": plain_name(self.cheapest) if self.cheapest else None,
+            "seeds": self.quality.seeds,
+            "seeds_needed": self.quality.needed if self.verdict == QualityVerdict.UNDECIDED else None,
+            "steps": list(self.ladder),
+            "timed_depth": self.timed_depth,
+            "connections": [self._plain_result(one) for one in self.results],
+            "notes": list(self.notes),
+            "store": str(self.store),
+            "page": None if self.page is None else str(self.page),
+        }
+
+    def _plain_result(self, one: ConnectionResult) -> dict[str, Any]:
+        behind = self.behind(one.connection)
+        return {
+            **plain_name(one.connection),
+            "width": one.width,
+            "learning": str(one.learning),
+            "reason": one.reason or None,
+            "steps": one.steps,
+            "rate": one.rate,
+            "loss": one.loss,
+            "runs": one.runs,
+            "succeeded": one.succeeded,
+            "test_accuracy": one.accuracy,
+            "step_ratio": number(one.cost.ratio),
+            "step_ratio_low": number(one.cost.low),
+            "step_ratio_high": number(one.cost.high),
+            "step_ratio_decided": one.cost.decided,
+            "saved_per_layer": number(one.cost.saved),
+            "leader": one.connection in self.use,
+            "behind": None if behind is None else behind.difference,
+            "behind_low": None if behind is None else number(behind.low),
+            "behind_high": None if behind is None else number(behind.high),
+        }
+
+
+def first_of(names: list[str]) -> str:
+    """A list of names for a sentence, the first ones and the number of the others."""
+    return (
+        listed(names) if len(names) <= MOST_NAMED else listed([*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"])
+    )
+
+
+def plain_name(connection: Connection) -> dict[str, str]:
+    """A connection as plain values."""
+    return {"block": connection.block, "start": connection.start}
+
+
+def number(value: float) -> float | None:
+    """``value``, or ``None`` where it is not finite."""
+    return value if math.isfinite(value) else None
+
+
+def percent(difference: float) -> str:
+    """A difference of log losses as a percentage: +12 %."""
+    return f"{signed(100 * math.expm1(difference), '+.3g')} %"
+
+
+def interval(one: Behind[Connection]) -> str:
+    """The interval of a difference, in per cent."""
+    if not math.isfinite(one.low):
+        return "[one seed]"
+    return "[{}, {}]".format(*(signed(100 * math.expm1(bound), "+.3g") for bound in (one.low, one.high)))
+
+
+def ordered(results: Iterable[ConnectionResult]) -> list[ConnectionResult]:
+    """Results with what trained longest, and then the lowest loss, first."""
+    words = list(Learning)
+    return sorted(
+        results,
+        key=lambda one: (
+            -one.steps,
+            -one.runs,
+            math.inf if one.loss is None else one.loss,
+            words.index(one.learning),
+        ),
+    )

@@ -1,0 +1,137 @@
+"""Budget: how an advice divides its minutes. Shares of time in, numbers of steps, connections and seeds out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+from highway_bench.errors import BadInput
+
+COSTS, HALVING, FINALS = 0.15, 0.40, 0.40
+"""Shares of the time. The rest is for checks and for the page."""
+
+MARGIN: Final = 1.1  # what a prediction may be wrong by
+THIRD: Final = 3  # one in so many goes on, and trains so many times as long
+FINALISTS: Final = 4
+FIRST_TRIES, LATER_TRIES = 4, 2  # learning rates of a connection, in the first rung and in the others
+MOST_STEPS: Final = 400  # in the first rung
+LEAST_SEEDS, MOST_SEEDS = 3, 12
+
+CHOICES: Final = ((3, 2, 20, 13), (3, 1, 10, 3), (2, 1, 10, 2), (1, 1, 5, 2))
+"""Rungs, seeds of the last one, least steps of the first one, and least connections, in the order of preference."""
+
+TIMED_ROUNDS: Final = (15, 10, 7, 5)
+OTHER_ROUNDS: Final = 5  # warm-up, first steps and the building of networks, in rounds
+BLOCK_RATIO: Final = 1.5  # a block's step over pre-norm's, before any is timed
+PROCESSES: Final = 3
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Measured seconds: of a training ``step`` of pre-norm, of all else in its run (``setup``), and until the workers
+    of a round of runs have started and its results are stored (``start``)."""
+
+    step: float
+    setup: float
+    start: float
+
+
+@dataclass(frozen=True)
+class TimingPlan:
+    """How steps are timed: at ``depth``, with so many rounds (``samples``) in each of ``processes``, and at most
+    ``limit`` seconds a block for further processes."""
+
+    depth: int
+    samples: int
+    processes: int
+    limit: float
+
+
+@dataclass(frozen=True)
+class HalvingPlan:
+    """The first ``connections`` of the list train for ``steps``, 3 · ``steps``, … in ``rungs`` rungs, with one seed,
+    and with ``seeds`` in the last rung."""
+
+    connections: int
+    steps: int
+    rungs: int
+    seeds: int = 1
+
+    @property
+    def ladder(self) -> tuple[int, ...]:
+        """The steps of each rung."""
+        return tuple(self.steps * THIRD**rung for rung in range(self.rungs))
+
+
+def timing_plan(minutes: float, depth: int, blocks: int, pace: Pace) -> TimingPlan:
+    """How to time a step of ``blocks`` blocks: at the whole depth if that fits, else at the deepest that does."""
+    seconds = 60 * minutes * COSTS
+    processes = PROCESSES if seconds >= 2 * PROCESSES * pace.start else 1
+    left = max(seconds / processes - pace.start, 0.0)
+    round_seconds = (blocks + 2) * BLOCK_RATIO * pace.step  # with plain and the yard-stick
+    depths = [max(1, round(depth / 2**half)) for half in range(max(1, math.ceil(math.log2(depth)) - 1))]
+    fits = (
+        TimingPlan(timed, samples, processes, seconds / (2 * blocks))
+        for timed in depths
+        for samples in TIMED_ROUNDS
+        if (samples + OTHER_ROUNDS) * round_seconds * timed / depth <= left
+    )
+    return next(fits, TimingPlan(depths[-1], 3, processes, 0.0))
+
+
+def in_rung(rung: int, connections: int) -> int:
+    """How many of ``connections`` train in a rung: all, a third, a ninth, but not fewer than the finals have."""
+    return min(connections, max(FINALISTS, math.ceil(connections / int(THIRD**rung))))
+
+
+def halving_plan(minutes: float, workers: int, ratios: Sequence[float], pace: Pace) -> HalvingPlan:
+    """The most connections, and then the most steps, whose halving fits its share of the time.
+
+    ``ratios`` are step times over pre-norm's, in the order of the connections. Raises ``BadInput`` where not even two
+    connections fit.
+    """
+    for rungs, seeds, least, fewest in CHOICES:
+        budget = core_seconds(60 * minutes * HALVING, workers, (rungs + 1) * pace.start)
+        for count in range(len(ratios), min(fewest, len(ratios)) - 1, -1):
+            fixed, a_step = halving_cost(ratios[:count], rungs, seeds, pace)
+            if (steps := int((budget - fixed) / a_step)) >= least:
+                return HalvingPlan(count, min(steps, MOST_STEPS), rungs, seeds)
+    rungs, seeds, least, fewest = CHOICES[-1]
+    fixed, a_step = halving_cost(ratios[:fewest], rungs, seeds, pace)
+    needed = ((fixed + least * a_step) * MARGIN / workers + pace.start * (rungs + 1)) / (60 * HALVING)
+    raise BadInput(
+        f"{minutes:g} minutes are too few: a training step of pre-norm takes {pace.step:.2g} s at this depth, so that "
+        f"at least {math.ceil(needed * 10) / 10:g} are needed"
+    )
+
+
+def halving_cost(ratios: Sequence[float], rungs: int, seeds: int, pace: Pace) -> tuple[float, float]:
+    """Core-seconds of halving, with ``seeds`` in the last rung: those of set-up, and those for each step of the first
+    rung."""
+    fixed = a_step = 0.0
+    for rung in range(rungs):
+        count = min(len(ratios), in_rung(rung, len(ratios)) + (rung > 0))  # pre-norm goes on in any case
+        tries = FIRST_TRIES if rung == 0 else LATER_TRIES
+        tries *= seeds if rung == rungs - 1 else 1
+        fixed += tries * count * pace.setup
+        a_step += tries * count * fmean(ratios) * pace.step * THIRD**rung
+    return fixed, a_step
+
+
+def seeds_that_fit(seconds: float, workers: int, runs: Sequence[float], start: float = 0.0) -> tuple[int, int]:
+    """How many finalists, and how many seeds of each, fit ``seconds``; ``runs`` are the seconds of a run of each, and
+    ``start`` those until workers have started."""
+    budget = core_seconds(seconds, workers, start)
+    for count in range(len(runs), 1, -1):
+        seeds = int(budget / math.fsum(runs[:count]))
+        if seeds >= LEAST_SEEDS:
+            return count, min(seeds, MOST_SEEDS)
+    return min(2, len(runs)), LEAST_SEEDS - 1
+
+
+def core_seconds(seconds: float, workers: int, starting: float) -> float:
+    """What ``workers`` can compute in ``seconds``, less those in which they are ``starting``."""
+    return max(seconds - starting, 0.0) * workers / MARGIN

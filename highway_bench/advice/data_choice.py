@@ -1,0 +1,83 @@
+"""Data choice: on which data an advice trains, from the layer's kind or from what the user names."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from highway_bench.data import Data, DataSet, datasets, make_dataset
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.families import Family, reads_ahead
+
+DIGITS: Final = ("mnist-5k", {"pooled": 2})
+"""Digits of 14 × 14 pixels: 5,000 that are part of an installed package."""
+
+
+class DataChoice(NamedTuple):
+    """A data set with its options, and why it was chosen where that needs saying."""
+
+    name: str
+    options: Mapping[str, Any]
+    note: str = ""
+
+    @property
+    def dataset(self) -> DataSet:
+        """The data set itself."""
+        return make_dataset(self.name, **self.options)
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{option} {value}" for option, value in self.options.items())
+        return f"{self.name} ({options})" if options else self.name
+
+
+def default_data(family: Family, width: int) -> DataChoice:
+    """The data for a family: digits for vectors and images; a text for sequences.
+
+    A sequence that reads no later step, by a perturbation test, gets ``language``, any other ``sentiment``. Where their
+    files are missing, digits are read row by row.
+    """
+    if family.kind != "sequence":
+        return DataChoice(*DIGITS)
+    name = "sentiment" if reads_ahead(family, width) else "language"
+    reason = make_dataset(name).missing()
+    if reason is None:
+        return DataChoice(name, {}, "" if name == "sentiment" else "the layer reads no later step")
+    return DataChoice(*DIGITS, f"digits are read row by row, because {name} is not here: {reason}")
+
+
+def named_data(given: str) -> DataChoice:
+    """The data that ``given`` names: a registered data set, or a text file or a folder of texts for ``language``.
+
+    Raises ``BadInput`` for anything else, with near names.
+    """
+    if given in datasets:
+        return DataChoice(given, DIGITS[1] if given == DIGITS[0] else {})
+    if os.path.exists(Path(given).expanduser()):
+        return DataChoice("language", {"path": str(Path(given).expanduser().absolute())})
+    if os.sep in given or "." in given:
+        raise BadInput(f"data {given!r}: there is no such file, and no data set of that name")
+    raise UnknownName("data set", given, datasets)
+
+
+def checked(choice: DataChoice, batch_size: int) -> Data:
+    """The data of ``choice``; raises ``BadInput`` where they are missing, broken, or less than one batch."""
+    reason = choice.dataset.missing()
+    if reason is not None:
+        raise BadInput(f"data {choice.name!r} cannot be used: {reason}")
+    data = choice.dataset.load(seed=0)
+    rows = len(data.train.inputs)
+    if rows < batch_size:
+        what = "the text is too short" if choice.name == "language" else "there are too few items"
+        raise BadInput(f"data {choice}: {what}, {rows} rows of training data and a batch needs {batch_size}")
+    return data
+
+
+def fingerprint(data: Data) -> str:
+    """A hash of the training and the test part."""
+    total = hashlib.sha256()
+    for part in (part for split in data for part in split):
+        total.update(part.contiguous().numpy().tobytes())
+    return total.hexdigest()

@@ -1,0 +1,117 @@
+"""Joinable: whether a user's layer can be joined at all. Each reason against it is one line."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.families import Family, Site
+from highway_bench.families.seeding import seeded
+
+BATCH = 4  # items of the inputs that are tried
+
+
+def check_inputs(family: Family, width: int) -> None:
+    """Raise ``BadInput`` where a module of ``family`` needs more than its input, such as a mask."""
+    for module in modules_of(family, width):
+        needed = required_inputs(module)
+        if len(needed) > 1:
+            cure = "; compute the mask inside of the layer" if any("mask" in name for name in needed[1:]) else ""
+            raise BadInput(
+                f"family {family.name!r}: forward needs {', '.join(needed[1:])} besides {needed[0]}, but a layer that "
+                f"is joined gets its input alone{cure}"
+            )
+
+
+def check_joinable(family: Family, width: int) -> None:
+    """Raise ``BadInput`` for a layer that cannot be compared under several connections.
+
+    Such a layer draws random numbers in ``forward``, has a state that one call leaves to the next (the statistics that
+    a batch norm gathers for evaluation are allowed), gives values that are not finite, has no parameters, or shares
+    them with every other layer.
+    """
+    with torch.device("cpu"), seeded(0):
+        x, other = family.example(BATCH, width), family.example(BATCH, width)
+        modules = modules_of(family, width)
+        for module in modules:
+            reason = fault(module, x, other)
+            if reason is not None:
+                raise BadInput(f"family {family.name!r} cannot be joined: it {reason}")
+        again = modules_of(family, width)
+    own = {id(parameter) for module in modules for parameter in module.parameters()}
+    if any(id(parameter) in own for parameter in chain.from_iterable(module.parameters() for module in again)):
+        raise BadInput(f"family {family.name!r} cannot be joined: its factory returns the same parameters every time")
+    if not own:
+        raise BadInput(f"family {family.name!r} cannot be joined: it has no parameters, so there is nothing to train")
+
+
+def modules_of(family: Family, width: int) -> list[nn.Module]:
+    """Fresh modules of one layer."""
+    return [part.transform(Site(part, width)) for part in family.sublayers]
+
+
+def required_inputs(module: nn.Module) -> list[str]:
+    """The names of the inputs without a default that ``forward`` has; none where its signature is not known."""
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except (TypeError, ValueError):  # a compiled or scripted module
+        return []
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one.name for one in parameters if one.default is inspect.Parameter.empty and one.kind not in variable]
+
+
+def fault(module: nn.Module, x: Tensor, other: Tensor) -> str | None:
+    """Why ``module`` cannot be joined, in words that follow "it"; ``None`` if it can. In training mode."""
+    first, second = (output(copy.deepcopy(module).train(), x, seed) for seed in (1, 2))
+    if not same(first, second):
+        return f"draws random numbers in forward{dropouts(module)}"
+    if not bool(torch.isfinite(first).all()):
+        return "gives values that are not finite"
+    trial = copy.deepcopy(module).train()
+    before, _, after = (output(trial, given, 1) for given in (x, other, x))
+    return None if same(before, after) else "keeps a state: its output depends on the calls before"
+
+
+def dropouts(module: nn.Module) -> str:
+    """The modules whose dropout is on, with the cure."""
+    shares = ((type(part).__name__, getattr(part, "p", getattr(part, "dropout", 0))) for part in module.modules())
+    active = [f"{name} with {p:g}" for name, p in shares if isinstance(p, float) and 0 < p < 1]
+    return f" ({', '.join(dict.fromkeys(active))}): set its dropout to 0" if active else ""
+
+
+def output(module: nn.Module, x: Tensor, seed: int) -> Tensor:
+    """The output for ``x``, with every random generator at ``seed``."""
+    with all_seeded(seed), torch.no_grad():
+        try:
+            y: Tensor = module(x.clone())
+        except USER_ERRORS as error:  # the user's code
+            raise BadInput(f"a layer of {tuple(x.shape)} raises {type(error).__name__}: {error}") from error
+    return y
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Whether two outputs are equal, up to the rounding of parallel sums."""
+    return torch.allclose(one, other, rtol=1e-5, atol=1e-7, equal_nan=True)
+
+
+@contextmanager
+def all_seeded(seed: int) -> Iterator[None]:
+    """While the context is open, torch, numpy and ``random`` draw from ``seed``."""
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - what a user's layer may draw from
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        with seeded(seed):
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)  # noqa: NPY002

@@ -1,0 +1,85 @@
+"""Measured cells: what the store has of an advice's cells, round by round."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from highway_bench.cell import Cell
+from highway_bench.execution.engines import AnyEngine
+from highway_bench.execution.progress import Event, Finished
+from highway_bench.plan.plan import Plan
+from highway_bench.plugins import modules_outside
+from highway_bench.results.store import Store
+
+Scalars = Mapping[str, float | None]
+
+
+class TimedSteps(NamedTuple):
+    """The seconds of a cell's steps, and those of plain in the same rounds; sample i is of process ``process[i]``."""
+
+    seconds: list[float]
+    plain: list[float]
+    process: list[int]
+
+
+class MeasuredCells:
+    """Measures cells that ``store`` lacks, and has the results of all that were requested.
+
+    ``failures`` are the reasons of cells without a result, ``seconds`` the times of those measured now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        plugins: Sequence[str] = (),
+        engine: AnyEngine = "local",
+        workers: int = 1,
+        on_event: Callable[[Event], None] | None = None,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self.store, self.plugins, self.engine, self.workers = store, tuple(plugins), engine, workers
+        self.command = command
+        self.failures: dict[Cell, str] = {}
+        self.seconds: dict[Cell, float] = {}
+        self.runs = 0
+        self._on_event = on_event or (lambda event: None)
+        self._digests: dict[Cell, str] = {}
+        self._values: dict[Cell, Scalars] = {}
+
+    def __contains__(self, cell: object) -> bool:
+        """Whether ``cell`` was requested, whatever its result."""
+        return cell in self._digests
+
+    def measure(self, cells: Iterable[Cell]) -> None:
+        """Measure ``cells``, each once."""
+        wanted = tuple(dict.fromkeys(cells))
+        plan = Plan(wanted, tuple(dict.fromkeys([*self.plugins, *modules_outside(wanted)])))
+        result = plan.run(
+            self.store, engine=self.engine, workers=self.workers, on_event=self._event, command=self.command
+        )
+        self._digests |= result.summary.digests
+        self.runs += result.summary.measured
+        self.failures |= {ending.cell: f"{ending.status}: {ending.message}" for ending in result.failures}
+        for cell in wanted:
+            self._values[cell] = self.store.scalars(self._digests[cell])
+
+    def value(self, cell: Cell, metric: str) -> float | None:
+        """A metric of a measured cell; ``None`` where it has none."""
+        return self._values.get(cell, {}).get(metric)
+
+    def steps(self, cell: Cell) -> TimedSteps | None:
+        """The timed steps of a throughput cell; ``None`` where it has none."""
+        rows = self.store.rows(digest=self._digests[cell], metric="step_time") if cell in self._digests else []
+        texts = [(row["samples"], row["paired"]) for row in rows if row["samples"] and row["paired"]]
+        if not texts:
+            return None
+        paired: dict[str, Any] = json.loads(texts[0][1])
+        return TimedSteps(json.loads(texts[0][0]), paired["plain"], paired["process"])
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Finished):
+            self.seconds[event.cell] = event.seconds
+        self._on_event(event)

@@ -1,0 +1,263 @@
+"""Request: what an advice is about, checked before anything is measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final
+
+from torch import nn
+
+from highway_bench.advice.connections import REFERENCE, Connection, connections_for
+from highway_bench.advice.data_choice import DataChoice, checked, default_data, fingerprint, named_data
+from highway_bench.advice.joinable import check_inputs, check_joinable
+from highway_bench.advice.own_loss import constant_loss_under
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.execution.source_tree import SourceTree
+from highway_bench.families import Family, family, make_family
+from highway_bench.matching import matched_width
+from highway_bench.network import check_depth
+from highway_bench.plan.checks import check_rebuilds
+from highway_bench.provenance import identity
+from highway_bench.registry import imported
+from highway_bench.success.judging import THRESHOLD
+from highway_bench.tasks.base import Skip
+from highway_bench.tasks.from_cell import cell_stack, check_device, default_device
+
+AnyLayer = str | Family | Callable[[int], nn.Module | Sequence[nn.Module]]
+
+WIDTHS: Final = {"vector": 64, "image": 16, "sequence": 32}
+BATCHES: Final = {"vector": 100, "image": 32, "sequence": 32}
+
+SGD: Final[Mapping[str, Any]] = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1}
+ADAMW: Final[Mapping[str, Any]] = {"optimiser": "adamw", "schedule": "cosine", "decay": 0.1, "clip": 1.0}
+SGD_FIRST: Final = (0.3, 0.1, 0.03)
+ADAMW_FIRST: Final = (0.01, 0.003, 0.001)
+WARM_UP: Final = 10  # AdamW's warm-up is the first tenth of the steps
+TUNING_SEEDS: Final = 20_000  # from here on; other parts of the package have smaller ones
+FINAL_SEEDS: Final = 40_000
+SEEDS_APART: Final = 100  # between the seeds of two repetitions
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviceRequest:
+    """A checked request: the layer as a ``family``, its sizes, the data, and the time.
+
+    ``blocks`` are patterns of the blocks to compare; none for all. ``loss`` is the user's own as ``module:function``,
+    ``chance_loss`` that of the best constant prediction. ``repetition`` numbers advices that differ in their seeds
+    alone. ``data_hash`` identifies the data; of ``batches``, the code that yields them.
+    """
+
+    family: Family
+    depth: int
+    width: int
+    batch_size: int
+    minutes: float
+    data: DataChoice
+    chance_loss: float
+    data_hash: str
+    loss: str | None = None
+    blocks: tuple[str, ...] = ()
+    device: str = "cpu"
+    repetition: int = 0
+
+    @cached_property
+    def connections(self) -> list[Connection]:
+        """What is compared."""
+        return connections_for(self.family, self.blocks)
+
+    @cached_property
+    def template(self) -> Cell:
+        """The cell of a training with pre-norm, without a start, a learning rate or steps."""
+        recipe = {**(ADAMW if self._has_tokens else SGD), "dataset": dict(self.data.options), "evaluate": "never"}
+        if self.loss is not None:
+            recipe["loss"] = self.loss
+            if self.chance_loss > 0:  # success is a share of the data set's own chance loss
+                recipe["threshold"] = THRESHOLD * self.chance_loss / self.data.dataset.chance_loss
+        return Cell(
+            task="trainability",
+            block=REFERENCE,
+            family=self.family.name,
+            family_options=self.family.options,
+            depth=self.depth,
+            width=self.widths[REFERENCE],
+            nominal_width=self.width,
+            batch_size=self.batch_size,
+            device=self.device,
+            dataset=self.data.name,
+            recipe=recipe,
+        )
+
+    @property
+    def first_rates(self) -> tuple[float, ...]:
+        """The learning rates that every connection tries first."""
+        return ADAMW_FIRST if self._has_tokens else SGD_FIRST
+
+    @property
+    def _has_tokens(self) -> bool:
+        return self.data.dataset.input_kind == "tokens"
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The width of each block, with which its layer has as many parameters as plain's at ``width``."""
+        names = dict.fromkeys([REFERENCE, *(one.block for one in self.connections)])
+        return {name: matched_width(blocks.get(name), self.family, self.width, "params") for name in names}
+
+    def run(self, connection: Connection, steps: int, rate: float, seed: int, **recipe: Any) -> Cell:
+        """The cell of one training."""
+        warm_up = {"warm_up": steps // WARM_UP} if self._has_tokens else {}
+        words = {**self.template.recipe, "steps": steps, "rate": rate, **warm_up, **recipe}
+        block, start = connection
+        return self.template.but(block=block, start=start, width=self.widths[block], seed=seed, recipe=words)
+
+    def tuning_seeds(self, count: int) -> range:
+        """The seeds of the runs that choose connections and learning rates."""
+        return seeds_from(TUNING_SEEDS, count, self.repetition)
+
+    def final_seeds(self, count: int) -> range:
+        """The fresh seeds of the finals."""
+        return seeds_from(FINAL_SEEDS, count, self.repetition)
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The modules of this package that register a data set of the user's own."""
+        return ("highway_bench.advice.batches",) if self.data.name == "batches" else ()
+
+    @property
+    def name(self) -> str:
+        """A folder's name for this request: layer, depth, and the start of a hash of all that its answer depends on."""
+        parts = [
+            self.template.key,
+            [list(one) for one in self.connections],
+            self.minutes,
+            self.repetition,
+            self.data_hash,
+            sources_of(self.family.name, self.loss),
+            list(identity(self.device)),
+        ]
+        layer = re.sub(r"[^\w]+", "-", self.family.name.rpartition(":")[2]).strip("-")
+        return f"{layer}-{self.depth}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]}"
+
+
+def requested(
+    layer: AnyLayer,
+    *,
+    depth: int,
+    minutes: float,
+    out: Path,
+    data: str | None = None,
+    loss: str | None = None,
+    width: int | None = None,
+    batch_size: int | None = None,
+    block: Sequence[str] = (),
+    family_options: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    repetition: int = 0,
+) -> AdviceRequest:
+    """The request for ``layer``: a family, its name, a factory, or the name ``module:factory`` of one.
+
+    Batches of the user's own are read and saved in the folder ``out``. Raises ``BadInput``, in one line, for all that
+    can be known before a measurement.
+    """
+    check_sizes(depth, minutes, width, batch_size)
+    chosen_device = device or default_device()
+    check_device(chosen_device)
+    layers, nominal = sized(layer, family_options or {}, width)
+    if ":" in layers.name:
+        check_joinable(layers, nominal)
+    batch = batch_size or BATCHES[layers.kind]
+    if data is None:
+        choice = default_data(layers, nominal)
+    elif ":" in data and not Path(data).exists():
+        choice = saved_batches(data, out)
+    else:
+        choice = named_data(data)
+    parts = checked(choice, batch)
+    request = AdviceRequest(
+        family=layers,
+        depth=depth,
+        width=nominal,
+        batch_size=batch,
+        minutes=minutes,
+        data=choice,
+        chance_loss=choice.dataset.chance_loss if loss is None else constant_loss_under(loss, choice.dataset),
+        data_hash=fingerprint(parts),
+        loss=loss,
+        blocks=tuple(block),
+        device=chosen_device,
+        repetition=repetition,
+    )
+    try:
+        cell_stack(request.run(request.connections[0], 2, 0.1, 0).but(depth=1, device="cpu"))
+    except Skip as reason:
+        raise BadInput(str(reason)) from None
+    return request
+
+
+def check_sizes(depth: int, minutes: float, width: int | None, batch_size: int | None) -> None:
+    """Raise ``BadInput`` for a depth, a time or a size that nothing can have."""
+    check_depth(depth)
+    if not (math.isfinite(minutes) and minutes > 0):
+        raise BadInput(f"minutes must be above 0, not {minutes:g}")
+    for name, value in (("width", width), ("batch size", batch_size)):
+        if value is not None and value < 1:
+            raise BadInput(f"{name} must be at least 1, not {value}")
+
+
+def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tuple[Family, int]:
+    """The family of ``layer``, and ``width`` or a usual one for its kind.
+
+    Raises ``BadInput`` for a layer that cannot be joined for its inputs or its shapes.
+    """
+    if isinstance(layer, Family) or (isinstance(layer, str) and ":" not in layer):
+        result = layer if isinstance(layer, Family) else make_family(layer, **options)
+        return result, checked_width(result, width)
+    make = partial(make_family, layer) if isinstance(layer, str) else partial(family, layer)
+    try:
+        result = make(**options)
+        nominal = checked_width(result, width)
+    except BadInput:
+        check_inputs(make(kind="vector"), width or WIDTHS["vector"])  # a clearer reason, if there is one
+        raise
+    check_rebuilds(result)
+    return result, nominal
+
+
+def checked_width(layers: Family, width: int | None) -> int:
+    """``width``, or the usual one for the kind of ``layers``, or the next one that they accept; it is checked."""
+    step = layers.width_step
+    nominal = width or math.ceil(WIDTHS[layers.kind] / step) * step
+    layers.check_width(nominal)
+    return nominal
+
+
+def seeds_from(first: int, count: int, repetition: int) -> range:
+    """``count`` seeds of a repetition."""
+    start = first + SEEDS_APART * repetition
+    return range(start, start + count)
+
+
+def saved_batches(reference: str, out: Path) -> DataChoice:
+    """The user's batches from ``module:function``, read and saved in ``out`` unless the same code's are there."""
+    from highway_bench.advice.batches import save_batches
+
+    function = imported(reference, "data")
+    path = out / f"batches-{sources_of(reference)[:8]}.pt"
+    if not path.is_file():
+        save_batches(function, reference, path)
+    return DataChoice("batches", {"path": str(path)})
+
+
+def sources_of(*references: str | None) -> str:
+    """A hash of ``references`` and of the source of their modules and of what these import."""
+    given = [one for one in references if one is not None and ":" in one]
+    tree = SourceTree().digest([one.partition(":")[0] for one in given]) if given else ""
+    return hashlib.sha256(json.dumps([given, tree]).encode()).hexdigest()

@@ -1,0 +1,234 @@
+"""Small requests, layers of a user's, measurements by a formula, and an engine that runs cells in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.advice.costs import RelativeCost
+from highway_bench.advice.request import AdviceRequest, requested
+from highway_bench.cell import Cell
+from highway_bench.data import datasets
+from highway_bench.execution import worker
+from highway_bench.execution.job import Began, CellResult, Ended, Job
+
+LAYERS = """
+import torch
+from torch import nn
+
+def fine(width):
+    return nn.Sequential(nn.Linear(width, width), nn.Tanh())
+
+def feed_forward(width):
+    return nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.0), nn.Linear(2 * width, width))
+
+def normed_convolution(width):
+    return nn.Sequential(nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+
+class Attention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=False)[0]
+
+def attention_and_mlp(width):
+    return Attention(width), nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width))
+
+class Causal(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.map = nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, steps, width = x.shape
+        return self.map(x.cumsum(1) / torch.arange(1, steps + 1).view(1, -1, 1))
+
+def wider(width):
+    return nn.Linear(width, width + 1)
+
+def random(width):
+    return nn.Sequential(nn.Linear(width, width), nn.Dropout(0.5))
+
+class Noise(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + torch.randn_like(x)
+
+def noisy(width):
+    return Noise(width, width)
+
+class Memory(nn.Linear):
+    last = 0.0
+
+    def forward(self, x):
+        y = super().forward(x) + self.last
+        self.last = float(x.mean())
+        return y
+
+def state(width):
+    return Memory(width, width)
+
+class Masked(nn.Linear):
+    def forward(self, x, mask):
+        return super().forward(x) * mask
+
+def masked(width):
+    return Masked(width, width)
+
+def empty(width):
+    return nn.Tanh()
+
+one = nn.Linear(64, 64)
+
+def shared(width):
+    return one
+
+def batches():
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(8):
+        x = torch.randn(16, 6, generator=generator)
+        yield x, (x.sum(1) > 0).long()
+
+def numbers():
+    for x, _ in batches():
+        yield x, x.sum(1)
+
+def no_batches():
+    return iter(())
+
+def loss(outputs, targets):
+    return nn.functional.cross_entropy(outputs, targets, label_smoothing=0.1)
+
+def no_loss(outputs, targets):
+    return 3.0
+"""
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """A module of layers that can be imported; its name is unique, because Python caches modules."""
+    name = f"advice_layers_{abs(hash(request.node.nodeid))}"
+    (tmp_path / f"{name}.py").write_text(LAYERS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+@pytest.fixture(autouse=True)
+def without_the_users_data_set() -> Iterator[None]:
+    """What a plug-in registers must not be in other tests' registry."""
+    yield
+    datasets.unregister("batches")
+    sys.modules.pop("highway_bench.advice.batches", None)
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Callable[..., AdviceRequest]:
+    """A request for three blocks in ``dense``; keywords change it."""
+
+    def make(layer: str = "dense", **changes: Any) -> AdviceRequest:
+        words: dict[str, Any] = {
+            "depth": 2,
+            "minutes": 1.0,
+            "width": 8,
+            "batch_size": 16,
+            "data": "digits",
+            "block": ("plain", "highway", "pre-norm"),
+            "out": tmp_path / "out",
+        }
+        return requested(layer, **words | changes)
+
+    return make
+
+
+class GivenCells:
+    """Measurements by a formula: ``loss`` gives the final loss of a cell, ``None`` where it diverges."""
+
+    def __init__(self, loss: Callable[[Cell], float | None]) -> None:
+        self.loss = loss
+        self.rounds: list[list[Cell]] = []
+        self.known: set[Cell] = set()
+        self.failures: dict[Cell, str] = {}
+        self.seconds: dict[Cell, float] = {}
+
+    def __contains__(self, cell: object) -> bool:
+        return cell in self.known
+
+    def measure(self, cells: Iterable[Cell]) -> None:
+        self.rounds.append(list(cells))
+        self.known.update(self.rounds[-1])
+
+    def value(self, cell: Cell, metric: str) -> float | None:
+        return self.loss(cell) if metric == "final_loss" else None
+
+
+@pytest.fixture
+def given() -> Callable[[Callable[[Cell], float | None]], Any]:
+    return GivenCells
+
+
+@pytest.fixture
+def cost() -> Callable[..., RelativeCost]:
+    """A cost whose ratio is known to 2 %."""
+
+    def make(block: str, ratio: float = 1.0, saved: float = 1000.0) -> RelativeCost:
+        return RelativeCost(block, ratio, ratio / 1.02, ratio * 1.02, saved)
+
+    return make
+
+
+class InlineEngine:
+    """Runs every job in this process. ``most`` cells end before Ctrl-C comes."""
+
+    workers = 1
+
+    def __init__(self, folder: Path, most: float = float("inf")) -> None:
+        self.folder, self.most = folder, most
+        self.cells: list[Cell] = []
+
+    def __enter__(self) -> InlineEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        for job in jobs:
+            if len(self.cells) + len(job.cells) > self.most:
+                raise KeyboardInterrupt
+            yield Began(job)
+            path = self.folder / f"job-{len(self.cells)}.jsonl"
+            path.unlink(missing_ok=True)
+            worker.measure(job, path)
+            self.cells += job.cells
+            for line in path.read_text().splitlines(keepends=True)[1:]:
+                yield Ended(job, CellResult.of_line(line))
+
+    def drain(self) -> Iterator[Ended]:
+        return iter(())
+
+
+@pytest.fixture(scope="module")
+def inline(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., InlineEngine]:
+    return lambda **words: InlineEngine(tmp_path_factory.mktemp("jobs"), **words)
+
+
+@pytest.fixture(scope="module")
+def brief() -> Iterator[None]:
+    """Budgets of a few steps and seeds, whatever the machine: nothing here depends on times."""
+    patch = pytest.MonkeyPatch()
+    for name, value in {
+        "HALVING": 100.0,
+        "CHOICES": ((2, 1, 1, 2),),
+        "MOST_STEPS": 3,
+        "MOST_SEEDS": 3,
+        "TIMED_ROUNDS": (2,),
+        "PROCESSES": 1,
+    }.items():
+        patch.setattr(f"highway_bench.advice.budget.{name}", value)
+    yield
+    patch.undo()

@@ -1,0 +1,85 @@
+"""Verdicts on given losses: take, equal, undecided, none; paired t tests, corrected by Holm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from highway_bench.advice.finals import ALPHA, MOST_SEEDS, QualityVerdict, judged, p_value
+from highway_bench.measure.statistics import holm
+
+SEEDS = 7
+BASE = np.exp(np.random.default_rng(0).normal(0, 0.3, SEEDS))  # what the seeds share
+NOISE = np.random.default_rng(1).normal(0, 0.02, (3, SEEDS))
+
+
+def losses(**factors: float) -> dict[str, list[float | None]]:
+    return {
+        name: list(BASE * factor * np.exp(noise)) for (name, factor), noise in zip(factors.items(), NOISE, strict=False)
+    }
+
+
+def test_one_leader() -> None:
+    verdict = judged(losses(b=1.3, a=1.0, c=1.5))
+    assert verdict.verdict == QualityVerdict.TAKE
+    assert verdict.leaders == ("a",)
+    assert [one.name for one in verdict.behind] == ["b", "c"]
+    assert all(one.worse and one.low < one.difference < one.high for one in verdict.behind)
+    assert verdict.behind[0].difference == pytest.approx(math.log(1.3), abs=0.03)
+    assert verdict.needed is None
+
+
+def test_several_leaders() -> None:
+    verdict = judged(losses(b=1.003, a=1.0, c=1.5))
+    assert verdict.verdict == QualityVerdict.UNDECIDED
+    assert set(verdict.leaders) == {"a", "b"}
+    assert verdict.needed is None or SEEDS < verdict.needed <= MOST_SEEDS
+
+
+def test_seeds_that_it_would_need() -> None:
+    noise = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 0.0]) * 0.05
+    verdict = judged({"a": list(BASE), "b": list(BASE * np.exp(0.04 + noise))})
+    assert verdict.verdict == QualityVerdict.UNDECIDED
+    assert SEEDS < (verdict.needed or 0) < 30
+
+
+def test_equal_leaders() -> None:
+    verdict = judged({"a": list(BASE), "b": list(BASE * np.exp(NOISE[0] / 100)), "c": list(BASE * 2)})
+    assert verdict.verdict == QualityVerdict.EQUAL
+    assert set(verdict.leaders) == {"a", "b"}
+
+
+def test_the_same_losses_are_equal() -> None:
+    verdict = judged({"a": list(BASE), "b": list(BASE)})
+    assert verdict.verdict == QualityVerdict.EQUAL
+    assert verdict.behind[0].p == 1
+
+
+def test_a_finalist_that_diverged_is_no_leader() -> None:
+    assert judged({"a": [0.1, None], "b": [0.2, 0.3]}).leaders == ("b",)
+    assert judged({"a": [None, None], "b": [0.2, None]}).verdict == QualityVerdict.NONE
+
+
+def test_losses_that_are_not_positive_are_compared_as_they_are() -> None:
+    verdict = judged({"a": [-3.0, -3.1, -2.9, -3.0], "b": [1.0, 1.1, 0.9, 1.0]})
+    assert verdict.leaders == ("a",)
+
+
+def test_p_is_that_of_a_paired_t_test() -> None:
+    one, other = BASE, BASE * np.exp(NOISE[0] + 0.01)
+    expected = stats.ttest_rel(np.log(other), np.log(one)).pvalue
+    assert p_value(np.log(other) - np.log(one)) == pytest.approx(expected)
+    assert p_value(np.array([0.5])) == 1
+    assert p_value(np.array([0.5, 0.5])) == 0
+
+
+def test_holm_decides_who_is_worse() -> None:
+    given = losses(a=1.0, b=1.02, c=1.03)
+    logs = {name: np.log(np.array(values, dtype=float)) for name, values in given.items()}
+    verdict = judged(given)
+    raw = [p_value(logs[one.name] - logs[verdict.leaders[0]]) for one in verdict.behind]
+    assert [one.p for one in verdict.behind] == pytest.approx(holm(raw))
+    assert [one.worse for one in verdict.behind] == [p < ALPHA for p in holm(raw)]

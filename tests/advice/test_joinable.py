@@ -1,0 +1,78 @@
+"""A user's layer: what can be joined, and one line for each reason why another cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from highway_bench.advice.fit import memory_need
+from highway_bench.advice.request import AdviceRequest
+from highway_bench.errors import BadInput
+
+Ask = Callable[..., AdviceRequest]
+
+
+@pytest.mark.parametrize(
+    ("layer", "kind", "data"),
+    [
+        ("fine", "vector", "mnist-5k"),
+        ("feed_forward", "vector", "mnist-5k"),
+        ("normed_convolution", "image", "mnist-5k"),
+        ("attention_and_mlp", "sequence", "digits"),
+    ],
+)
+def test_layers_as_users_have_them(layers: str, ask: Ask, layer: str, kind: str, data: str) -> None:
+    request = ask(f"{layers}:{layer}", data=None if data == "mnist-5k" else data, batch_size=None)
+    assert request.family.kind == kind
+    assert request.data.name == data
+    assert request.connections[0] == ("pre-norm", "depth-aware")
+    cell = request.run(request.connections[0], 2, 0.1, 0)
+    assert memory_need(cell).layer > 0  # it runs, with its norms and its data
+
+
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        ("wider", "must preserve the shape of its input (vector: (2, 64) becomes (2, 65)"),
+        ("random", "draws random numbers in forward (Dropout with 0.5): set its dropout to 0"),
+        ("noisy", "cannot be joined: it draws random numbers in forward"),
+        ("state", "cannot be joined: it keeps a state: its output depends on the calls before"),
+        ("masked", "forward needs mask besides x, but a layer that is joined gets its input alone; compute the mask"),
+        ("empty", "cannot be joined: it has no parameters"),
+        ("shared", "cannot be joined: its factory returns the same parameters every time"),
+        ("absent", "has no 'absent'"),
+    ],
+)
+def test_layers_that_cannot_be_joined(layers: str, ask: Ask, layer: str, says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        ask(f"{layers}:{layer}", width=64)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_module_that_cannot_be_imported(ask: Ask) -> None:
+    with pytest.raises(BadInput, match="cannot import 'no_layers'"):
+        ask("no_layers:make")
+
+
+def test_an_unknown_family(ask: Ask) -> None:
+    with pytest.raises(BadInput, match="unknown family 'dens'; did you mean dense"):
+        ask("dens")
+
+
+def test_a_lambda_is_no_family_of_a_worker(ask: Ask) -> None:
+    from torch import nn
+
+    with pytest.raises(BadInput, match="cannot be rebuilt in a worker process"):
+        ask(lambda width: nn.Linear(width, width))
+
+
+def test_starts_and_blocks_that_a_layer_can_carry(layers: str, ask: Ask) -> None:
+    own = ask(f"{layers}:fine", block=())
+    assert ("plain", "depth-aware") not in own.connections  # orthogonal weights are not a user's layer's
+    assert {one.block for one in ask(block=()).connections} >= {"plain", "rezero", "mhc"}
+    assert not {one.block for one in own.connections} & {"parallel", "hc-static"}  # two sublayers; a variant
+    assert ("hc-static", "published") in ask(block=("hc-static",)).connections
+    first = ask(block=()).connections[:3]
+    assert first == [("pre-norm", "depth-aware"), ("highway", "depth-aware"), ("highway-free", "depth-aware")]

@@ -1,0 +1,85 @@
+"""The proof of advices: which bests are known, what a line says, and that lines are not made again."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from highway_bench.advice.connections import Connection
+from highway_bench.advice.finals import QualityVerdict
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benches/advice_proof.py"
+PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
+
+
+@pytest.fixture
+def proof(monkeypatch: pytest.MonkeyPatch) -> Any:
+    spec = importlib.util.spec_from_file_location("advice_proof", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "advice_proof", module)  # where its dataclasses find their types
+    spec.loader.exec_module(module)
+    return module
+
+
+def advice(*use: Connection) -> Any:
+    quality = SimpleNamespace(seeds=5)
+    return SimpleNamespace(
+        use=use, verdict=QualityVerdict.TAKE, quality=quality, ladder=(1, 3, 9), about={"minutes": 5}
+    )
+
+
+def runs(mean: float, seeds: int = 5) -> dict[int, float | None]:
+    return {seed: mean * (1 + 0.01 * (-1) ** seed) for seed in range(seeds)}
+
+
+def test_a_best_is_known_where_it_leads_alone(proof: Any) -> None:
+    losses = {
+        ("conv", 5): {PRE: runs(1.0), GATE: runs(0.5)},
+        ("conv", 10): {PRE: runs(1.0), GATE: dict.fromkeys(range(5), 1.0)},
+        ("conv", 20): {PRE: runs(1.0), GATE: runs(0.5, seeds=3)},
+    }
+    assert list(proof.bests(losses)) == [proof.Known("conv", 5, GATE)]
+
+
+def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart(proof: Any) -> None:
+    known = proof.Task("known", 0, proof.Known("conv", 5, GATE))
+    assert proof.line_of(known, lambda *_, **__: advice(PRE, GATE))["held"]
+    assert not proof.line_of(known, lambda *_, **__: advice(PRE))["held"]
+    copies = proof.Task("copies", 0)
+    assert not proof.line_of(copies, lambda *_, **__: advice(PRE, proof.copy("published")))["apart"]
+    assert proof.line_of(copies, lambda *_, **__: advice(PRE))["apart"]
+    assert not proof.line_of(copies, lambda *_, **__: advice())["apart"]
+
+
+def test_lines_are_not_made_again(proof: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "lines.jsonl"
+    made: list[tuple[str, Any]] = []
+
+    def make(family: str, **words: Any) -> Any:
+        made.append((family, words))
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return advice(GATE)
+
+    todo = proof.tasks([proof.Known("conv", 5, GATE)])[:6]
+    with pytest.raises(KeyboardInterrupt):
+        proof.collect(todo, file, make)
+    assert len(proof.lines_in(file)) == 3
+    proof.collect(todo, file, make)
+    assert len(made) == 7
+    assert proof.counts(proof.lines_in(file)) == {"known": 3, "held": 3, "copies": 3, "apart": 3}
+    assert len({(words["repetition"], family) for family, words in made}) == 6
+    proof.judge(file)
+    assert "| 3 | 3 | 3 | 3 | 0 |" in capsys.readouterr().out
+
+
+def test_without_known_bests_only_copies_are_compared(proof: Any) -> None:
+    assert {task.kind for task in proof.tasks([])} == {"copies"}
+    assert len(proof.tasks([])) == 20

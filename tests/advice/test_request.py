@@ -1,0 +1,110 @@
+"""Requests: data by the layer's kind or by name, a loss of one's own, and bad sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from highway_bench.advice.fit import MemoryNeed, memory_need, workers_that_fit
+from highway_bench.advice.own_loss import constant_loss_under
+from highway_bench.advice.request import AdviceRequest
+from highway_bench.data import make_dataset
+from highway_bench.errors import BadInput
+
+Ask = Callable[..., AdviceRequest]
+
+
+@pytest.mark.parametrize("data", ["nothing.txt", "folder/text", "digts"])
+def test_data_that_are_not_there(ask: Ask, data: str) -> None:
+    with pytest.raises(BadInput, match=r"no such file|did you mean digits"):
+        ask(data=data)
+
+
+@pytest.mark.parametrize("text", ["", "too short a text"])
+def test_a_text_that_is_empty_or_too_short(layers: str, ask: Ask, tmp_path: Path, text: str) -> None:
+    (tmp_path / "text.txt").write_text(text)
+    with pytest.raises(BadInput, match="the text is too short"):
+        ask(f"{layers}:Causal", data=str(tmp_path / "text.txt"))
+
+
+def test_a_causal_layer_reads_a_text(layers: str, ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"{number} sheep\n" for number in range(2_000)))
+    request = ask(f"{layers}:Causal", data=str(tmp_path / "text.txt"))
+    assert request.data.name == "language"
+    cell = request.run(request.connections[0], 100, 0.01, 0)
+    assert cell.recipe["optimiser"] == "adamw"
+    assert cell.recipe["warm_up"] == 10
+    with pytest.raises(BadInput, match="reads later steps"):
+        ask(f"{layers}:attention_and_mlp", data=str(tmp_path / "text.txt"))
+
+
+def test_sequences_read_digits_where_no_text_is_here(
+    layers: str, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for layer, name in (("Causal", "language"), ("attention_and_mlp", "sentiment")):
+        request = ask(f"{layers}:{layer}", data=None)
+        assert request.data.name == "mnist-5k"
+        assert f"because {name} is not here" in request.data.note
+
+
+def test_batches_of_ones_own(layers: str, ask: Ask) -> None:
+    request = ask(f"{layers}:fine", data=f"{layers}:batches")
+    dataset = request.data.dataset
+    assert (dataset.input_kind, dataset.target_kind, dataset.outputs) == ("image", "class", 2)
+    assert len(dataset.load().train.inputs) == 8 * 16 - 12
+    assert request.chance_loss == pytest.approx(math.log(2), abs=0.02)
+    assert ask(f"{layers}:fine", data=f"{layers}:batches").name == request.name
+    numbers = ask(f"{layers}:fine", data=f"{layers}:numbers")
+    assert numbers.data.dataset.target_kind == "scalar"
+    assert numbers.chance_loss == pytest.approx(float(numbers.data.dataset.load().train.targets.var()), rel=0.02)
+    with pytest.raises(BadInput, match="yields no batch"):
+        ask(data=f"{layers}:no_batches")
+
+
+def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:
+    plain, own = ask(), ask(loss=f"{layers}:loss")
+    assert own.run(own.connections[0], 10, 0.1, 0).recipe["loss"] == f"{layers}:loss"
+    assert own.chance_loss == pytest.approx(plain.chance_loss, rel=0.01)  # uniform classes, smoothed or not
+    assert own.name != plain.name
+    for reference, says in ((f"{layers}:no_loss", "must give one finite number"), (f"{layers}:none", "has no 'none'")):
+        with pytest.raises(BadInput, match=says):
+            constant_loss_under(reference, make_dataset("digits"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"minutes": 0}, "minutes must be above 0, not 0"),
+        ({"minutes": math.inf}, "minutes must be above 0"),
+        ({"depth": 0}, "depth must be at least 1, not 0"),
+        ({"width": 0}, "width must be at least 1"),
+        ({"batch_size": 10_000}, "too few items"),
+        ({"block": ("higway",)}, "unknown block 'higway'; did you mean highway"),
+        ({"device": "tpu"}, "unknown device 'tpu'"),
+    ],
+)
+def test_bad_sizes_and_names(ask: Ask, words: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        ask(**words)
+
+
+def test_a_depth_that_does_not_fit_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = ask()
+    need = memory_need(request.run(request.connections[0], 2, 0.1, 0))
+    assert need.layer > 4 * (8 * 8 + 8)  # at least its parameters
+    monkeypatch.setattr("highway_bench.advice.fit.free_bytes", lambda device: 2**30)
+    assert workers_that_fit(need, 50, 2, "cpu") == 2
+    with pytest.raises(BadInput, match=r"depth 10,000,000 does not fit memory: .* GiB, and .* MiB are free; depth "):
+        workers_that_fit(need, 10_000_000, 2, "cpu")
+    assert MemoryNeed(100, 10).depth_in(199) == 9
+
+
+def test_another_repetition_has_other_seeds(ask: Ask) -> None:
+    one, other = ask(), ask(repetition=1)
+    assert not {*one.final_seeds(12), *one.tuning_seeds(2)} & {*other.final_seeds(12), *other.tuning_seeds(2)}
+    assert one.name != other.name

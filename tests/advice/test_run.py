@@ -1,0 +1,136 @@
+"""Whole advices of tiny networks: the same answer again without measuring, and after an interruption."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from highway_bench.advice.answer import Advice, Learning
+from highway_bench.advice.connections import Connection
+from highway_bench.advice.finals import QualityVerdict
+from highway_bench.advice.run import advise
+from highway_bench.cli import app
+from highway_bench.errors import BadInput
+from highway_bench.results import Store
+
+WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
+
+
+Run = Callable[..., tuple[Advice, Any]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, inline: Callable[..., Any], brief: None) -> Run:
+    """An advice and the engine that measured it; advices of this module share a folder."""
+    shared = tmp_path_factory.mktemp("advice")
+
+    def make(layer: str = "dense", most: float = float("inf"), **changes: Any) -> tuple[Advice, Any]:
+        engine = inline(most=most)
+        words = {"block": ("highway", "plain"), "out": shared, "engine": engine}
+        return advise(layer, **WORDS | words | changes), engine
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def first(run: Run) -> tuple[Advice, Any]:
+    return run()
+
+
+def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> None:
+    advice, engine = first
+    assert {cell.task for cell in engine.cells} == {"trainability", "throughput", "memory"}
+    assert advice.verdict in set(QualityVerdict)
+    assert {one.connection.block for one in advice.results} == {"pre-norm", "highway", "plain"}
+    assert all(one.learning != Learning.FAILED for one in advice.results)
+    assert all(one.cost.saved > 0 for one in advice.results)
+    assert advice.ladder == (3, 9)
+    assert len(advice.finalists) in (2, 3, 4)
+    again, second = run()
+    assert second.cells == []
+    assert again.plain() == advice.plain()
+    json.dumps(advice.plain(), allow_nan=False)
+    assert advice.study is not None
+    assert len(advice.study.trials) >= 3 * len(advice.results)
+
+
+def test_the_page_is_one_file_without_scripts(first: tuple[Advice, Any]) -> None:
+    page = first[0].page
+    assert page is not None
+    text = page.read_text()
+    assert "<script" not in text
+    assert not re.search(r"(src|href)=[\"']?http", text.partition("<details")[0])
+    assert first[0].headline in text.partition("<table")[0]
+    assert text.count("<details") == text.count("</details>") >= 4
+
+
+def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any], monkeypatch: Any) -> None:
+    """The command and the function are the same request, so nothing is measured."""
+    advice, _ = first
+
+    def inline(layer: str, **words: Any) -> Advice:
+        assert words.pop("progress")
+        again, engine = run(
+            layer, **{name: value for name, value in words.items() if name not in ("engine", "workers")}
+        )
+        assert engine.cells == []
+        return again
+
+    monkeypatch.setattr("highway_bench.advice.run.advise", inline)
+    sizes = ["--depth", "2", "--minutes", "2", "--width", "8", "--batch-size", "16", "--data", "digits"]
+    words = ["advise", "dense", *sizes, "--block", "highway", "--block", "plain", "--out", str(advice.store.parents[1])]
+    lines = CliRunner().invoke(app, words).stdout.splitlines()
+    assert lines[:4] == advice.lines()
+    assert lines[-1] == f"page: {advice.page}"
+    printed = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert printed == {"schema": 2, **advice.plain()}
+
+
+def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
+    words = {"out": tmp_path / "out", "block": ("plain",)}
+    with pytest.raises(KeyboardInterrupt):
+        run(most=10, **words)
+    (store,) = (tmp_path / "out").glob("*/store.sqlite")
+    with Store(store, read_only=True) as opened:
+        before = set(opened.digests())
+    assert before
+    _, engine = run(**words)
+    with Store(store, read_only=True) as opened:
+        every = set(opened.digests())
+    assert len(engine.cells) == len(every - before) > 0
+
+
+def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def least(minutes: float, workers: int, ratios: list[float], pace: object) -> Any:
+        from highway_bench.advice.budget import HalvingPlan
+
+        return HalvingPlan(2, 2, 1)
+
+    monkeypatch.setattr("highway_bench.advice.run.halving_plan", least)
+    advice, _ = run(out=tmp_path)
+    left = [one for one in advice.results if one.learning == Learning.LEFT_OUT]
+    assert [one.reason for one in left] == ["no time: 2 connections fit 2 minutes"] * len(left)
+    assert Connection("plain", "published") in {one.connection for one in left}
+    assert "left out: " in advice.lines()[1]
+
+
+def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> None:
+    words = {"data": f"{layers}:batches", "loss": f"{layers}:loss", "block": ("residual",)}
+    advice, engine = run(f"{layers}:fine", **words)
+    assert advice.about["layer"] == f"{layers}:fine"
+    trained = [cell for cell in engine.cells if cell.task == "trainability"]
+    assert {cell.recipe["loss"] for cell in trained} == {f"{layers}:loss"}
+    assert {cell.dataset for cell in trained} == {"batches"}
+    assert all(one.learning != Learning.FAILED for one in advice.results)
+
+
+def test_a_depth_that_does_not_fit_is_refused_first(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="depth 1,000,000,000 does not fit memory"):
+        run(depth=1_000_000_000, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
