@@ -54,7 +54,10 @@ def step_ratios(result: RunResult, cells: Mapping[str, Cell]) -> Ratios:
     for block, cell in cells.items():
         digest = result.summary.digests[cell]
         if digest in rows.index and rows.at[digest, "samples"]:
-            samples[block] = json.loads(rows.at[digest, "samples"]), json.loads(rows.at[digest, "paired"])["process"]
+            samples[block] = (
+                json.loads(str(rows.at[digest, "samples"])),
+                json.loads(str(rows.at[digest, "paired"]))["process"],
+            )
     if REFERENCE not in samples:
         raise BadInput(f"the step of {REFERENCE} was not timed, so no other block has a ratio to it")
     base, processes = samples[REFERENCE]
