@@ -80,13 +80,14 @@ def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
 def entries_of(cell: Cell) -> list[tuple[Registry[Any], str]]:
     """What ``cell`` runs, each with its registry: its task, block, family, data set, architecture and loss, and the
     baseline where it is measured next to it."""
+    loss = cell.recipe.get("loss")  # a task of the user's may have a word of this name with other values
     entries: list[tuple[Registry[Any], str | None]] = [
         (tasks, cell.task),
         (blocks, cell.block),
         (families, cell.family),
         (datasets, cell.dataset),
         (architectures, cell.recipe.get("layout")),
-        (datasets, cell.recipe.get("loss")),  # module:function, like a data set of the user's
+        (datasets, loss if isinstance(loss, str) else None),  # module:function, like a data set of the user's
         (blocks, baseline().name if tasks.get(cell.task).with_baseline else None),
     ]
     return [(registry, name) for registry, name in entries if name is not None]

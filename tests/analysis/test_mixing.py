@@ -102,7 +102,7 @@ def test_a_scale_of_the_branch_or_of_what_it_reads_counts() -> None:
 
 def test_a_norm_of_the_stream_divides_all_that_came_before() -> None:
     stack, x = stack_of("post-norm")
-    branch = stack.joins[0].transform(x)  # type: ignore[operator]
+    branch = stack.joins[0].transform(x).detach()  # type: ignore[operator]
     deviation = (x + branch).var(-1, correction=0, keepdim=True).add(1e-5).sqrt()
     weights = [float(((part - part.mean(-1, keepdim=True)) / deviation).norm() / part.norm()) for part in (x, branch)]
     assert mixing_of(stack, x).weights[1] == pytest.approx(weights)

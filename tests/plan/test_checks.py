@@ -45,7 +45,7 @@ def check(task: str, recipe: dict[str, Any]) -> None:
         ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
         ({"threshold": -1}, "^a recipe's threshold must be"),
         ({"verdict": 2}, "^a recipe's verdict must be true or false, not 2$"),
-        ({"evaluate": "often"}, "^a recipe's evaluate must be end or epoch, not 'often'$"),
+        ({"evaluate": "often"}, "^a recipe's evaluate must be end or epoch or never, not 'often'$"),
         ({"search": 3}, "^a recipe's search must be a space, a number of trials and a seed, not 3$"),
         ({"samples": "abc"}, "^a recipe's samples must be a whole number, 1 or more, not 'abc'$"),
         ({"seconds": "abc"}, "^a recipe's seconds must be a number of at least 0, not 'abc'$"),

@@ -164,6 +164,7 @@ def training(
         metric(base, "step_seconds", step_seconds, "s"),
         metric(base, "together", together, "1", ""),
         metric(base, "rate", rate, "1", ""),
+        metric(base, "success_loss", 0.1 * math.log(10), "nat", ""),
     ]
     if loss is not None:
         accuracy = max(0.1, 1 - loss / 2.4)

@@ -53,7 +53,7 @@ class ToldLosses:
         self.recipe = SimpleNamespace(steps=steps or len(losses), rate=0.1)
         self.losses = losses
         self.times = [0.5 * (step + 1) for step in range(len(losses))]
-        self.target_kind = "class"
+        self.target_kind, self.own_loss = "class", None
         self.network = nn.Linear(2, 2)
         self.batch_size = 4
         self.together = 1
@@ -172,7 +172,7 @@ def test_a_kept_last_batch_counts_by_its_items(digits: MakeCell) -> None:
     assert training.epoch_losses() == [pytest.approx(items % size / items)]
 
 
-@pytest.mark.parametrize("word", [{"evaluate": "never"}, {"last_batch": "half"}])
+@pytest.mark.parametrize("word", [{"evaluate": "often"}, {"last_batch": "half"}])
 def test_words_that_a_recipe_does_not_know(digits: MakeCell, word: dict[str, str]) -> None:
     cell = digits(steps=2)
     with pytest.raises(BadInput, match=next(iter(word))):
