@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -140,8 +141,20 @@ def test_commands_end_as_they_say_and_leave_a_log(gpu: Any, tmp_path: Path) -> N
     assert "fine\n" in log.read_text()
 
 
-def test_a_command_is_interrupted_so_that_it_can_store(gpu: Any, tmp_path: Path) -> None:
+def test_a_command_is_interrupted_so_that_it_can_store(
+    gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored = tmp_path / "stored"
+    start = gpu.subprocess.Popen
+
+    def started(*command: Any, **options: Any) -> Any:
+        """The process, once it can be interrupted."""
+        process = start(*command, **options)
+        while not stored.exists():
+            time.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(gpu.subprocess, "Popen", started)
     code = (
         "import pathlib, time\n"
         "try:\n"
@@ -150,7 +163,7 @@ def test_a_command_is_interrupted_so_that_it_can_store(gpu: Any, tmp_path: Path)
         "except KeyboardInterrupt:\n"
         f"    pathlib.Path({str(stored)!r}).write_text('all')\n"
     )
-    assert gpu.run_command([sys.executable, "-c", code], tmp_path / "log", 2.0) == (gpu.CUT, "the time was up")
+    assert gpu.run_command([sys.executable, "-c", code], tmp_path / "log", 0.1) == (gpu.CUT, "the time was up")
     assert stored.read_text() == "all"
 
 
