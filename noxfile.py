@@ -196,6 +196,16 @@ def step(session: nox.Session) -> None:
 
 
 @nox.session
+def gpu(session: nox.Session) -> None:
+    """Measure all that a GPU can show, in steps whose state is in one folder: docs/gpu.md.
+
+    With -- --minutes 9 the next call goes on. Without a GPU, -- --device cpu --tiny rehearses every step.
+    """
+    install(session, "-e", ".[history]", groups=("tests",))
+    session.run("python", "benches/gpu.py", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests, file by file on every core, and every benchmark's body once; arguments go to pytest.
 

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 
 from ..measure.allocator import keep_freed_memory
-from ..measure.clock import Budget, Stopwatch, take_turns
+from ..measure.clock import Budget, take_turns
 from ..measure.flops import count_flops
+from ..measure.gpu_watch import stopwatch_of
 from ..measure.operations import count_operations
 from ..measure.yardsticks import YardstickStep
 
@@ -43,7 +44,7 @@ class Requests:
         if hasattr(self.api, "prepare"):  # the first commits lack it
             self.api.prepare()
         keep_freed_memory()
-        self.watch = Stopwatch.of(device, 1)
+        self.watch = stopwatch_of(device, 1)
         self.work: Any = None
 
     def ratios(
@@ -174,7 +175,7 @@ def lacking(error: Exception) -> bool:
 def sizes_of(family: str, device: str) -> dict[str, int]:
     """Plain's width, the batch size and the snap of a timed cell; larger on a GPU, which small cells do not load."""
     kind = family.partition("-")[0]
-    widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 512))
+    widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 1024))
     batches = {"dense": (128, 1024)}.get(kind, (16, 64))
     large = device == "cuda"
     return {"nominal_width": widths[large], "batch_size": batches[large], "snap": 64 if large else 8}

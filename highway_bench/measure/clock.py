@@ -8,6 +8,8 @@ Other processes disturb a time in two ways. A thread waits for a core: the threa
 (``run_delay.ThreadClock``), which suffices for a step in one thread on a CPU. With several threads, or on a GPU, the
 wait of one thread is hidden in another's, so a round with such a wait is left out and counted. Memory and caches are
 shared: no clock shows it, but all steps of a round share it, so their ratios hardly change.
+
+On a GPU, a round in which heat or power capped the device's clock is left out and counted too.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from ..errors import BadInput
 from .run_delay import ThreadClock, process_delay
 
 DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
 ALL_DISTURBED = "undecided: every round was disturbed"
+ALL_CAPPED = "undecided: the GPU's clock was capped"
 MOST_TRIED = 3  # times the least rounds and seconds: a busy machine may disturb every round
 
 Step = Callable[[], object]
@@ -57,21 +60,40 @@ class Budget:
             raise BadInput(f"a budget's seconds must be finite and not negative, not {seconds}")
 
 
+class GpuMeter(Protocol):
+    """What is read of a GPU between calls of steps (see ``gpu_watch``, which imports torch)."""
+
+    unread: str | None  # why the causes of a capped clock cannot be read
+
+    def seconds(self, launch: Step, wall: float) -> float:
+        """GPU time of a step that takes the seconds ``wall``."""
+
+    def clock_rate(self) -> float:
+        """The clock rate in Hz."""
+
+    def caps(self) -> frozenset[str]:
+        """Why the clock is capped at this moment."""
+
+
 @dataclass(frozen=True)
 class Stopwatch:
     """How a step's time is read, and which rounds are left out.
 
     ``clock`` gives the seconds of the statistic. ``delay``, if given, gives the run delay so far of all threads that
-    work on a step: rounds in which it grew by more than ``DISTURBED`` of their wall time are left out.
+    work on a step: rounds in which it grew by more than ``DISTURBED`` of their wall time are left out. ``gpu``, if
+    given, reads the GPU that computes: rounds after which its clock is capped are left out.
     """
 
     clock: Clock
     delay: Clock | None = None
     wall: Clock = time.perf_counter
+    gpu: GpuMeter | None = None
 
     @classmethod
     def of(cls, device: str, threads: int) -> Stopwatch:
-        """For steps on ``device`` ("cpu" or "cuda") with this number of threads, called from this thread."""
+        """For steps on ``device`` ("cpu" or "cuda") with this number of threads, called from this thread.
+
+        It has no ``gpu``; ``gpu_watch.stopwatch_of`` has one."""
         if device == "cpu" and threads == 1:
             return cls(ThreadClock())
         return cls(time.perf_counter, process_delay)
@@ -84,6 +106,10 @@ class Turns(Generic[Key]):
     ``seconds`` is what the statistic uses, ``wall`` the wall time of the same calls. ``disturbed`` counts the rounds
     that were left out, ``warmups`` those before the first. ``cut_short``: the time was up before there were enough.
     ``all_disturbed``: every round was disturbed, so none was left out.
+
+    On a GPU, ``on_gpu`` has the GPU times of another call of the same rounds, of the steps whose launch was given, and
+    ``clock_rate`` the clock rate in Hz after each round. ``capped`` counts the rounds with a capped clock, which
+    ``disturbed`` includes, and ``caps`` has the causes. ``unread`` is the reason why no cause could be read.
     """
 
     seconds: dict[Key, list[float]]
@@ -92,6 +118,11 @@ class Turns(Generic[Key]):
     disturbed: int
     cut_short: bool
     all_disturbed: bool
+    on_gpu: dict[Key, list[float]] = field(default_factory=dict)
+    clock_rate: list[float] = field(default_factory=list)
+    capped: int = 0
+    caps: frozenset[str] = frozenset()
+    unread: str | None = None
 
 
 def first_step(step: Step, *, restore: Step | None = None, clock: Clock = time.perf_counter) -> float:
@@ -109,6 +140,7 @@ def take_turns(
     budget: Budget,
     *,
     restore: Mapping[Key, Step] | None = None,
+    launch: Mapping[Key, Step] | None = None,
     watch: Stopwatch | None = None,
     seed: int = 0,
 ) -> Turns[Key]:
@@ -119,13 +151,16 @@ def take_turns(
     steps; disturbed rounds do not count, but after ``MOST_TRIED`` times the budget it is cut short. ``restore`` maps a
     key to what undoes its step. It runs after each call of the step and is not timed. If every round was disturbed,
     none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one thread on a CPU.
+
+    With a watch of a GPU, ``launch`` maps a key to its step without the synchronisation. It is called once more in each
+    round, for the GPU time.
     """
     if not steps:
         raise BadInput("there is no step to time")
     undo = restore or {}
     if unknown := [key for key in undo if key not in steps]:
         raise BadInput(f"restore names steps that are not timed: {unknown}")
-    rounds = _Rounds(steps, undo, watch or Stopwatch.of("cpu", 1), random.Random(seed))
+    rounds = _Rounds(steps, undo, launch or {}, watch or Stopwatch.of("cpu", 1), random.Random(seed))
     begin = rounds.watch.wall()
 
     def out_of_time() -> bool:
@@ -157,6 +192,11 @@ def take_turns(
         len(left_out),
         cut_short,
         not taken,
+        {key: [one.on_gpu[key] for one in used] for key in used[0].on_gpu},
+        [one.clock_rate for one in used if one.clock_rate],
+        sum(bool(one.caps) for one in left_out),
+        frozenset().union(*(one.caps for one in left_out)),
+        rounds.watch.gpu.unread if rounds.watch.gpu else None,
     )
 
 
@@ -167,15 +207,23 @@ class _Round(Generic[Key]):
     seconds: dict[Key, float]
     wall: dict[Key, float]
     disturbed: bool
+    on_gpu: dict[Key, float]
+    clock_rate: float  # 0 on a CPU
+    caps: frozenset[str]
 
 
 class _Rounds(Generic[Key]):
     """Runs rounds."""
 
     def __init__(
-        self, steps: Mapping[Key, Step], restore: Mapping[Key, Step], watch: Stopwatch, order: random.Random
+        self,
+        steps: Mapping[Key, Step],
+        restore: Mapping[Key, Step],
+        launch: Mapping[Key, Step],
+        watch: Stopwatch,
+        order: random.Random,
     ) -> None:
-        self.steps, self.restore, self.watch, self._order = steps, restore, watch, order
+        self.steps, self.restore, self.launch, self.watch, self._order = steps, restore, launch, watch, order
 
     def one(self) -> _Round[Key]:
         watch, keys = self.watch, list(self.steps)
@@ -192,4 +240,20 @@ class _Rounds(Generic[Key]):
             delay += watch.delay() - before if watch.delay else 0.0
             if key in self.restore:
                 self.restore[key]()
-        return _Round(seconds, walls, delay > DISTURBED * sum(walls.values()))
+        caps: frozenset[str] = frozenset()
+        on_gpu: dict[Key, float] = {}
+        if watch.gpu is not None:
+            caps = watch.gpu.caps()  # at once, while the device is as warm as the steps made it
+            on_gpu = self._gpu_times(watch.gpu, walls)
+            caps |= watch.gpu.caps()
+        rate = watch.gpu.clock_rate() if watch.gpu is not None else 0.0
+        return _Round(seconds, walls, delay > DISTURBED * sum(walls.values()) or bool(caps), on_gpu, rate, caps)
+
+    def _gpu_times(self, gpu: GpuMeter, walls: Mapping[Key, float]) -> dict[Key, float]:
+        """GPU times of another call of each step that can be launched, in the round's order."""
+        times: dict[Key, float] = {}
+        for key in (key for key in walls if key in self.launch):
+            times[key] = gpu.seconds(self.launch[key], walls[key])
+            if key in self.restore:
+                self.restore[key]()
+        return times

@@ -1,16 +1,28 @@
-"""The device of a step: waiting for its work, and emptying its cache."""
+"""The device of a step: its work, its memory, its cache, and the stream before the capture of a CUDA graph."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
 
 import torch
+
+T = TypeVar("T")
 
 
 def synchronise(device: str | torch.device) -> None:
     """Wait until ``device`` has finished all its work; on a CPU there is nothing to wait for."""
     if torch.device(device).type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def release(device: str | torch.device) -> None:
+    """Return the memory of unused tensors to a CUDA device, those in reference cycles included; nothing on a CPU."""
+    if torch.device(device).type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def cache_eviction(device: str | torch.device) -> Callable[[], None]:
@@ -29,3 +41,22 @@ def cache_eviction(device: str | torch.device) -> Callable[[], None]:
         synchronise(target)
 
     return evict
+
+
+def on_side_stream(work: Callable[[], T], device: torch.device) -> T:
+    """The result of ``work``, called on the side stream of a CUDA device.
+
+    torch requires this of the steps before a capture: cuBLAS and cuDNN set themselves up in them.
+    """
+    side, main = _side_stream(device), torch.cuda.current_stream(device)
+    side.wait_stream(main)
+    with torch.cuda.stream(side):
+        result = work()
+    main.wait_stream(side)
+    return result
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One a process, because cuBLAS keeps a workspace for each stream that it ran on: 32 MiB on Hopper."""
+    return torch.cuda.Stream(device)

@@ -27,6 +27,7 @@ import torch.nn.functional as F
 from ..errors import BadInput
 from .clock import Clock, Step
 from .device import synchronise
+from .precision import precision, torch_dtype
 from .run_delay import ThreadClock
 
 SECONDS, LEAST_CALLS = 0.15, 3  # of timed calls a size
@@ -71,33 +72,31 @@ class Roofline:
 
 
 def measure_roofline(
-    device: str | torch.device = "cpu", dtype: str | torch.dtype = "float32", threads: int | None = None
+    device: str | torch.device = "cpu", dtype: str = "float32", threads: int | None = None
 ) -> Roofline:
-    """The roofline of ``device`` in ``dtype``, with ``threads`` threads (as torch is set, by default).
+    """The roofline of ``device`` in ``dtype``, a cell's, with ``threads`` threads (as torch is set, by default).
 
     Each combination is measured once per process, in a few seconds, and cached. Raises ``BadInput`` for a dtype that is
     not floating-point.
     """
-    kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if not (isinstance(kind, torch.dtype) and kind.is_floating_point):
-        raise BadInput(f"a roofline needs a floating dtype, not {dtype}")
+    kind = torch_dtype(dtype)
     if threads is not None and threads < 1:
         raise BadInput(f"threads must be at least 1, not {threads}")
     target_device = torch.device(device)
     count = threads or torch.get_num_threads()
-    key = (str(target_device), kind, count)
+    key = (str(target_device), dtype, count)
     if key not in _measured:
         clock = ThreadClock() if target_device.type == "cpu" and count == 1 else time.perf_counter
-        with _threads(count), torch.inference_mode():
+        with _threads(count), precision(dtype), torch.inference_mode():
             rates = (
                 matmul_rate(target_device, kind, clock),
                 conv_rate(target_device, kind, clock),
                 copy_rate(target_device, clock),
             )
         if target_device.type == "cpu" and count > 1:
-            one = measure_roofline(target_device, kind, 1)
+            one = measure_roofline(target_device, dtype, 1)
             rates = max(rates[0], one.matmul_rate), max(rates[1], one.conv_rate), max(rates[2], one.copy_rate)
-        _measured[key] = Roofline(str(target_device), str(kind).removeprefix("torch."), count, *rates)
+        _measured[key] = Roofline(str(target_device), dtype, count, *rates)
     return _measured[key]
 
 
@@ -129,7 +128,7 @@ def copy_rate(device: torch.device, clock: Clock = time.perf_counter) -> float:
     return 2 * source.nbytes / parts / _best_time(copy_part, device, clock)
 
 
-_measured: dict[tuple[str, torch.dtype, int], Roofline] = {}
+_measured: dict[tuple[str, str, int], Roofline] = {}
 
 
 def _products(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[float, Step]]:
@@ -179,9 +178,9 @@ def _best_time(work: Step, device: torch.device, clock: Clock) -> float:
 
 
 def _warm_up(device: torch.device, dtype: torch.dtype, clock: Clock) -> None:
-    """Run a GPU until its clock rate has risen."""
+    """Run a GPU until its clock rate has risen, with a product that fills it."""
     if device.type == "cuda":
-        _, work = next(_products(device, dtype))
+        _, work = next(one for one in _products(device, dtype) if one[0] >= 2.0 * LEAST_SIDE[device.type] ** 3)
         start = clock()
         while clock() - start < WARM_UP:
             work()

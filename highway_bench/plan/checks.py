@@ -25,7 +25,7 @@ from highway_bench.plan.grid import Grid
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance.gpu import gpu
 from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import check_device, dataset_options, default_device
+from highway_bench.tasks.from_cell import check_device, check_dtype, dataset_options, default_device
 
 
 def check_selection(selection: Selection) -> None:
@@ -41,8 +41,11 @@ def check_selection(selection: Selection) -> None:
         make_dataset(selection.dataset)
     device = selection.device or default_device()
     check_device(device)
-    if device == "cuda" and "bfloat16" in selection.dtype and not gpu(device).bfloat16:
-        raise BadInput("this GPU lacks bfloat16")
+    for dtype in selection.dtype:
+        check_dtype(dtype, device)
+    for dtype in ("bfloat16", "tf32"):
+        if device == "cuda" and dtype in selection.dtype and not getattr(gpu(device), dtype):
+            raise BadInput(f"this GPU lacks {dtype}")
 
 
 def check_grids(grids: Sequence[Grid], selection: Selection) -> None:

@@ -23,10 +23,11 @@ class Sizes:
 
 
 # Kernels of odd sizes are slower than those of round sizes nearby, so timed widths snap. A GPU is busy only at larger
-# widths.
+# widths. Its fused attention takes heads of a multiple of 8 features in half precision; sequences are so wide on a GPU
+# that every block of equal budget has such heads.
 TIMED = Sizes({"vector": 128, "image": 32, "sequence": 64}, {"vector": 128, "image": 8, "sequence": 16}, snap=8)
 TIMED_GPU = Sizes(
-    {"vector": 1024, "image": 128, "sequence": 512}, {"vector": 1024, "image": 64, "sequence": 64}, snap=64
+    {"vector": 1024, "image": 128, "sequence": 1024}, {"vector": 1024, "image": 64, "sequence": 64}, snap=64
 )
 SMALL = Sizes({"vector": 32, "image": 8, "sequence": 16}, {"vector": 16, "image": 2, "sequence": 2}, snap=8)
 TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "image": 100, "sequence": 100})
@@ -80,8 +81,9 @@ class Grid:
     first. They count for tasks whose cells have a start.
 
     ``families`` are names with wildcards, or a rule that decides for each registered family. ``on_cpu`` and ``on_gpu``
-    are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``threads`` counts for tasks that
-    run alone; ``None`` is one per core. ``statuses`` are the expected statuses of these cells, apart from ``ok``.
+    are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``gpu_modes`` are further modes on
+    a GPU. ``threads`` counts for tasks that run alone; ``None`` is one per core. ``statuses`` are the expected statuses
+    of these cells, apart from ``ok``.
     """
 
     task: str
@@ -97,6 +99,7 @@ class Grid:
     phases: Sequence[Phase | None] = (None,)
     dtypes: Sequence[str] = ("float32",)
     modes: Sequence[Mode] = ("eager",)
+    gpu_modes: Sequence[Mode] = ()
     seeds: Sequence[int] = (0,)
     threads: int | None = 1
     match: Match = "params"
@@ -109,6 +112,10 @@ class Grid:
         if callable(self.families):
             return [name for name in families if self.families(families.get(name))]
         return families.select(*self.families)
+
+    def modes_on(self, device: str) -> Sequence[Mode]:
+        """The modes on ``device``."""
+        return (*self.modes, *self.gpu_modes) if device == "cuda" else self.modes
 
     def sizes(self, device: str) -> Sizes:
         """The sizes on ``device``."""

@@ -116,7 +116,13 @@ FULL = Profile(
             depths=(10, 20, 50, 100, 200),
             groups=MODERN,
         ),
-        timing(recipe=LONG, phases=("forward-backward",), modes=("eager", "compile"), depths=(4,)),
+        timing(
+            recipe=LONG,
+            phases=("forward-backward",),
+            modes=("eager", "compile"),
+            gpu_modes=("cudagraph",),
+            depths=(4,),
+        ),
         timing(
             recipe=LONG,
             phases=("forward-backward",),

@@ -18,18 +18,20 @@ READ = """
 import json, sys, torch
 with torch.cuda.device(sys.argv[1]):
     about = torch.cuda.get_device_properties(sys.argv[1])
-    bfloat16 = torch.cuda.is_bf16_supported()
-print(json.dumps({"name": about.name, "memory": about.total_memory, "bfloat16": bfloat16}))
+    bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+tf32 = about.major >= 8  # from Ampere on
+print(json.dumps({"name": about.name, "memory": about.total_memory, "bfloat16": bfloat16, "tf32": tf32}))
 """
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU's model, its memory in bytes, and whether it computes in bfloat16."""
+    """A GPU's model, its memory in bytes, and whether it computes in bfloat16 and in TF32."""
 
     name: str
     memory: int
     bfloat16: bool
+    tf32: bool
 
 
 @cache

@@ -33,11 +33,12 @@ def identity(device: str = "cpu") -> Identity:
 def identity_with(gpu_name: str | None) -> Identity:
     """The identity of this machine with the GPU called ``gpu_name``, or of its CPU.
 
-    A GPU machine is its model (``nvidia-h100-80gb-hbm3``), a CPU machine its model and the cores this process may
-    use (``cpu-amd-epyc-2c``): a run that is restricted to fewer cores is on another machine.
+    A GPU machine is the model of its GPU and that of its processor, which launches the kernels
+    (``nvidia-h100-80gb-hbm3-intel-xeon-8480``). A CPU machine is its model and the cores this process may use
+    (``cpu-amd-epyc-2c``): a run that is restricted to fewer cores is on another machine.
     """
-    name = slug(gpu_name) if gpu_name else f"cpu-{slug(cpu_model())}-{cores()}c"
-    return Identity(name, gpu_name, torch_version())
+    host = slug(cpu_model())
+    return Identity(f"{slug(gpu_name)}-{host}" if gpu_name else f"cpu-{host}-{cores()}c", gpu_name, torch_version())
 
 
 @cache

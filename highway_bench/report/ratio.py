@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from highway_bench.measure.clock import ALL_DISTURBED
+from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
 from highway_bench.report.format import NONE, between, three
 
 UNDECIDED: Final = 0.10
@@ -27,6 +27,8 @@ MEANINGS: Final = {
     "(--recipe limit=60) or an idle machine make it narrower.",
     ALL_DISTURBED: "“every round was disturbed”: with several threads, or on a GPU, the machine's other work reaches "
     "every step, so the times tell about that work too. Time the cell on an idle machine.",
+    ALL_CAPPED: "“the GPU's clock was capped”: heat or power lowered it in every round, so the times tell about the "
+    "cooling too, and a step that takes more power loses more. The remark has the cause. Let the GPU cool down.",
     ONE_PROCESS: f"“{ONE_PROCESS}”: the interval of a ratio covers processes, and this cell was timed in one. Allow "
     "more: --recipe processes=3.",
     OLDER: f"“{OLDER}”: an older version timed this cell, without plain in the same rounds. Time it again: "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from highway_bench.cell import MODES
 from highway_bench.report.derived import Derived, once
 from highway_bench.report.tables import (
     conflicts,
@@ -18,6 +19,7 @@ from highway_bench.report.tables import (
     gates,
     memory,
     mixing,
+    modes,
     propagation,
     rates,
     step_times,
@@ -179,6 +181,14 @@ class Results(Derived):
         the wall time in which the step waited for a core, ``disturbed`` the number of rounds left out for it.
         """
         return self.with_units(step_times.step_times(self.rows, self.about), "throughput", **STEP_UNITS)
+
+    @once
+    def best_modes(self) -> pd.DataFrame:
+        """One row per block and setting that was timed in several modes: the step time in each mode, the fastest as
+        ``best_mode`` with its ``step_time``, and the ``ratio`` of the latter to that of the baseline in its own fastest
+        mode, with its interval over processes, or the reason for none in ``ratio_gap``."""
+        units = dict.fromkeys(MODES, "s")
+        return self.with_units(modes.best_modes(self.ratios(), self.about), "throughput", ratio="1", **units)
 
     @once
     def device_rates(self) -> pd.DataFrame:

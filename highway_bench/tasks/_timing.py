@@ -18,7 +18,9 @@ from highway_bench.cell import Cell
 from highway_bench.families import families
 from highway_bench.matching import baseline
 from highway_bench.measure.allocator import keep_freed_memory
-from highway_bench.measure.clock import Budget, Stopwatch, Turns, take_turns
+from highway_bench.measure.clock import Budget, Turns, take_turns
+from highway_bench.measure.device import release
+from highway_bench.measure.gpu_watch import stopwatch_of
 from highway_bench.measure.precision import ieee_float32
 from highway_bench.measure.processes import call_in
 from highway_bench.measure.run_delay import pinned
@@ -38,7 +40,9 @@ Timed = Cell | str
 class CellTimes:
     """The paired samples of one cell, in seconds: its own, plain's and the yard-stick's in the same rounds.
 
-    Sample i belongs to a round of process ``process[i]``. ``wall`` is the wall time of the cell's own call.
+    Sample i belongs to a round of process ``process[i]``. ``wall`` is the wall time of the cell's own call. On a GPU,
+    ``gpu`` and ``plain_gpu`` are the GPU times of the cell's and plain's step in the same rounds, and ``clock_rate`` is
+    the clock rate in Hz; they are empty elsewhere.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -46,6 +50,9 @@ class CellTimes:
     plain: list[float] = field(default_factory=list)
     yardstick: list[float] = field(default_factory=list)
     process: list[int] = field(default_factory=list)
+    gpu: list[float] = field(default_factory=list)
+    plain_gpu: list[float] = field(default_factory=list)
+    clock_rate: list[float] = field(default_factory=list)
 
     def ratio(self, other: Sequence[float]) -> IntervalEstimate:
         """The cell's time over ``other``, with its interval over processes."""
@@ -54,14 +61,16 @@ class CellTimes:
     @property
     def paired(self) -> dict[str, Sequence[float]]:
         """What is stored next to the samples."""
-        return {"process": self.process, "wall": self.wall, "plain": self.plain, "yardstick": self.yardstick}
+        named = ("process", "wall", "plain", "yardstick", *(("clock_rate",) if self.clock_rate else ()))
+        return {name: getattr(self, name) for name in named}
 
 
 @dataclass
 class GroupTimes:
     """The samples of a group's cells. ``disturbed`` counts the rounds that were left out, ``cut_short`` the processes
     that took fewer rounds than they should, ``all_disturbed`` those without an undisturbed round. ``failures`` are the
-    reasons of processes that gave no samples."""
+    reasons of processes that gave no samples. On a GPU, ``capped`` counts the rounds that a capped clock disturbed,
+    ``caps`` has the causes, and ``unread`` is the reason why no cause could be read."""
 
     cells: dict[Cell, CellTimes]
     processes: int = 0
@@ -69,6 +78,9 @@ class GroupTimes:
     cut_short: int = 0
     all_disturbed: int = 0
     failures: list[str] = field(default_factory=list)
+    capped: int = 0
+    caps: frozenset[str] = frozenset()
+    unread: str | None = None
 
     def add(self, turns: Turns[Timed]) -> None:
         """Add the rounds of one more process."""
@@ -78,10 +90,16 @@ class GroupTimes:
             times.plain += turns.seconds[plain_of(cell)]
             times.yardstick += turns.seconds[YARDSTICK]
             times.process += [self.processes] * len(turns.seconds[cell])
+            times.gpu += turns.on_gpu.get(cell, [])
+            times.plain_gpu += turns.on_gpu.get(plain_of(cell), [])
+            times.clock_rate += turns.clock_rate
         self.processes += 1
         self.disturbed += turns.disturbed
         self.cut_short += turns.cut_short
         self.all_disturbed += turns.all_disturbed
+        self.capped += turns.capped
+        self.caps |= turns.caps
+        self.unread = self.unread or turns.unread
 
     def precise(self, precision: float) -> bool:
         """Whether every ratio to plain is known to ± ``precision``."""
@@ -124,24 +142,24 @@ def turns_of(cells: Sequence[Cell], modules: Iterable[str], budget: Budget, numb
     keep_freed_memory()
     works = {cell: StackStep(cell) for cell in cells}
     turns = _take_turns(works, budget, number)
-    if cells[0].device == "cuda":
-        works.clear()
-        torch.cuda.empty_cache()
+    works.clear()
+    release(cells[0].device)
     return turns
 
 
 def _take_turns(works: Mapping[Cell, StackStep], budget: Budget, number: int) -> Turns[Timed]:
     plain = {plain_of(cell): works.get(plain_of(cell)) or StackStep(plain_of(cell)) for cell in works}
     first, work = next(iter(plain.items()))
-    stacks: dict[Timed, StackStep | YardstickStep] = dict((*works.items(), *plain.items()))
-    arms = stacks | {YARDSTICK: yardstick_step(first, work)}
+    stacks: dict[Timed, StackStep] = dict((*works.items(), *plain.items()))
+    arms: dict[Timed, StackStep | YardstickStep] = {**stacks, YARDSTICK: yardstick_step(first, work)}
     one_thread = first.device == "cpu" and first.threads == 1
     with pinned(number if one_thread else None):
         return take_turns(
             {arm: work.step for arm, work in arms.items()},
             budget,
             restore={arm: work.restore for arm, work in arms.items()},
-            watch=Stopwatch.of(first.device, first.threads),
+            launch={arm: stack.launch for arm, stack in stacks.items()} if first.device == "cuda" else None,
+            watch=stopwatch_of(first.device, first.threads),
             seed=number,
         )
 

@@ -15,12 +15,13 @@ from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
 from highway_bench.matching import mismatch
+from highway_bench.measure.precision import TF32, torch_dtype, use_precision
 from highway_bench.network import build
 from highway_bench.stem_head import Incompatible, feature_positions
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.measurement import Measurement, Metric
 
-TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in DTYPES}
+TORCH_DTYPES: dict[str, torch.dtype] = {name: torch_dtype(name) for name in DTYPES}
 
 BUDGET_MISMATCH = Metric(
     "budget_mismatch", "1", label="parameters off", hint="what rounding of widths leaves", percent=True
@@ -47,11 +48,18 @@ def check_device(name: str) -> torch.device:
 
 
 def cell_dtype(cell: Cell) -> torch.dtype:
-    """The cell's dtype; raises ``BadInput`` for an unknown one."""
+    """torch's dtype of the cell; raises ``BadInput`` for an unknown one, and for TF32 on a CPU."""
+    check_dtype(cell.dtype, cell.device)
     try:
         return TORCH_DTYPES[cell.dtype]
     except KeyError:
         raise BadInput(f"unknown dtype {cell.dtype!r}; known: {', '.join(DTYPES)}") from None
+
+
+def check_dtype(dtype: str, device: str) -> None:
+    """Raise ``BadInput`` for a dtype in which no device of this kind computes."""
+    if dtype == TF32 and device != "cuda":
+        raise BadInput("tf32 is a precision of GPUs: choose float32 on a CPU")
 
 
 def cell_spec(cell: Cell) -> BlockSpec:
@@ -98,7 +106,8 @@ def started_stack(cell: Cell) -> nn.Module:
 
 
 def on_device(network: nn.Module, cell: Cell) -> nn.Module:
-    """``network`` on the cell's device, in its dtype."""
+    """``network`` on the cell's device, in its dtype, with whose precision this process computes from now on."""
+    use_precision(cell.dtype)
     return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
+from highway_bench.measure.device import on_side_stream
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.from_cell import cell_device
 
@@ -32,8 +33,8 @@ class ExecutionMode:
         """The function by which a step calls ``network``."""
         return network
 
-    def step(self, phase: Callable[[], None]) -> Callable[[], None]:
-        """The function that repeats ``phase``, which is a whole step."""
+    def step(self, phase: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        """The function that repeats ``phase``, which is a whole step on ``device``."""
         return phase
 
 
@@ -52,7 +53,7 @@ class CompileMode(ExecutionMode):
 
 
 class CudaGraphMode(ExecutionMode):
-    """A CUDA graph that is captured once and replayed at each step."""
+    """A CUDA graph that is captured at the first step and replayed at each one."""
 
     allocates = False
 
@@ -62,13 +63,9 @@ class CudaGraphMode(ExecutionMode):
         if cell.phase == "train-step":
             raise Skip("a CUDA graph does not capture the training step's optimiser; use forward-backward")
 
-    def step(self, phase: Callable[[], None]) -> Callable[[], None]:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # lazy set-up must be over before the capture begins
-            for _ in range(3):
-                phase()
-        torch.cuda.current_stream().wait_stream(side)
+    def step(self, phase: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        for _ in range(3):  # lazy set-up must be over before the capture begins
+            on_side_stream(phase, device)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             phase()

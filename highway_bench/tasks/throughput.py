@@ -8,6 +8,9 @@ A step in one thread on a CPU is pinned to a core, and its time leaves out the t
 The C library's allocator keeps freed memory, so that no step pays for the kernel's (see ``measure.allocator``).
 With several threads, or on a GPU, disturbed rounds are left out.
 
+On a GPU a step has two times: ``step_time``, the wall time with a synchronisation at its end, and ``gpu_time``, the
+time between two events, without that of launching kernels (see ``measure.gpu_watch``).
+
 The floor of a step is the larger of two times: its FLOP at the device's measured rate of matrix products or of
 convolutions, whichever is faster, and its least bytes at the measured copy rate. ``slowdown`` is time over floor, and
 ``roofline_share`` is its inverse. Cached data, convolutions by Winograd's algorithm, or a roofline that was measured on
@@ -29,13 +32,14 @@ from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.matching import baseline
 from highway_bench.measure.allocator import keep_freed_memory
-from highway_bench.measure.clock import ALL_DISTURBED, Budget, first_step
+from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, first_step
+from highway_bench.measure.device import release
 from highway_bench.measure.roofline import measure_roofline
-from highway_bench.measure.statistics import Array, IntervalEstimate
+from highway_bench.measure.statistics import Array, IntervalEstimate, ratio_over_processes
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks._timing import GroupTimes, time_group
+from highway_bench.tasks._timing import CellTimes, GroupTimes, time_group
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
-from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, cell_dtype
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
 from highway_bench.tasks.network_bytes import network_bytes
@@ -58,7 +62,7 @@ class Throughput(StepTask):
     """Seconds of a step, forward, with backward, or with the update, and its share of the measured roofline."""
 
     name = "throughput"
-    version = "3"  # 3: times leave out the wait for a core, in rounds of random order, in several processes
+    version = "4"  # 4: the optimiser of a training step is fused, as trainability's is
     section = "throughput"
     metrics = (
         Metric("step_time", "s", "lower"),
@@ -67,6 +71,10 @@ class Throughput(StepTask):
         Metric("step_time_p99", "s", "lower", label="p99"),
         Metric("waited", "1", "lower", label="wait for a core", hint="share of the wall time, left out", percent=True),
         Metric("disturbed", "1", "lower", label="rounds left out", hint="a thread waited for a core"),
+        Metric("gpu_time", "s", "lower", label="GPU time", hint="between two events, without the launching of kernels"),
+        Metric("gpu_ratio", "1", "lower", label="GPU time ÷ plain's", hint="interval over processes"),
+        Metric("clock_rate", "Hz", label="GPU's clock", hint="by a probe in each round"),
+        Metric("capped", "1", "lower", label="rounds with a capped clock", hint="by heat or power; left out"),
         Metric("throughput", "sample/s", "higher"),
         Metric("flop_rate", "FLOP/s", "higher", label="FLOP rate"),
         Metric("roofline_share", "1", "higher", label="of roofline"),
@@ -128,6 +136,7 @@ class Throughput(StepTask):
                 yield Outcome(cell, measurements, work.params, work.flops_per_item)
             works.clear()
             del work
+            release(cells[0].device)
         for cell in dropped:
             yield from self.measure([cell])
 
@@ -160,7 +169,7 @@ def measure_rooflines(cells: Sequence[Cell]) -> None:
     """Measure the rooflines of the cells' devices and dtypes, once a process."""
     for device, dtype in {(cell.device, cell.dtype): cell for cell in cells}:
         if device in ("cpu", "cuda") and dtype in TORCH_DTYPES and (device == "cpu" or torch.cuda.is_available()):
-            measure_roofline(device, TORCH_DTYPES[dtype], torch.get_num_threads())
+            measure_roofline(device, dtype, torch.get_num_threads())
 
 
 def measure_first_step(work: StackStep) -> tuple[float, int]:
@@ -205,7 +214,7 @@ def _first_step(work: StackStep) -> float:
 def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: float, breaks: int) -> list[Measurement]:
     """A cell's measurements from the samples of its group."""
     flops = work.flops_per_item * work.items
-    roofline = measure_roofline(cell.device, cell_dtype(cell), torch.get_num_threads())
+    roofline = measure_roofline(cell.device, cell.dtype, torch.get_num_threads())
     floor = roofline.floor(flops, work.least_bytes())
     samples = group.cells[cell]
     times = np.asarray(samples.seconds)
@@ -228,6 +237,7 @@ def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: flo
         rate("throughput", work.items, times),
         rate("flop_rate", flops, times),
         *against_floor(floor, times),
+        *on_gpu(samples, group),
         Measurement(metric="first_step", value=first),
         *(Measurement(metric=name, value=getattr(roofline, name)) for name in RATES),
         budget_mismatch(cell),
@@ -250,12 +260,31 @@ def remark(group: GroupTimes) -> str | None:
     return "; ".join(remarks) or None
 
 
+def on_gpu(samples: CellTimes, group: GroupTimes) -> Iterator[Measurement]:
+    """The metrics that only a GPU has: GPU time, its ratio to plain's, the clock rate and the rounds that capped it."""
+    if samples.gpu:
+        low, middle, high = (float(value) for value in np.percentile(samples.gpu, [10, 50, 90]))
+        paired: dict[str, Sequence[float]] = {"process": samples.process, "plain": samples.plain_gpu}
+        yield Measurement(metric="gpu_time", value=middle, low=low, high=high, samples=samples.gpu, paired=paired)
+        yield ratio("gpu_ratio", ratio_over_processes(samples.gpu, samples.plain_gpu, samples.process), group)
+    if samples.clock_rate:
+        low, middle, high = (float(value) for value in np.percentile(samples.clock_rate, [10, 50, 90]))
+        yield Measurement(metric="clock_rate", value=middle, low=low, high=high, count=len(samples.clock_rate))
+        capped = None if group.unread else float(group.capped)
+        message = f"not read: {group.unread}" if group.unread else ", ".join(sorted(group.caps)) or None
+        yield Measurement(metric="capped", value=capped, message=message)
+
+
 def ratio(metric: str, estimate: IntervalEstimate, group: GroupTimes) -> Measurement:
-    """A ratio of step times, one sample per process. It has no interval from a single process, nor where every round of
-    a process was disturbed: such rounds tell about the other work on the machine."""
+    """A ratio of step times, one sample per process.
+
+    It has no interval from a single process, nor where every round of a process was disturbed, by the other work on the
+    machine or by a capped clock: such rounds tell about the machine too."""
     decides = not group.all_disturbed and not math.isnan(estimate.low)
     low, high = (estimate.low, estimate.high) if decides else (None, None)
-    message = ALL_DISTURBED if group.all_disturbed else None
+    message = None
+    if group.all_disturbed:
+        message = f"{ALL_CAPPED} ({', '.join(sorted(group.caps))})" if group.capped else ALL_DISTURBED
     return Measurement(metric=metric, value=estimate.value, low=low, high=high, count=estimate.n, message=message)
 
 

@@ -15,23 +15,26 @@ machine in their row.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import torch
 from optuna.trial import TrialState
 
 from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families.parts import count_parameters
+from highway_bench.measure.device import release
 from highway_bench.registry import imported
 from highway_bench.results.schema import Status
 from highway_bench.success.judging import THRESHOLD, Judgement, judge, success_loss
 from highway_bench.tasks._curve import curve
 from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network, meta_network
-from highway_bench.tasks.base import CellCost, Task, register_task, value_of
+from highway_bench.tasks.base import CellCost, Skip, Task, register_task, value_of
 from highway_bench.tasks.from_cell import (
     BUDGET_MISMATCH,
     budget_mismatch,
@@ -157,6 +160,7 @@ class Trainability(Task):
         check_rung(cell, results)
         if not trials_of(cell):
             return cell
+        check_scale(cell)
         study = study_of(cell, results)
         for trial in study.get_trials(states=[TrialState.RUNNING]):
             meta_network(cell)  # raises Skip, not BadInput, where no network can be built
@@ -185,6 +189,7 @@ class Trainability(Task):
         """The cell's training, ready to start. Raises ``BadInput`` for a cell without a data set."""
         if cell.dataset is None:
             raise BadInput("trainability needs a data set")
+        check_scale(cell)
         dataset = make_dataset(cell.dataset, **dataset_options(cell))
         network = cell_network(cell)
         data = dataset.load(seed=cell.seed)
@@ -205,14 +210,20 @@ class Trainability(Task):
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         """Train the group's populations one after the other; each resumes from its checkpoint, and removes it when
         done."""
-        for population in populations_of(cells, checkpoints):
+        waiting = deque(populations_of(cells, checkpoints))
+        while waiting:
+            population = waiting.popleft()
             works: dict[Cell, TrainingWork] = {}
             for cell in population:
                 try:
                     works[cell] = self.prepare(cell)
                 except USER_ERRORS as error:  # the worker turns it into a status and a row
                     yield Outcome(cell, error=error)
-            train(works, checkpoints)
+            if not fits(works, checkpoints):
+                waiting.extendleft(reversed(halves(list(works))))
+                works.clear()
+                release(population[0].device)
+                continue
             for cell, work in works.items():
                 try:
                     yield Outcome(cell, tuple(self.measurements(work, cell)), work.params)
@@ -236,7 +247,7 @@ class Trainability(Task):
     def results(self, work: TrainingWork, cell: Cell, run: Judgement) -> Iterator[Measurement]:
         """The measurements of a run that has ended."""
         times, reached = work.training.times, run.reached
-        yield Measurement(metric="final_loss", value=run.final)
+        yield Measurement(metric="final_loss", value=run.final, message=unrepeatable_message(work))
         yield Measurement(metric="success", value=float(run.status == Status.OK))
         yield Measurement(metric="steps_to_threshold", value=reached)
         yield Measurement(metric="seconds_to_threshold", value=times[reached - 1] if reached else None)
@@ -271,6 +282,34 @@ def evaluation_of(work: TrainingWork) -> Iterator[Measurement]:
     yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 
+def fits(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | None) -> bool:
+    """``train``; whether the memory sufficed for a population. Where it did not, its checkpoint is removed.
+
+    Raises ``torch.OutOfMemoryError`` for a single run, which cannot be divided.
+    """
+    try:
+        train(works, checkpoints)
+    except torch.OutOfMemoryError:
+        if len(works) < 2:
+            raise
+        if checkpoints is not None:
+            checkpoints.checkpoint(works).remove()
+        return False
+    return True
+
+
+def halves(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """``cells`` in two parts of nearly equal size."""
+    middle = (len(cells) + 1) // 2
+    return [list(cells[:middle]), list(cells[middle:])]
+
+
+def check_scale(cell: Cell) -> None:
+    """Raise ``Skip`` for float16: losses are not scaled here, so small gradients would become 0."""
+    if cell.dtype == "float16":
+        raise Skip("training in float16 needs a scaled loss, which this benchmark does not have: choose bfloat16")
+
+
 def train(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | None) -> None:
     """Restore ``works`` from their checkpoint, and train several as one population.
 
@@ -292,6 +331,12 @@ def train(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | No
         population.run()
     for cell, work in works.items():
         work.checkpoint = checkpoints.checkpoint([cell]) if checkpoints is not None and population is None else None
+
+
+def unrepeatable_message(work: TrainingWork) -> str | None:
+    """Which operators of the run give other numbers in another run, in one line; ``None`` for none."""
+    names = ", ".join(sorted(work.training.unrepeatable))
+    return f"not repeatable bit by bit on this device: {names}" if names else None
 
 
 def alone_message(work: TrainingWork) -> str | None:

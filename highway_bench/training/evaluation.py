@@ -43,6 +43,11 @@ def to_device(part: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     return part.to(device, dtype if part.is_floating_point() else part.dtype, non_blocking=True)
 
 
+def to_gpu(split: Split, device: torch.device, dtype: torch.dtype) -> Split:
+    """The whole ``split`` on ``device``."""
+    return Split(*(to_device(part, device, dtype) for part in split))
+
+
 def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind, own: LossFunction | None = None) -> Tensor:
     """Mean cross entropy in nat for classes and tokens (targets ``IGNORED`` do not count), mean squared error for
     scalars; the user's ``own`` loss if there is one."""

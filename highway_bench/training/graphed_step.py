@@ -7,7 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-WARM_UP = 3  # eager steps before one is captured; cuBLAS and cuDNN set themselves up in these
+from highway_bench.measure.device import on_side_stream
+
+WARM_UP = 3  # eager steps before one is captured, as torch's own examples have
 
 
 class GraphedStep:
@@ -27,7 +29,7 @@ class GraphedStep:
     def __call__(self, rows: Tensor) -> Tensor:
         self._rows.copy_(rows)
         if self._graph is None and self._eager_steps < WARM_UP:
-            self._result = self._on_side_stream()
+            self._result = on_side_stream(lambda: self._step(self._rows), rows.device)
             self._eager_steps += 1
         elif self._graph is None:
             self._graph = torch.cuda.CUDAGraph()
@@ -37,12 +39,3 @@ class GraphedStep:
         else:
             self._graph.replay()
         return self._result
-
-    def _on_side_stream(self) -> Tensor:
-        """The step on a side stream, as torch requires of the steps before a capture."""
-        side, main = torch.cuda.Stream(), torch.cuda.current_stream()
-        side.wait_stream(main)
-        with torch.cuda.stream(side):
-            result = self._step(self._rows)
-        main.wait_stream(side)
-        return result

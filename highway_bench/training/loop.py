@@ -7,6 +7,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from highway_bench.data import Split
 from highway_bench.data.base import TargetKind
 from highway_bench.errors import BadInput
 from highway_bench.measure.device import synchronise
+from highway_bench.measure.precision import repeatable
 from highway_bench.training.evaluation import (
     Evaluation,
     LossFunction,
@@ -23,6 +25,7 @@ from highway_bench.training.evaluation import (
     evaluate,
     loss_of,
     to_device,
+    to_gpu,
 )
 from highway_bench.training.recipe import Recipe
 
@@ -40,7 +43,8 @@ class Training:
 
     The batch order depends on ``seed`` alone: whole shuffled epochs, whose incomplete last batch the recipe drops or
     keeps. Inputs are cast to the network's dtype. ``eval_split``, if given, is evaluated after every epoch; this time
-    is not counted. Raises ``BadInput`` if a batch is larger than the split.
+    is not counted. On a GPU, kernels that give equal numbers in every run are used where torch has them;
+    ``unrepeatable`` are the operators for which it has none. Raises ``BadInput`` if a batch is larger than the split.
     """
 
     network: nn.Module
@@ -55,6 +59,7 @@ class Training:
     epochs: list[Evaluation] = field(default_factory=list)  # of ``eval_split``, after each epoch
     together: int = 1  # the largest population that it was trained in
     own_loss: LossFunction | None = None  # instead of the loss of the targets' kind
+    unrepeatable: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.batch_size > len(self.train.inputs):
@@ -73,10 +78,16 @@ class Training:
             shuffled = torch.randperm(items, generator=order)
             yield from shuffled.split(self.batch_size)[: self.steps_per_epoch]
 
+    @cached_property
+    def resident(self) -> Split:
+        """The training split where batches are gathered: a GPU holds it whole, for a copy a step would take longer
+        than a small step."""
+        return self.train if self.device.type == "cpu" else to_gpu(self.train, self.device, self.dtype)
+
     def step(self) -> None:
         """One step: forward, loss, backward, update."""
-        batch = next(self.batches).to(self.train.inputs.device)
-        inputs, targets = (to_device(part[batch], self.device, self.dtype) for part in self.train)
+        batch = next(self.batches).to(self.resident.inputs.device)
+        inputs, targets = (to_device(part[batch], self.device, self.dtype) for part in self.resident)
         loss = loss_of(self.network(inputs), targets, self.target_kind, self.own_loss)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -96,8 +107,12 @@ class Training:
         ``at_check`` is called every 25 steps and at the end; its time is not counted. Random layers (dropout) depend on
         ``seed``; the global random state does not change.
         """
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+        with (
+            torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []),
+            repeatable(self.device) as self.unrepeatable,
+        ):
             self._set_rng_state()
+            _ = self.resident  # moved before the clock starts
             start = time.perf_counter() - (self.times[-1] if self.times else 0.0)
             while not self.ended and not should_stop():
                 self.step()
@@ -108,6 +123,7 @@ class Training:
                     at_check()
                 start += time.perf_counter() - before
             at_check()  # within the fork: a checkpoint saves the run's own random state
+        vars(self).pop("resident", None)
 
     @property
     def diverged(self) -> bool:

@@ -17,7 +17,8 @@ from torch import Tensor
 from highway_bench.blocks import scalar_names
 from highway_bench.data import Split
 from highway_bench.measure.device import synchronise
-from highway_bench.training.evaluation import loss_of, to_device
+from highway_bench.measure.precision import repeatable
+from highway_bench.training.evaluation import loss_of, to_device, to_gpu
 from highway_bench.training.graphed_step import GraphedStep
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.optimisers import StackedOptimiser, stacked_optimiser
@@ -55,6 +56,16 @@ class Population:
 
         ``should_stop`` is called before each step (on a CUDA device, before a step is queued), ``at_check`` every 25
         steps and at the end; the time of ``at_check`` is not counted."""
+        members = self.live
+        with repeatable(self.device) as unrepeatable:
+            try:
+                self._train(at_check, should_stop)
+            finally:
+                self.graphed_steps.clear()  # a graph refers to this population, and keeps its memory until then
+        for member in members:
+            member.unrepeatable = unrepeatable
+
+    def _train(self, at_check: Callable[[], None], should_stop: Callable[[], bool]) -> None:
         while self.live and not should_stop():
             done = self.run_chunk(should_stop)
             for member in self.live:
@@ -182,8 +193,7 @@ class Population:
             splits = splits[:1]
         if self.device.type != "cuda":
             return splits
-        dtype = self.live[0].dtype
-        return [Split(*(to_device(part, self.device, dtype) for part in split)) for split in splits]
+        return [to_gpu(split, self.device, self.live[0].dtype) for split in splits]
 
 
 def common(member: Training) -> tuple[object, ...]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -62,8 +64,17 @@ class Stacked:
             return self._of(network, *parts)
 
         axes = (0, self._buffer_axes, *(0 for _ in inputs))
-        results: Tensor = vmap(one, in_dims=axes)(self.parameters, self._buffers, *inputs)
+        with attention_kernels(inputs[0].device):
+            results: Tensor = vmap(one, in_dims=axes)(self.parameters, self._buffers, *inputs)
         return results
+
+
+def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
+    """The kernels of attention that have a gradient under ``vmap``.
+
+    There no tensor says that it requires a gradient, so a GPU's fused kernels save nothing for the backward pass.
+    """
+    return nullcontext() if device.type == "cpu" else sdpa_kernel(SDPBackend.MATH)
 
 
 def why_not_stacked(network: nn.Module) -> str | None:

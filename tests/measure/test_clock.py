@@ -179,6 +179,69 @@ def test_only_one_thread_on_a_cpu_has_a_clock_of_its_own() -> None:
     assert Stopwatch.of("cpu", 2).delay is Stopwatch.of("cuda", 1).delay is process_delay
 
 
+class FakeGpu:
+    """A GPU whose steps take half of their wall time, and whose clock is capped after the rounds of these numbers."""
+
+    unread = None
+
+    def __init__(self, *capped: int) -> None:
+        self.capped, self.round = capped, 0
+
+    def caps(self) -> frozenset[str]:
+        return frozenset({"heat"} if self.round in self.capped else ())
+
+    def seconds(self, launch: Any, wall: float) -> float:
+        launch()
+        return wall / 2
+
+    def clock_rate(self) -> float:
+        self.round += 1
+        return 1e9 + self.round
+
+
+def gpu_turns(gpu: FakeGpu, log: list[str] | None = None, budget: Budget | None = None) -> Turns[str]:
+    """Rounds of two steps on a GPU, the first of which can be launched without waiting."""
+    device, noted = FakeDevice(), [] if log is None else log
+    watch = Stopwatch(device.clock, wall=device.clock, gpu=gpu)
+    return take_turns(
+        {"a": device.step("a", 2.0), "b": device.step("b", 3.0)},
+        budget or Budget(min_samples=3, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=1000),
+        restore={"a": lambda: noted.append("restore a")},
+        launch={"a": lambda: noted.append("launch a")},
+        watch=watch,
+    )
+
+
+def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round() -> None:
+    log: list[str] = []
+    turns = gpu_turns(FakeGpu(), log)
+    assert turns.seconds == {"a": [2.0] * 3, "b": [3.0] * 3}
+    assert turns.on_gpu == {"a": [1.0] * 3}
+    assert turns.clock_rate == [1e9 + 1, 1e9 + 2, 1e9 + 3]
+    assert log == ["restore a", "launch a", "restore a"] * 3
+    assert (turns.capped, turns.caps, turns.disturbed) == (0, frozenset(), 0)
+
+
+def test_rounds_with_a_capped_clock_are_left_out_and_counted() -> None:
+    turns = gpu_turns(FakeGpu(0, 2))
+    assert turns.clock_rate == [1e9 + 2, 1e9 + 4, 1e9 + 5]
+    assert (turns.capped, turns.disturbed, turns.all_disturbed) == (2, 2, False)
+    assert turns.caps == {"heat"}
+
+
+def test_a_clock_that_is_always_capped_decides_nothing() -> None:
+    turns = gpu_turns(FakeGpu(*range(100)))
+    assert (turns.capped, turns.all_disturbed, turns.cut_short) == (9, True, True)
+    assert len(turns.clock_rate) == len(turns.seconds["a"]) == len(turns.on_gpu["a"]) == 9
+
+
+def test_on_a_cpu_nothing_is_launched_twice() -> None:
+    device = FakeDevice()
+    launched: list[str] = []
+    turns = turns_of(device, QUICK, launch={"a": lambda: launched.append("a")})
+    assert (turns.on_gpu, turns.clock_rate, launched) == ({}, [], [])
+
+
 def test_first_step_is_one_call() -> None:
     device = FakeDevice()
     assert first_step(device.step(seconds=9.0), restore=device.step("undo", 1.0), clock=device.clock) == 9.0

@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
+import torch
+
+from highway_bench.errors import BadInput
+from highway_bench.measure.precision import ieee_float32, precision, repeatable, torch_dtype, use_precision
 
 ROOT = Path(__file__).parents[2]
 READ = """
@@ -50,6 +57,57 @@ def test_float32_is_ieee_where_something_is_measured() -> None:
 def test_what_a_users_module_has_set_is_overruled() -> None:
     set_up = "from highway_bench.measure.precision import ieee_float32; ieee_float32()"
     read([f"{setting}\n{set_up}{READ}" for setting in SETTINGS.values()], override="0")
+
+
+def settings() -> tuple[bool, bool, str]:
+    backends = torch.backends
+    return backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+
+
+IEEE, IN_TF32 = (False, False, "highest"), (True, True, "high")
+
+
+def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike() -> None:
+    ieee_float32()
+    with precision("tf32"):
+        assert settings() == IN_TF32
+    assert settings() == IEEE
+    use_precision("tf32")
+    assert settings() == IN_TF32
+    with precision("float32"):
+        assert settings() == IEEE
+    assert settings() == IN_TF32
+    use_precision("bfloat16")
+    assert settings() == IEEE
+
+
+def test_dtypes_by_name() -> None:
+    assert [torch_dtype(name) for name in ("tf32", "float32", "bfloat16")] == [torch.float32] * 2 + [torch.bfloat16]
+    for wrong in ("int64", "nonsense", "nn"):
+        with pytest.raises(BadInput, match="is no floating dtype"):
+            torch_dtype(wrong)
+
+
+def test_operators_without_a_repeatable_kernel_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deterministic kernels count on a CPU too, so torch's own warning can be seen there."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    with repeatable(torch.device("cpu")) as lacking:
+        assert not torch.are_deterministic_algorithms_enabled()
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always")
+        with repeatable(torch.device("cuda")) as lacking:
+            assert torch.are_deterministic_algorithms_enabled()
+            assert torch.is_deterministic_algorithms_warn_only_enabled()
+            assert torch.backends.cudnn.deterministic
+            for _ in range(2):
+                torch.zeros(4).put_(torch.tensor([0]), torch.ones(1))
+            warnings.warn("Memory Efficient attention defaults to a non-deterministic algorithm.", stacklevel=1)
+            warnings.warn("another", stacklevel=1)
+    assert lacking == {"put_", "Memory Efficient attention"}
+    assert [str(one.message) for one in left] == ["another"]
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.deterministic
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
 def read(scripts: Sequence[str], *, override: str) -> None:

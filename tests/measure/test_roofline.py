@@ -15,6 +15,7 @@ from highway_bench.errors import BadInput
 from highway_bench.measure import roofline
 from highway_bench.measure.clock import Step
 from highway_bench.measure.flops import count_flops
+from highway_bench.measure.precision import ieee_float32
 from highway_bench.measure.roofline import Roofline, copy_rate, matmul_rate, measure_roofline
 
 HAND = Roofline("cpu", "float32", 1, matmul_rate=100.0, conv_rate=50.0, copy_rate=10.0)
@@ -126,13 +127,46 @@ def test_measured_once_a_process_and_threads_put_back() -> None:
     before = torch.get_num_threads()
     got = measure_roofline("cpu", "float32", 1)
     assert min(got.matmul_rate, got.conv_rate, got.copy_rate) > 1e8  # any machine since the 1990s
-    assert measure_roofline(CPU, torch.float32, 1) is got
+    assert measure_roofline(CPU, "float32", 1) is got
     assert torch.get_num_threads() == before
     assert (got.device, got.dtype, got.threads) == ("cpu", "float32", 1)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "no_such", torch.int8])
-def test_a_dtype_that_is_not_floating_is_bad_input(dtype: str | torch.dtype) -> None:
+def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roofline, "_measured", {})
+    ieee_float32()
+    measured: list[tuple[torch.dtype, str, bool]] = []
+
+    def rate(_: torch.device, dtype: torch.dtype, clock: object) -> float:
+        measured.append((dtype, torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32))
+        return 1.0
+
+    for name in ("matmul_rate", "conv_rate"):
+        monkeypatch.setattr(roofline, name, rate)
+    monkeypatch.setattr(roofline, "copy_rate", lambda *_: 1.0)
+    assert [measure_roofline("cpu", dtype, 1).dtype for dtype in ("tf32", "float32")] == ["tf32", "float32"]
+    assert measured == [(torch.float32, "high", True)] * 2 + [(torch.float32, "highest", False)] * 2
+    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
+
+
+def test_a_gpu_is_warmed_up_by_a_product_that_fills_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products keep a GPU waiting for its host, and its clock low."""
+    called: list[int] = []
+    now = itertools.count(step=0.2)
+
+    def products(*_: object) -> Iterator[tuple[float, Step]]:
+        for side in (256, 1024, 4096, 8192):
+            yield 2.0 * side**3, functools.partial(called.append, side)
+
+    monkeypatch.setattr(roofline, "_products", products)
+    monkeypatch.setattr(roofline, "synchronise", lambda _: None)
+    roofline._warm_up(torch.device("cuda"), torch.float32, lambda: next(now))
+    assert set(called) == {4096}
+    assert len(called) * 0.2 >= roofline.WARM_UP - 0.2
+
+
+@pytest.mark.parametrize("dtype", ["int32", "no_such", "int8"])
+def test_a_dtype_that_is_not_floating_is_bad_input(dtype: str) -> None:
     with pytest.raises(BadInput, match="floating"):
         measure_roofline("cpu", dtype)
 

@@ -14,11 +14,12 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan import expand
-from highway_bench.plan.grid import Grid, Sizes, skipping_ladder
+from highway_bench.plan import checks, expand
+from highway_bench.plan.grid import TIMED_GPU, Grid, Sizes, skipping_ladder
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Profile
 from highway_bench.plan.selection import Selection
+from highway_bench.provenance.gpu import Gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.search_trials import SEARCH_SEED
 
@@ -470,3 +471,42 @@ def test_statuses_travel_with_the_cells() -> None:
 
 def test_equal_plans_in_equal_order() -> None:
     assert [cell.key for cell in cells("smoke")] == [cell.key for cell in cells("smoke")]
+
+
+def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = Grid(task="throughput", on_cpu=SIZES, modes=("eager", "compile"), gpu_modes=("cudagraph",))
+
+    def modes(**selection: Any) -> set[str]:
+        return {cell.mode for cell in expand.expand(grid, Selection.of(None, **selection))}
+
+    assert modes(device="cpu") == {"eager", "compile"}
+    assert modes(device="cuda") == {"eager", "compile", "cudagraph"}
+    assert modes(device="cuda", mode="compile") == {"compile"}
+    assert modes(device="cpu", mode="cudagraph") == {"cudagraph"}
+
+
+def test_fused_attention_takes_every_blocks_heads_on_a_gpu() -> None:
+    """In half precision the kernels of a GPU need heads of a multiple of eight features."""
+    found = Plan.of("full", Selection.of("throughput", device="cpu")).cells
+    shapes = {(cell.block, cell.family) for cell in found if cell.family in ("attention", "transformer")}
+    assert len(shapes) > 20
+    for block, name in shapes:
+        built = make_family(name)
+        width = matched_width(
+            blocks.get(block), built, TIMED_GPU.widths["sequence"], "params", snap=TIMED_GPU.snap, positions=16
+        )
+        heads = next(part.heads for part in (built, *built.sublayers) if hasattr(part, "heads"))
+        assert width % (8 * heads) == 0, (block, name, width)
+
+
+def test_tf32_is_for_gpus_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match="tf32 is a precision of GPUs"):
+        cells(dtype="tf32")
+    monkeypatch.setattr(checks, "check_device", lambda _: None)
+    for tf32 in (True, False):
+        monkeypatch.setattr(checks, "gpu", lambda _, tf32=tf32: Gpu("a GPU", 2**30, bfloat16=True, tf32=tf32))
+        if tf32:
+            assert values(cells(dtype="tf32", device="cuda"), "dtype") == {"tf32"}
+        else:
+            with pytest.raises(BadInput, match=r"^this GPU lacks tf32$"):
+                cells(dtype="tf32", device="cuda")

@@ -13,15 +13,16 @@ from highway_bench.plan.checks import check_selection
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.gpu import Gpu, gpu
+from highway_bench.provenance.machine import cpu_model, slug
 from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce.request import Request
 
 FAKE = """
 import contextlib, types
 open({log!r}, "a").write("read ")
-about = types.SimpleNamespace(name="NVIDIA H200", total_memory=2**30)
+about = types.SimpleNamespace(name="NVIDIA H200", total_memory=2**30, major=7)
 cuda = types.SimpleNamespace(
-    device=contextlib.nullcontext, get_device_properties=lambda _: about, is_bf16_supported=lambda: False
+    device=contextlib.nullcontext, get_device_properties=lambda _: about, is_bf16_supported=lambda **_: False
 )
 """
 
@@ -47,10 +48,12 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
-    assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False)
-    assert identity("cuda") == Identity("nvidia-h200", "NVIDIA H200", torch.__version__)
-    with pytest.raises(BadInput, match=r"^this GPU lacks bfloat16$"):
-        check_selection(Selection.of(device="cuda", dtype="bfloat16"))
+    assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False, tf32=False)
+    name = f"nvidia-h200-{slug(cpu_model())}"  # the host launches the kernels
+    assert identity("cuda") == Identity(name, "NVIDIA H200", torch.__version__)
+    for dtype in ("bfloat16", "tf32"):
+        with pytest.raises(BadInput, match=f"^this GPU lacks {dtype}$"):
+            check_selection(Selection.of(device="cuda", dtype=dtype))
     with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 1.0 GiB"):
         reproducing.check_memory("figure1", Request(device="cuda"), 2 * 2**30)
     assert log.read_text() == "read "
@@ -59,4 +62,5 @@ def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
 @pytest.mark.gpu
 def test_what_is_read_is_what_torch_says() -> None:
     about = torch.cuda.get_device_properties("cuda")
-    assert gpu("cuda") == Gpu(about.name, about.total_memory, torch.cuda.is_bf16_supported())
+    bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    assert gpu("cuda") == Gpu(about.name, about.total_memory, bfloat16, about.major >= 8)

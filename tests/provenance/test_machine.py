@@ -42,7 +42,7 @@ def test_device_that_is_not_there() -> None:
 def test_gpu_identity() -> None:
     name, gpu, _ = machine.identity("cuda")
     assert gpu == torch.cuda.get_device_name(0)
-    assert name == machine.slug(gpu)
+    assert name == f"{machine.slug(gpu)}-{machine.slug(machine.cpu_model())}"
 
 
 def test_torchs_version_is_read_without_importing_it() -> None:

@@ -35,7 +35,10 @@ THRESHOLD = {"steps_to_threshold": "plain", "seconds_to_threshold": "plain"}
 EPOCHS = {"epoch_train_loss": "plain", "epoch_test_loss": "plain", "epoch_test_accuracy": "plain"}
 BYTES = {"test_bits": "plain"}  # smoke has no text
 LACKING: Mapping[str, Mapping[str, str]] = {
-    "throughput": {"compile_time": "plain", "graph_breaks": "plain"},  # smoke compiles nothing
+    "throughput": {  # smoke compiles nothing, and runs on a CPU here
+        **dict.fromkeys(("compile_time", "graph_breaks"), "plain"),
+        **dict.fromkeys(("gpu_time", "gpu_ratio", "clock_rate", "capped"), "plain"),
+    },
     "trainability": THRESHOLD | EPOCHS | BYTES,  # its runs are of twenty steps at most, and looked at once
     "gates": THRESHOLD | EPOCHS | BYTES,
     "propagation": {  # its networks have two layers, in which nothing vanishes, settles or stands still

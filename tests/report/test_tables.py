@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.measure.clock import ALL_CAPPED
 from highway_bench.report import Results, open_results
 from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.figures.success_rate import success_rate
@@ -546,3 +547,75 @@ def test_a_frame_that_is_empty_or_no_results_is_refused(make: Make) -> None:
         prepared(make["frame"]([]))
     with pytest.raises(BadInput, match="no column"):
         prepared(pd.DataFrame({"value": [1.0]}))
+
+
+def in_modes(make: Make, rounds: str = "the same") -> pd.DataFrame:
+    """Plain takes 10 ms eagerly and 8 ms compiled, highway 12 ms and 16 ms; the yard-stick took turns with all."""
+    rows = []
+    for block, mode, scale in (
+        ("plain", "eager", 1.0),
+        ("plain", "compile", 0.8),
+        ("highway", "eager", 1.2),
+        ("highway", "compile", 1.6),
+    ):
+        base = make["cell"]("throughput", block, "dense", 4, phase="forward-backward", mode=mode)
+        own, plain = [scale * x for x in PLAIN], [(0.8 if mode == "compile" else 1.0) * x for x in PLAIN]
+        timed = make["timing"](base, own, plain)
+        paired = json.loads(timed[0]["paired"]) | {"yardstick": PLAIN}
+        if rounds == "others" and mode == "compile":
+            paired["yardstick"] = PLAIN[::-1]
+        rows += [timed[0] | {"paired": json.dumps(paired)}, *timed[1:]]
+    return make["frame"](rows)
+
+
+def test_each_block_in_its_fastest_mode(make: Make) -> None:
+    results = Results(in_modes(make))
+    table = results.best_modes()
+    plain, highway = (of(table, block=block) for block in ("plain", "highway"))
+    assert (plain["best_mode"], highway["best_mode"]) == ("compile", "eager")
+    assert highway["step_time"] == highway["eager"] < highway["compile"]
+    assert math.isnan(highway["cudagraph"])
+    assert (plain["ratio"], highway["ratio"]) == (1.0, pytest.approx(1.5))
+    assert highway["ratio_low"] == pytest.approx(1.5)
+    assert of(results.step_times(), block="highway", mode="eager")["ratio"] == pytest.approx(1.2)  # all in one
+    shown = {one.name: one for one in all_results(results)}["modes"]
+    assert any("1.50 [1.50, 1.50]" in row for row in shown.entries)
+
+
+def test_modes_that_were_not_timed_in_turn_have_no_ratio(make: Make) -> None:
+    row = of(Results(in_modes(make, "others")).best_modes(), block="highway")
+    assert (math.isnan(row["ratio"]), row["ratio_gap"]) == (True, "not timed in turn")
+    frame = in_modes(make)
+    assert Results(frame[frame["mode"] == "eager"]).best_modes().empty
+
+
+def test_times_of_a_gpu_have_columns(make: Make) -> None:
+    frame = pair(make, "highway", [2 * x for x in PLAIN])
+    assert not any("GPU" in head.text for head in throughput_heads(frame))
+    first = frame[(frame["metric"] == "step_time") & (frame["block"] == "highway")]
+    added = [
+        first.assign(metric="gpu_time", value=0.001, low=0.0009, high=0.002),
+        first.assign(metric="gpu_ratio", value=1.7, low=1.6, high=1.8),
+        first.assign(metric="clock_rate", value=1.98e9, low=1.9e9, high=1.99e9),
+        first.assign(metric="capped", value=3.0, message="heat"),
+    ]
+    whole = pd.concat([frame, *added], ignore_index=True)
+    heads = [head.text for head in throughput_heads(whole)]
+    assert {"gpu time [p10, p90]", "gpu ratio [95 %]", "clock rate [p10, p90]", "capped"} <= set(heads)
+    row = of(Results(whole).step_times(), block="highway")
+    assert (row["gpu_ratio"], row["clock_rate"], row["message"]) == (1.7, 1.98e9, "heat")
+
+
+def test_a_capped_clock_is_the_reason_for_a_missing_ratio(make: Make) -> None:
+    frame = pair(make, "highway", [2 * x for x in PLAIN])
+    ratio = (frame["metric"] == "plain_ratio") & (frame["block"] == "highway")
+    frame.loc[ratio, ["low", "high"]] = math.nan
+    frame.loc[ratio, "message"] = f"{ALL_CAPPED} (heat)"
+    row = of(Results(frame).step_times(), block="highway")
+    assert (math.isnan(row["ratio"]), row["ratio_gap"]) == (True, ALL_CAPPED)
+    shown = {table.name: table for table in all_results(Results(frame))}["throughput"]
+    assert "Let the GPU cool down" in shown.note
+
+
+def throughput_heads(frame: pd.DataFrame) -> Any:
+    return {table.name: table for table in all_results(Results(frame))}["throughput"].heads

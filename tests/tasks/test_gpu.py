@@ -49,6 +49,7 @@ def test_a_replayed_graph_gives_what_eager_gives(
 
     monkeypatch.setattr(StackStep, "_phase", noting)
     work = StackStep(cell("throughput", block, device="cuda", mode="cudagraph", phase=phase))
+    work.step()
     recorded = given[-1].detach()
     torch.cuda.synchronize()
     recorded.zero_()
@@ -58,7 +59,7 @@ def test_a_replayed_graph_gives_what_eager_gives(
 
 
 def test_a_replayed_training_step_is_skipped(cell: MakeCell) -> None:
-    with pytest.raises(Skip, match="optimiser is not recorded"):
+    with pytest.raises(Skip, match="does not capture the training step's optimiser"):
         StackStep(cell("throughput", device="cuda", mode="cudagraph", phase="train-step"))
 
 
@@ -92,6 +93,48 @@ def test_training_on_a_gpu(cell: MakeCell) -> None:
     )
     task = tasks.get("trainability")
     work = task.prepare(one)
-    list(task.measurements(work, one))
+    measured = {one.metric: one for one in task.measurements(work, one)}
+    assert measured["final_loss"].message is None  # repeatable
     losses = work.training.history()
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("family", ["dense", "conv", "bilstm", "attention"])
+def test_tf32_is_in_every_family_and_float32_in_none(cell: MakeCell, family: str) -> None:
+    """Products with 10 bits of mantissa err by about 1e-3, those of IEEE float32 by 1e-6."""
+    if torch.cuda.get_device_capability() < (8, 0):
+        pytest.skip("this GPU has no TF32")
+    one = cell("throughput", "plain", family, width=64, seq_len=5, phase="forward")
+    results = {}
+    for dtype, device in (("float64", "cpu"), ("float32", "cuda"), ("tf32", "cuda")):
+        work = StackStep(one.but(dtype=dtype, device=device))
+        with torch.no_grad():
+            results[dtype] = work.network(work.x).double().cpu()
+    scale = results["float64"].abs().max()
+    ieee, tf32 = ((results[dtype] - results["float64"]).abs().max() / scale for dtype in ("float32", "tf32"))
+    assert ieee < 2e-5
+    assert tf32 > 5e-5
+
+
+def test_a_timed_cell_has_the_times_of_the_gpu(cell: MakeCell) -> None:
+    one = cell("throughput", device="cuda", width=64, seconds=0.05, samples=5, processes=2, limit=0)
+    (outcome,) = tasks.get("throughput").measure([one])
+    assert outcome.error is None
+    result = {one.metric: one for one in outcome.measurements}
+    for name in ("step_time", "gpu_time", "gpu_ratio", "clock_rate", "capped"):
+        assert result[name].value is not None, (name, result[name].message)
+    assert result["gpu_time"].value < result["step_time"].value  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("family", ["attention", "transformer"])
+def test_attention_trains_in_a_population(cell: MakeCell, family: str) -> None:
+    cells = [
+        cell(
+            "trainability", "pre-norm", family, dataset="digits", device="cuda", batch_size=50, width=16, steps=10,
+            rate=0.01, together=2, seed=seed,
+        )
+        for seed in range(2)
+    ]  # fmt: skip
+    for outcome in tasks.get("trainability").measure(cells):
+        assert outcome.error is None
+        assert {one.metric: one.value for one in outcome.measurements}["together"] == 2.0

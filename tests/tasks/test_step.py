@@ -13,8 +13,9 @@ from highway_bench.cell import PHASES, Cell
 from highway_bench.errors import BadInput
 from highway_bench.families import family as hb_family
 from highway_bench.families import make_family
-from highway_bench.tasks import Skip, _step, from_cell
-from highway_bench.tasks._step import StackStep
+from highway_bench.tasks import Skip, _step, from_cell, tasks
+from highway_bench.tasks._step import StackStep, check_recurrent
+from highway_bench.tasks.modes import EXECUTION_MODES, ExecutionMode
 from tests.combinations import combinations
 
 MakeCell = Callable[..., Cell]
@@ -46,6 +47,62 @@ def test_a_training_step_is_sgd_with_momentum(cell: MakeCell) -> None:
     fresh.step()
     for parameter, value in zip(fresh.network.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.detach(), value)
+
+
+def test_the_optimiser_is_the_one_of_trainability(cell: MakeCell) -> None:
+    """Of its class, with its options: fused, and no decay of biases."""
+    bare = StackStep(cell("throughput", phase="train-step")).optimiser
+    training = tasks.get("trainability").prepare(cell("trainability", dataset="digits", rate=1e-3)).training.optimiser
+    assert bare is not None
+    assert type(bare) is type(training)
+    own, other = (
+        [{name: value for name, value in group.items() if name != "params"} for group in optimiser.param_groups]
+        for optimiser in (bare, training)
+    )
+    assert own == other
+    assert all(group["fused"] and group["momentum"] == 0.9 for group in own)
+
+
+def test_a_cuda_graph_is_captured_in_the_first_step(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ``first_step`` has the time of it."""
+    log: list[str] = []
+
+    class Graph(ExecutionMode):
+        def step(self, phase: Callable[[], None], device: torch.device) -> Callable[[], None]:
+            log.append("captured")
+            return lambda: log.append("replayed")
+
+    monkeypatch.setitem(EXECUTION_MODES, "cudagraph", Graph())  # type: ignore[arg-type]
+    work = StackStep(cell("throughput", mode="cudagraph"))
+    assert log == []
+    work.step()
+    work.step()
+    assert log == ["captured", "replayed", "replayed"]
+
+
+def test_recurrent_layers_in_bfloat16_are_skipped_on_a_gpu() -> None:
+    lstm, linear = nn.Sequential(nn.LSTM(2, 2)), nn.Linear(2, 2)
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    for network, device, dtype in ((linear, gpu, torch.bfloat16), (lstm, cpu, torch.bfloat16), (lstm, gpu, torch.half)):
+        check_recurrent(network, device, dtype)
+    with pytest.raises(Skip, match="copies recurrent weights in bfloat16"):
+        check_recurrent(lstm, gpu, torch.bfloat16)
+
+
+@pytest.mark.parametrize("task", ["throughput", "memory", "trainability", "propagation"])
+def test_tf32_is_refused_on_a_cpu(cell: MakeCell, task: str) -> None:
+    one = cell(task, dtype="tf32", **({"dataset": "digits", "phase": None} if task == "trainability" else {}))
+    with pytest.raises(BadInput, match="tf32 is a precision of GPUs"):
+        tasks.get(task).prepare(one)
+
+
+def test_every_network_sets_the_precision_of_its_cell(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+    monkeypatch.setattr(from_cell, "use_precision", used.append)
+    monkeypatch.setattr(from_cell, "check_dtype", lambda *_: None)
+    assert StackStep(cell("throughput", dtype="tf32")).x.dtype == torch.float32
+    tasks.get("trainability").prepare(cell("trainability", dataset="digits", dtype="float64"))
+    assert used == ["tf32", "float64"]
 
 
 def test_every_training_step_starts_alike(cell: MakeCell) -> None:
@@ -125,7 +182,7 @@ def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
     [
         ({"phase": None}, r"^unknown phase None; known: forward, forward-backward, train-step$"),
         ({"mode": "jit"}, r"^unknown mode 'jit'; known: eager, compile, cudagraph$"),
-        ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, bfloat16, float16, float64$"),
+        ({"dtype": "float8"}, r"^unknown dtype 'float8'; known: float32, tf32, bfloat16, float16, float64$"),
         ({"device": "tpu"}, r"^unknown device 'tpu'; known: cpu, cuda$"),
         ({"depth": 0}, r"^depth must be at least 1, not 0$"),
         ({"family": "bilstm", "width": 7}, r"needs a width that 2 divides, not 7$"),

@@ -15,7 +15,7 @@ from highway_bench.blocks import Block, blocks, register_block
 from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
-from highway_bench.measure.clock import ALL_DISTURBED, Budget, Turns
+from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
@@ -24,6 +24,7 @@ from highway_bench.tasks.throughput import NotCompiled, budget_of, ratio, step_m
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
+ON_GPU = {"gpu_time", "gpu_ratio", "clock_rate", "capped"}
 QUICK = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}
 
 
@@ -141,6 +142,71 @@ def test_disturbed_rounds_alone_decide_no_ratio(disturbed: int, message: str | N
     estimate = IntervalEstimate(1.5, 1.45, 1.55, 3)
     found = ratio("plain_ratio", estimate, _timing.GroupTimes({}, processes=3, all_disturbed=disturbed))
     assert (found.value, found.low, found.message) == (1.5, None if disturbed else 1.45, message)
+
+
+def test_a_capped_clock_decides_no_ratio() -> None:
+    estimate = IntervalEstimate(1.5, 1.45, 1.55, 3)
+    group = GroupTimes({}, processes=3, all_disturbed=1, capped=9, caps=frozenset({"power cap", "heat"}))
+    found = ratio("plain_ratio", estimate, group)
+    assert (found.value, found.low, found.high) == (1.5, None, None)
+    assert found.message == f"{ALL_CAPPED} (heat, power cap)"
+
+
+def test_rounds_of_a_gpu_are_kept_with_the_cell(cell: MakeCell) -> None:
+    plain, one = (cell("throughput", block, device="cuda") for block in ("plain", "highway"))
+    group = GroupTimes({plain: CellTimes(), one: CellTimes()})
+    seconds = {plain: [1.0, 1.0], one: [2.0, 2.2], _timing.YARDSTICK: [1.0, 1.0]}
+    on_gpu = {plain: [0.5, 0.5], one: [0.8, 0.9]}
+    for caps, unread in ((frozenset({"heat"}), None), (frozenset(), "no driver")):
+        group.add(
+            Turns(
+                seconds,
+                seconds,
+                warmups=1,
+                disturbed=1,
+                cut_short=False,
+                all_disturbed=False,
+                on_gpu=on_gpu,
+                clock_rate=[1e9, 2e9],
+                capped=len(caps),
+                caps=caps,
+                unread=unread,
+            )
+        )
+    times = group.cells[one]
+    assert (times.gpu, times.plain_gpu, times.clock_rate) == ([0.8, 0.9] * 2, [0.5] * 4, [1e9, 2e9] * 2)
+    assert times.paired["clock_rate"] == times.clock_rate
+    assert (group.capped, group.caps, group.unread) == (1, {"heat"}, "no driver")
+    result = by_name(throughput.on_gpu(times, group))
+    assert set(result) == ON_GPU
+    assert (result["gpu_time"].value, result["gpu_time"].samples) == (pytest.approx(0.85), [0.8, 0.9] * 2)
+    assert result["gpu_ratio"].value == pytest.approx((0.8 * 0.9) ** 0.5 / 0.5, rel=1e-2)
+    assert result["gpu_ratio"].count == 2
+    assert result["clock_rate"].value == 1.5e9
+    assert (result["capped"].value, result["capped"].message) == (None, "not read: no driver")
+    group.unread = None
+    capped = by_name(throughput.on_gpu(times, group))["capped"]
+    assert (capped.value, capped.message) == (1.0, "heat")
+
+
+def test_the_steps_of_a_gpu_are_launched_too_and_the_yardsticks_is_not(
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cells say cuda, and the steps are a CPU's."""
+    launched: list[Any] = []
+
+    def noted(steps: Mapping[Any, Any], *_: Any, launch: Mapping[Any, Any] | None, **options: Any) -> None:
+        launched.append(launch)
+
+    monkeypatch.setattr(_timing, "take_turns", noted)
+    monkeypatch.setattr(_timing, "stopwatch_of", lambda *_: None)
+    one = cell("throughput", "highway")
+    works = {one: StackStep(one), plain_of(one): StackStep(plain_of(one))}
+    _timing._take_turns(works, Budget(), 0)
+    on_gpu: Any = {key.but(device="cuda"): work for key, work in works.items()}
+    _timing._take_turns(on_gpu, Budget(), 0)
+    assert launched[0] is None
+    assert launched[1] == {key: work.launch for key, work in on_gpu.items()}
 
 
 def test_a_process_that_dies_costs_only_its_own_samples(
@@ -276,7 +342,7 @@ def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
     eager = by_name(step_measurements(work, one, samples_of(one, [1.0]), 2.0, 0))
     other = one.but(mode="compile")
     compiled = by_name(step_measurements(work, other, samples_of(other, [1.0]), 2.0, 3))
-    declared = {metric.name for metric in TASK.metrics}
+    declared = {metric.name for metric in TASK.metrics} - ON_GPU
     assert set(compiled) == declared
     assert declared - set(eager) == {"compile_time", "graph_breaks"}
     assert (compiled["compile_time"].value, compiled["graph_breaks"].value) == (1.0, 3.0)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks import Outcome, Skip, populations, tasks
+from highway_bench.tasks import Outcome, Skip, populations, tasks, trainability
 from highway_bench.training.checkpoint import CheckpointFolder
 
 MakeCell = Callable[..., Cell]
@@ -315,3 +316,47 @@ def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:
 def test_invalid_searches(searched: MakeCell, recipe: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         TASK.needs(searched(recipe=recipe))
+
+
+@pytest.mark.parametrize("fits", [1, 2, 3])
+def test_a_population_that_lacks_memory_is_halved(
+    digits: MakeCell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fits: int
+) -> None:
+    """Only ``fits`` networks fit into the memory at a time."""
+    tried: list[int] = []
+    run = trainability.Population
+
+    def population(members: list[Any]) -> Any:
+        tried.append(len(members))
+        if len(members) > fits:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(members)
+
+    cells = [digits(seed=seed, steps=5) for seed in range(5)]
+    whole = [values(outcome) for outcome in TASK.measure(cells)]
+    monkeypatch.setattr(trainability, "Population", population)
+    checkpoints = CheckpointFolder(tmp_path, {cell: str(cell.seed) for cell in cells})
+    outcomes = list(TASK.measure(cells, checkpoints))
+    assert [outcome.cell for outcome in outcomes] == cells
+    assert [values(outcome) for outcome in outcomes] == whole
+    assert tried == {1: [5, 3, 2, 2], 2: [5, 3, 2, 2], 3: [5, 3, 2]}[fits]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_single_network_that_lacks_memory_fails(digits: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(trainability, "train", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        list(TASK.measure([digits()]))
+
+
+def test_float16_is_not_trained(digits: MakeCell) -> None:
+    """Without a scaled loss, small gradients would be 0, and the verdict would be about that."""
+    (outcome,) = TASK.measure([digits(dtype="float16")])
+    assert isinstance(outcome.error, Skip)
+    assert "scaled loss" in str(outcome.error)
+    tuned = digits(dtype="float16", rate="tuned", rates=[0.1, 0.01])
+    with pytest.raises(Skip, match="scaled loss"):
+        TASK.resolve(tuned, {})

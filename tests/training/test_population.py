@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.data import Split
-from highway_bench.training import population
+from highway_bench.training import loop, population, stacked
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe
@@ -350,3 +351,86 @@ def test_a_graphed_step_equals_the_eager_one(training: MakeTraining, words: dict
     ]
     for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)
+
+
+def test_a_finished_population_frees_its_graphs(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph refers to its population, so that it would keep its memory; also after an error."""
+
+    class Interrupted(Exception):
+        """Ends a run."""
+
+    def stop() -> None:
+        raise Interrupted
+
+    for at_check, ending in ((lambda: None, None), (stop, Interrupted)):
+        together = Population([training(seed=seed) for seed in range(2)])
+        together.graphed_steps[50] = None  # type: ignore[assignment]
+        if ending is None:
+            together.run(at_check)
+        else:
+            with pytest.raises(ending):
+                together.run(at_check)
+        assert together.graphed_steps == {}
+
+
+def test_attention_has_a_gradient_under_vmap_on_a_gpu() -> None:
+    """Fused kernels save nothing for it there."""
+    cuda = torch.backends.cuda
+
+    def enabled() -> list[bool]:
+        return [cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()]
+
+    before = enabled()
+    with stacked.attention_kernels(torch.device("cuda")):
+        assert enabled() == [False, False, True]
+        assert not cuda.cudnn_sdp_enabled()
+    with stacked.attention_kernels(torch.device("cpu")):
+        assert enabled() == before
+
+
+def test_a_stack_asks_for_these_kernels_of_its_device(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.device] = []
+
+    def kernels(device: torch.device) -> Any:
+        asked.append(device)
+        return nullcontext()
+
+    monkeypatch.setattr(stacked, "attention_kernels", kernels)
+    Population([training(family="dense", seed=seed, steps=2) for seed in range(2)]).run()
+    assert asked == [torch.device("cpu")] * 3  # the example, and two steps
+
+
+def test_a_member_says_which_operators_are_not_repeatable(
+    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def lacking(device: torch.device) -> Iterator[set[str]]:
+        names: set[str] = set()
+        yield names
+        names.add(f"some on {device}")
+
+    for module in (population, loop):
+        monkeypatch.setattr(module, "repeatable", lacking)
+    together, alone = [training(seed=seed, steps=2) for seed in range(2)], training(steps=2)
+    Population(together).run()
+    alone.run()
+    assert [one.unrepeatable for one in (*together, alone)] == [{"some on cpu"}] * 3
+
+
+def test_a_gpu_holds_the_split_of_a_run_that_trains_alone(
+    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[Split] = []
+
+    def to_gpu(split: Split, device: torch.device, dtype: torch.dtype) -> Split:
+        moved.append(split)
+        return Split(*(part.clone() for part in split))
+
+    monkeypatch.setattr(loop, "to_gpu", to_gpu)
+    here, there = training(steps=3), training(steps=3)
+    assert here.resident is here.train
+    there.device = torch.device("meta")  # any but a CPU's
+    assert there.resident is there.resident is not there.train
+    assert moved == [there.train]
+    here.run()
+    assert "resident" not in vars(here)

@@ -35,6 +35,7 @@ from highway_bench.results.schema import Status
 
 POLL = 0.1  # seconds between reads of the results files of running jobs
 SILENCE = 1.0  # seconds after which a gone worker that the pool does not report has left with exit code 0
+ON_GPU = 4  # workers at a time: small networks keep a GPU waiting for its host
 STARTS = 3  # successive times that workers may die before they take a job
 
 
@@ -76,9 +77,8 @@ class WorkerKind(NamedTuple):
         return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
 
     def lanes(self, workers: int) -> int:
-        """Workers that may run in parallel: one for jobs that must run alone and for jobs on a GPU, which they would
-        share."""
-        return 1 if self.alone or self.device != "cpu" else max(1, workers // self.threads)
+        """Workers that may run in parallel: one for jobs that must run alone, and few on a GPU, which they share."""
+        return 1 if self.alone else max(1, min(workers // self.threads, workers if self.device == "cpu" else ON_GPU))
 
 
 @dataclass

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from highway_bench.cell import MODES
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Shown
+from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.sections.base import (
     MOST,
@@ -47,6 +49,12 @@ class StepTimeSection(ReportSection):
             column.whole("n", "samples"),
             column.percent("waited", heading("waited")),
             column.whole("disturbed", heading("disturbed")),
+            column.spread("gpu_time", f"{heading('gpu_time')} [p10, p90]", "gpu_time_low", "gpu_time_high", "s"),
+            column.computed(f"{heading('gpu_ratio')} [95 %]", gpu_ratio),
+            column.spread(
+                "clock_rate", f"{heading('clock_rate')} [p10, p90]", "clock_rate_low", "clock_rate_high", "Hz"
+            ),
+            column.whole("capped", heading("capped")),
             number("throughput", "sample/s"),
             number("flop_rate", "FLOP/s"),
             column.percents(
@@ -64,7 +72,31 @@ class StepTimeSection(ReportSection):
             *shape_columns(results, self.name),
             *status_columns(),
         ]
-        return [column.shown("throughput", self.title, results.step_times(), columns, most=MOST)]
+        return [column.shown("throughput", self.title, results.step_times(), columns, most=MOST), mode_table(results)]
+
+
+def gpu_ratio(record: column.Record) -> str:
+    """The ratio of GPU times in the notation of measured ratios; a dash for a cell of a CPU."""
+    gap = "" if column.missing(record["gpu_time"]) else str(record["ratio_gap"] or "")
+    return quoted(record["gpu_ratio"], record["gpu_ratio_low"], record["gpu_ratio_high"], gap)
+
+
+def mode_table(results: Results) -> Shown:
+    """Each block in its fastest mode, next to its times in all modes."""
+    columns = [
+        *network_columns(),
+        column.words("phase", "phase"),
+        *(column.number(mode, mode, "s") for mode in MODES),
+        column.words("best_mode", "fastest"),
+        column.ratio("ratio", "fastest ÷ plain's fastest [95 %]", "both in their own fastest mode, timed in turn"),
+        column.whole("nominal_width", "plain's width"),
+        column.whole("batch_size", "batch"),
+        column.words("dtype", "dtype"),
+        column.words("device", "device"),
+        column.words("machine", "machine"),
+    ]
+    note = "Medians of step times. The table of step times compares blocks in one mode."
+    return column.shown("modes", "Execution modes", results.best_modes(), columns, note=note, most=MOST)
 
 
 def rate_table(results: Results) -> Shown:

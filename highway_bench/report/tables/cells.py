@@ -21,7 +21,8 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
 
     ``block`` and ``family_label`` are names with their options. ``status`` is the worst status of the cell's rows, by
     the store's rule; ``message`` joins the remarks of these rows, each once. ``spread`` maps metrics to the stem of the
-    columns ``…_low`` and ``…_high`` for their percentiles; the first of these metrics also gives ``samples`` and ``n``.
+    columns ``…_low`` and ``…_high`` for their percentiles; the first of these metrics also gives ``samples``,
+    ``paired`` and ``n``.
     """
     scalars = frame[frame["axis"].fillna("") == ""]
     copied = (*CELL, "label", "family_label", "machine_label", *COPIED)
@@ -30,7 +31,7 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     metrics = list(dict.fromkeys([*metrics, *further]))
     columns += metrics
     columns += [f"{name}_{end}" for name in spread.values() for end in ("low", "high")]
-    columns += ["samples", "n"] if spread else []
+    columns += ["samples", "paired", "n"] if spread else []
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     # Plain dictionaries: pandas takes milliseconds per group, and a store has thousands of cells.
     for record in rows_of(scalars):
@@ -56,7 +57,8 @@ def _cell(
     for metric, name in spread.items():
         cell |= {f"{name}_{end}": by_metric.get(metric, {}).get(end, math.nan) for end in ("low", "high")}
     for metric in list(spread)[:1]:
-        cell |= {"samples": by_metric.get(metric, {}).get("samples"), "n": by_metric.get(metric, {}).get("n", math.nan)}
+        sampled = by_metric.get(metric, {})
+        cell |= {"samples": sampled.get("samples"), "paired": sampled.get("paired"), "n": sampled.get("n", math.nan)}
     return cell
 
 

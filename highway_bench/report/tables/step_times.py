@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.measure.clock import ALL_DISTURBED
+from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.ratio import OLDER, ONE_PROCESS
 from highway_bench.report.rows import COMPARISON, groups, of_task
@@ -21,6 +21,10 @@ METRICS = (
     "step_time_p99",
     "waited",
     "disturbed",
+    "gpu_time",
+    "gpu_ratio",
+    "clock_rate",
+    "capped",
     "throughput",
     "flop_rate",
     "roofline_share",
@@ -34,6 +38,9 @@ SPREAD = {
     "step_time": "step",
     "plain_ratio": "ratio",
     "yardstick_ratio": "yardstick_ratio",
+    "gpu_time": "gpu_time",
+    "gpu_ratio": "gpu_ratio",
+    "clock_rate": "clock_rate",
     "roofline_share": "roofline_share",
     "slowdown": "slowdown",
 }
@@ -50,7 +57,7 @@ def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     table["ratio_gap"] = [
         gap(*cell) for cell in zip(table["status"], table["ratio"], table["ratio_low"], table["message"], strict=True)
     ]
-    for name in ("ratio", "yardstick_ratio"):  # a ratio without an interval is none
+    for name in ("ratio", "yardstick_ratio", "gpu_ratio"):  # a ratio without an interval is none
         table[name] = table[name].where(table[f"{name}_low"].notna())
     return about.in_order(table, (*COMPARISON, "block"))
 
@@ -61,8 +68,9 @@ def gap(status: str, ratio: float, low: float, message: str | None) -> str:
         return ""
     if status not in OUTCOMES:
         return status
-    if message is not None and ALL_DISTURBED in message:
-        return ALL_DISTURBED
+    for reason in (ALL_DISTURBED, ALL_CAPPED):
+        if message is not None and reason in message:
+            return reason
     return OLDER if math.isnan(ratio) else ONE_PROCESS
 
 

@@ -1,0 +1,326 @@
+"""All that a GPU can show, in steps; ``nox -s gpu`` runs this, and docs/gpu.md explains it.
+
+    nox -s gpu                             # every step
+    nox -s gpu -- --minutes 9              # what fits; the next call goes on
+    nox -s gpu -- --device cpu --tiny      # a rehearsal
+
+The state is in one folder: what each step gave, its log, and a summary. Steps come in the order in which an
+interruption loses least: short ones first, then those whose command itself goes on where it stopped.
+
+To add a step, add it to ``STEPS``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from highway_bench.errors import BadInput
+from highway_bench.provenance.git import git
+
+ROOT = Path(__file__).resolve().parents[1]
+CLOSING = 20.0  # seconds at the end of a call, for a command that is interrupted and for the page
+DONE, FAILED, CUT, LACKING = "done", "failed", "cut", "lacking"
+
+Command = list[str]
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is measured, and where the state is. ``commit`` is ``None`` in a copy without git that was given none."""
+
+    state: Path
+    device: str
+    tiny: bool
+    commit: str | None
+    with_git: bool
+
+    @property
+    def store(self) -> Path:
+        return self.state / "results.sqlite"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for a call to go on with a state."""
+        return {"device": self.device, "tiny": self.tiny, "commit": self.commit}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, what it shows, and roughly its minutes on a data-centre GPU.
+
+    ``resumes``: after an interruption the command goes on where it stopped. Otherwise it starts only if a call has the
+    minutes left, or nothing else to do. ``needs`` are the modules that it imports besides torch.
+    """
+
+    name: str
+    shows: str
+    command: Callable[[Session], Command]
+    minutes: float
+    resumes: bool = False
+    needs: Sequence[str] = ()
+    only_with_git: bool = False
+
+
+def python(*arguments: object) -> Command:
+    """A command of this interpreter."""
+    return [sys.executable, *map(str, arguments)]
+
+
+def bench(session: Session, name: str, *arguments: object) -> Command:
+    """``highway-bench NAME`` on the session's device and store."""
+    return python("-m", "highway_bench", name, *arguments, "--device", session.device, "--store", session.store)
+
+
+def gpu_tests(session: Session) -> Command:
+    """The tests that are marked ``gpu``, in the files that have such a mark; one of these in a rehearsal."""
+    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "mark.gpu" in path.read_text("utf-8"))
+    chosen = [path for path in files if path.name == "test_gpu.py"][:1] if session.tiny else files
+    report = f"--junitxml={session.state / 'tests.xml'}"
+    return python("-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", report, *chosen)
+
+
+def times(session: Session) -> Command:
+    """Step times and bytes of ``standard``."""
+    if session.tiny:
+        return bench(session, "run", "throughput", *TINY)
+    return bench(session, "run", "throughput", "memory")
+
+
+def modes(session: Session) -> Command:
+    """Dense and transformer stacks in every mode, timed in turn."""
+    modes = ("eager", "compile", "cudagraph") if session.device == "cuda" else ("eager", "compile")
+    blocks = ("plain", "highway", "residual", "pre-norm")
+    chosen = [*each("--mode", modes), *each("--block", blocks), *each("--family", ("dense", "transformer"))]
+    # More samples than in the step before: eager cells are timed again, in turn with the other modes.
+    size = ["--depth", 4, "--phase", "forward-backward", "--threads", 1, "--recipe", "samples=40"]
+    return bench(session, "run", "throughput", *chosen, *size, *dry(session))
+
+
+def dry(session: Session) -> Command:
+    """An option for a rehearsal of commands that differ from others in their cells alone."""
+    return ["--dry-run"] if session.tiny else []
+
+
+def each(option: str, values: Sequence[str]) -> Command:
+    """A repeated option."""
+    return [word for value in values for word in (option, value)]
+
+
+def population(session: Session) -> Command:
+    """A population of networks against one by one, and against a user's loop."""
+    how = ["--collect-only"] if session.tiny else [f"--benchmark-json={session.state / 'population.json'}"]
+    return python("-m", "pytest", "-p", "no:cacheprovider", ROOT / "benches/test_population.py", *how)
+
+
+def point(session: Session) -> Command:
+    """The commit's point in the history."""
+    if session.tiny:  # a quick point takes two minutes
+        return python("-m", "highway_bench", "history", "run", "--help")
+    commit = ["--commit", session.commit] if session.commit and not session.with_git else []
+    out = ["--out", session.state / "history"]
+    return python("-m", "highway_bench", "history", "run", "--full", "--device", session.device, *out, *commit)
+
+
+def imported(session: Session) -> Command:
+    """The point in this checkout's history."""
+    if session.tiny:
+        return python("-m", "highway_bench", "history", "import", "--help")
+    return python("-m", "highway_bench", "history", "import", session.state / "history")
+
+
+def figure1(session: Session) -> Command:
+    """A slice of the paper-scale Figure 1: every network of it, for one epoch of its four hundred."""
+    slice_of = ["--trials", 2, "--steps", 25, "--seeds", 1, "--depth", 2] if session.tiny else ["--steps", 600]
+    scale = ["--scale", "desk" if session.tiny else "paper"]
+    return bench(session, "reproduce", "figure1", *scale, *slice_of, "--out", session.state / "reproduce")
+
+
+def rest(session: Session) -> Command:
+    """The standard profile, of which stored cells are not measured again."""
+    return bench(session, "run", *dry(session))
+
+
+def hours(session: Session) -> Command:
+    """The GPU-hours that the whole of it would take."""
+    return python(ROOT / "benches/gpu_hours.py", session.store, "--device", session.device)
+
+
+TINY = ("--profile", "smoke", "--family", "dense", "--block", "plain", "--block", "highway", "--phase", "forward")
+RUNS = ("optuna", "pebble", "mlxtend")  # what the runner and the data import
+STEPS = (
+    Step("about", "GPU, driver and versions", lambda _: python("-m", "torch.utils.collect_env"), 0.5),
+    Step("tests", "the tests that need a GPU", gpu_tests, 2, needs=("pytest", "hypothesis", *RUNS)),
+    Step("times", "step times, GPU times, clocks and bytes of the standard profile", times, 5, True, RUNS),
+    Step("population", "trials in a population against one by one", population, 4, needs=("pytest_benchmark", *RUNS)),
+    Step("modes", "eager, compiled and as a CUDA graph", modes, 6, True, RUNS),
+    Step("point", "the commit's point in the history", point, 8, needs=("asv", *RUNS)),
+    Step("import", "the point in this checkout", imported, 0.2, needs=("asv",), only_with_git=True),
+    Step("standard", "the rest of the standard profile", rest, 10, True, RUNS),
+    Step("figure1", "a slice of the paper-scale Figure 1", figure1, 8, True, RUNS),
+    Step("hours", "the GPU-hours of the whole Figure 1", hours, 0.2, needs=RUNS),
+)
+
+
+@dataclass
+class State:
+    """What became of each step, in a file of the folder."""
+
+    path: Path
+    identity: dict[str, Any]
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: Session) -> State:
+        """The folder's state, or an empty one. Raises ``BadInput`` for that of another commit or device."""
+        path = session.state / "state.json"
+        if not path.is_file():
+            return cls(path, session.identity)
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["identity"] != session.identity:
+            raise BadInput(f"{session.state} has the state of {stored['identity']}: give another folder with --state")
+        return cls(path, stored["identity"], stored["steps"])
+
+    def note(self, step: Step, status: str, seconds: float = 0.0, reason: str = "") -> None:
+        """Store what became of ``step``; seconds add up over calls."""
+        seconds += self.steps.get(step.name, {}).get("seconds", 0.0)
+        self.steps[step.name] = {"status": status, "seconds": round(seconds, 1), "reason": reason}
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps({"identity": self.identity, "steps": self.steps}, indent=1), encoding="utf-8")
+        part.replace(self.path)
+        say(f"{step.name}: {status}{f' ({reason})' if reason else ''}, {seconds:.0f} s")
+
+    def status(self, step: Step) -> str:
+        return str(self.steps.get(step.name, {}).get("status", ""))
+
+    def summary(self, steps: Sequence[Step]) -> str:
+        """A table in Markdown."""
+        lines = ["| step | shows | status | seconds | reason |", "|---|---|---|---|---|"]
+        for step in steps:
+            note = {"status": "not yet", "seconds": "", "reason": ""} | self.steps.get(step.name, {})
+            lines.append(f"| {step.name} | {step.shows} | {note['status']} | {note['seconds']} | {note['reason']} |")
+        return "\n".join(lines) + "\n"
+
+
+def why_not(step: Step, session: Session) -> str:
+    """What this machine lacks for ``step``; empty for nothing."""
+    if step.only_with_git and not session.with_git:
+        return "no git here: at home, highway-bench history import FOLDER/history --commit HASH"
+    lacking = [name for name in step.needs if importlib.util.find_spec(name) is None]
+    return f"not installed: {', '.join(lacking)}" if lacking else ""
+
+
+def run_steps(session: Session, state: State, steps: Sequence[Step], seconds: float, *, again: bool = False) -> None:
+    """Run the steps that are not done, until ``seconds`` are over; ``again``: those that failed too."""
+    deadline = time.monotonic() + seconds - CLOSING
+    started = False
+    over = {DONE} if again else {DONE, FAILED}
+    for step in (step for step in steps if state.status(step) not in over):
+        if reason := why_not(step, session):
+            state.note(step, LACKING, reason=reason)
+            continue
+        left = deadline - time.monotonic()
+        if left <= 0 or (started and not step.resumes and 60 * step.minutes > left):
+            say(f"{step.name}: left for the next call")
+            continue
+        whole, started = not started, True
+        began = time.monotonic()
+        status, reason = run_command(step.command(session), session.state / f"{step.name}.log", left)
+        if status == CUT and whole and not step.resumes:
+            status, reason = FAILED, "takes longer than a call"
+        state.note(step, status, time.monotonic() - began, reason)
+
+
+def run_command(command: Command, log: Path, seconds: float) -> tuple[str, str]:
+    """Run ``command``, interrupted after ``seconds``; its status, and the reason where it is not ``DONE``."""
+    with log.open("ab") as out:
+        out.write(f"$ {' '.join(command)}\n".encode())
+        out.flush()
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)  # highway-bench stores what was measured
+            try:
+                process.wait(CLOSING / 2)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            return CUT, "the time was up"
+        except BaseException:  # Ctrl-C went to the command too
+            process.wait()
+            raise
+    if process.returncode == 0:
+        return DONE, ""
+    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    return FAILED, f"exit status {process.returncode}: {lines[-1][:200]}"
+
+
+def write_page(session: Session) -> None:
+    """Write the page of what is stored so far."""
+    if session.store.is_file():
+        out = session.state / "page"
+        run_command(
+            python("-m", "highway_bench", "report", "--store", session.store, "--out", out),
+            session.state / "page.log",
+            120,
+        )
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def session_of(arguments: argparse.Namespace) -> Session:
+    """The session that the arguments describe."""
+    with_git = (ROOT / ".git").exists()
+    commit = arguments.commit or (git(ROOT, "rev-parse", "HEAD") if with_git else None)
+    state = (arguments.state or ROOT / "reports" / ("gpu-rehearsal" if arguments.tiny else "gpu")).resolve()
+    state.mkdir(parents=True, exist_ok=True)
+    return Session(state, arguments.device, arguments.tiny, commit, with_git)
+
+
+def main() -> int:
+    """Run the steps, then write page and summary. The status is 1 if a step failed or could not run."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="Time of this call; the next one goes on.")
+    parser.add_argument("--state", type=Path, help="The folder of the state; by default reports/gpu.")
+    parser.add_argument("--step", action="append", choices=[step.name for step in STEPS], help="Only these steps.")
+    parser.add_argument("--again", action="store_true", help="Run failed steps again.")
+    parser.add_argument("--commit", help="Which commit this copy is, where there is no git.")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="A rehearsal: every command, on next to nothing.")
+    given = parser.parse_args()
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    try:
+        session = session_of(given)
+        state = State.of(session)
+    except BadInput as error:
+        say(str(error))
+        return 2
+    steps = [step for step in STEPS if not given.step or step.name in given.step]
+    try:
+        run_steps(session, state, steps, 60 * given.minutes, again=given.again)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        write_page(session)
+        (session.state / "summary.md").write_text(state.summary(STEPS), encoding="utf-8")
+    say(f"\n{state.summary(steps)}\nstate: {session.state}")
+    return int(any(state.status(step) in (FAILED, LACKING) for step in steps if not step.only_with_git))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

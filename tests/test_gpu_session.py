@@ -1,0 +1,212 @@
+"""``nox -s gpu``: what a call runs, where the next one goes on, what is interrupted, and what lacks something."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from highway_bench.errors import BadInput
+
+BENCHES = Path(__file__).resolve().parents[1] / "benches"
+
+
+def loaded(name: str) -> ModuleType:
+    """The script of this name in ``benches`` as a module."""
+    spec = importlib.util.spec_from_file_location(name, BENCHES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Any:
+    return loaded("gpu")
+
+
+@pytest.fixture
+def session(gpu: Any, tmp_path: Path) -> Any:
+    return gpu.Session(tmp_path, "cuda", False, "a" * 40, False)
+
+
+def fake(gpu: Any, monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float], tuple[str, str, float]]) -> list[str]:
+    """Replace commands and clock. ``ends`` gives status, reason and seconds of a command, from its name and the seconds
+    that are left; the returned list has the names of the commands that ran."""
+    ran: list[str] = []
+    now = [0.0]
+
+    def run(command: Sequence[str], log: Path, seconds: float) -> tuple[str, str]:
+        ran.append(command[0])
+        status, reason, taken = ends(command[0], seconds)
+        now[0] += taken
+        return status, reason
+
+    monkeypatch.setattr(gpu, "run_command", run)
+    monkeypatch.setattr(gpu.time, "monotonic", lambda: now[0])
+    return ran
+
+
+def step(gpu: Any, name: str, minutes: float = 1.0, **fields: Any) -> Any:
+    return gpu.Step(name, "", lambda _: [name], minutes, **fields)
+
+
+def in_its_time(gpu: Any, seconds: float) -> Callable[[str, float], tuple[str, str, float]]:
+    """Commands that take ``seconds``, or are interrupted."""
+    return lambda _, left: (gpu.DONE, "", seconds) if left >= seconds else (gpu.CUT, "the time was up", left)
+
+
+def test_a_call_goes_on_where_the_last_one_stopped(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine minutes a call. The second step is interrupted and resumed; the third starts in a call of its own."""
+    needed = {"first": 60.0, "long": 600.0, "whole": 500.0, "last": 10.0}
+
+    def ends(name: str, left: float) -> tuple[str, str, float]:
+        status, reason, taken = in_its_time(gpu, needed[name])(name, left)
+        if name == "long":
+            needed[name] -= taken  # what it stored
+        return status, reason, taken
+
+    ran = fake(gpu, monkeypatch, ends)
+    steps = [
+        step(gpu, "first"),
+        step(gpu, "long", 10, resumes=True),
+        step(gpu, "whole", 8),
+        step(gpu, "last", resumes=True),
+    ]
+    calls = []
+    for _ in range(5):
+        ran.clear()
+        gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
+        calls.append(list(ran))
+    assert calls == [["first", "long"], ["long", "last"], ["whole"], [], []]
+    state = gpu.State.of(session)
+    assert {state.status(one) for one in steps} == {gpu.DONE}
+    assert state.steps["long"]["seconds"] == 600.0
+
+
+def test_a_step_that_no_call_has_time_for_is_not_tried_for_ever(
+    gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = fake(gpu, monkeypatch, in_its_time(gpu, 1000.0))
+    steps = [step(gpu, "endless", 1)]
+    for _ in range(2):
+        gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
+    assert ran == ["endless"]
+    assert gpu.State.of(session).steps["endless"]["reason"] == "takes longer than a call"
+
+
+def test_failed_steps_run_again_only_if_asked(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = fake(gpu, monkeypatch, lambda *_: (gpu.FAILED, "exit status 1: why", 1.0))
+    steps = [step(gpu, "one"), step(gpu, "two")]
+    for again in (False, False, True):
+        gpu.run_steps(session, gpu.State.of(session), steps, 540.0, again=again)
+    assert ran == ["one", "two", "one", "two"]
+    assert "| one |  | failed | 2.0 | exit status 1: why |" in gpu.State.of(session).summary(steps)
+
+
+def test_what_is_not_installed_is_said_and_tried_again(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = fake(gpu, monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
+    steps = [step(gpu, "one", needs=("json", "no_such_package")), step(gpu, "two", only_with_git=True)]
+    gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
+    state = gpu.State.of(session)
+    assert (ran, state.steps["one"]["reason"]) == ([], "not installed: no_such_package")
+    assert "history import" in state.steps["two"]["reason"]
+    with_all = [step(gpu, "one"), steps[1]]
+    gpu.run_steps(dataclasses.replace(session, with_git=True), state, with_all, 540.0)
+    assert ran == ["one", "two"]
+
+
+def test_a_state_belongs_to_one_commit_and_device(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(gpu, monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
+    gpu.run_steps(session, gpu.State.of(session), [step(gpu, "one")], 540.0)
+    for other in ({"commit": "b" * 40}, {"device": "cpu"}, {"tiny": True}):
+        with pytest.raises(BadInput, match="give another folder with --state"):
+            gpu.State.of(dataclasses.replace(session, **other))
+
+
+def test_commands_end_as_they_say_and_leave_a_log(gpu: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    failing = "import sys; print('a line'); print('the reason'); sys.exit(3)"
+    assert gpu.run_command([sys.executable, "-c", "print('fine')"], log, 60) == (gpu.DONE, "")
+    assert gpu.run_command([sys.executable, "-c", failing], log, 60) == (gpu.FAILED, "exit status 3: the reason")
+    assert "fine\n" in log.read_text()
+
+
+def test_a_command_is_interrupted_so_that_it_can_store(
+    gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = tmp_path / "stored"
+    start = gpu.subprocess.Popen
+
+    def started(*command: Any, **options: Any) -> Any:
+        """The process, once it can be interrupted."""
+        process = start(*command, **options)
+        while not stored.exists():
+            time.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(gpu.subprocess, "Popen", started)
+    code = (
+        "import pathlib, time\n"
+        "try:\n"
+        f"    pathlib.Path({str(stored)!r}).touch()\n"
+        "    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n"
+        f"    pathlib.Path({str(stored)!r}).write_text('all')\n"
+    )
+    assert gpu.run_command([sys.executable, "-c", code], tmp_path / "log", 0.1) == (gpu.CUT, "the time was up")
+    assert stored.read_text() == "all"
+
+
+@pytest.mark.parametrize("tiny", [True, False])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("with_git", [True, False])
+def test_every_step_has_a_command(gpu: Any, session: Any, tiny: bool, device: str, with_git: bool) -> None:
+    here = dataclasses.replace(session, tiny=tiny, device=device, with_git=with_git)
+    commands = {one.name: [str(word) for word in one.command(here)] for one in gpu.STEPS}
+    assert all(command[0] == sys.executable for command in commands.values())
+    if not tiny:
+        assert ("--commit" in commands["point"]) == (not with_git)
+        assert ("cudagraph" in commands["modes"]) == (device == "cuda")
+    for name in ("times", "modes", "standard", "figure1"):
+        assert commands[name][commands[name].index("--device") + 1] == device
+        assert commands[name][commands[name].index("--store") + 1] == str(here.store)
+
+
+def test_all_files_with_gpu_tests_are_run(gpu: Any, session: Any) -> None:
+    files = {Path(word).name for word in gpu.gpu_tests(session) if str(word).endswith(".py")}
+    assert {"test_gpu.py", "test_population.py", "test_memory.py", "test_gpu_watch.py"} <= files
+
+
+def test_the_hours_of_the_whole_figure() -> None:
+    """A millisecond a network's step, of every kind but the deepest plain trials."""
+    hours = loaded("gpu_hours")
+    kinds = [
+        hours.Kind(block, depth, is_trial)
+        for block in ("plain", "highway")
+        for depth in (9, 19, 49, 99)
+        for is_trial in (True, False)
+    ]
+    seconds = dict.fromkeys(kinds, 1e-3)
+    steps, networks = 240_000, 105
+    assert f"all of it: {8 * networks * steps * 1e-3 / 3600:.3g} hours" in hours.table(seconds, "cpu")
+    del seconds[hours.Kind("plain", 99, True)]
+    text = hours.table(seconds, "cpu")
+    assert f"all of it: {(8 * networks - 100) * steps * 1e-3 / 3600:.3g} hours" in text
+    assert "without the 1 kinds that were not measured" in text
+
+
+def test_a_summary_is_a_table_of_all_steps(gpu: Any, session: Any) -> None:
+    lines = gpu.State.of(session).summary(gpu.STEPS).splitlines()
+    assert len(lines) == 2 + len(gpu.STEPS)
+    assert lines[2] == "| about | GPU, driver and versions | not yet |  |  |"
+    assert json.dumps(session.identity)
