@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import json5
 import pytest
+from filelock import FileLock
 
 pytest.importorskip("asv", reason="the history needs asv: pip install highway-bench[history]")
 
@@ -88,8 +89,12 @@ class Throwaway:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.commits: list[str] = []
         self.values: dict = json.loads(json.dumps(START))
+        self.commits = self.git("rev-list", "--reverse", "--all").split()
+
+    @classmethod
+    def new(cls, root: Path) -> Throwaway:
+        """A repository without a commit in ``root``, which must not exist."""
         for folder in ("highway_bench/blocks", "highway_bench/families"):
             (root / folder).mkdir(parents=True)
         shutil.copytree(
@@ -105,19 +110,21 @@ class Throwaway:
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
         conf = json5.loads((PROJECT / "asv.conf.json").read_text())
         conf["regressions_first_commits"] = {}  # they name this project's commits, which the new repository lacks
-        self.write("asv.conf.json", json.dumps(conf))
-        self.write("highway_bench/__init__.py", "api = True\n")
-        self.write("highway_bench/families/dense.py", '@register_family("dense")\nclass Dense: pass\n')
-        self.write(
+        subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
+        repository = cls(root)
+        repository.write("asv.conf.json", json.dumps(conf))
+        repository.write("highway_bench/__init__.py", "api = True\n")
+        repository.write("highway_bench/families/dense.py", '@register_family("dense")\nclass Dense: pass\n')
+        repository.write(
             "pyproject.toml",
             '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
             '[project]\nname = "highway-bench"\nversion = "0"\nreadme = "README.md"\n'
             '[tool.hatch.build.targets.wheel]\npackages = ["highway_bench"]\n',
         )
-        self.write("README.md", "A stand-in.\n")
+        repository.write("README.md", "A stand-in.\n")
         for name in ("plain", "highway"):
-            self.block(name)
-        self.git("init", "-q", "-b", "main")
+            repository.block(name)
+        return repository
 
     @property
     def paths(self) -> Paths:
@@ -182,7 +189,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture
 def throwaway(tmp_path: Path) -> Throwaway:
     """A new repository for one test, with no commit."""
-    return Throwaway(tmp_path / "repository")
+    return Throwaway.new(tmp_path / "repository")
 
 
 @pytest.fixture(scope="session")
@@ -223,8 +230,19 @@ def write_point() -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
     """Six measured commits: two alike, a slow-down, more memory, a block that stops training, and one without a
-    change."""
-    repository = Throwaway(tmp_path_factory.mktemp("planted") / "repository")
+    change. A run makes them once, and each worker of pytest-xdist has a copy."""
+    base = tmp_path_factory.getbasetemp()
+    whole = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "planted"
+    with FileLock(f"{whole}.lock"):
+        if not whole.exists():
+            plant(whole.with_suffix(".part"))
+            whole.with_suffix(".part").rename(whole)
+    return Throwaway(shutil.copytree(whole, tmp_path_factory.mktemp("planted") / "repository", symlinks=True))
+
+
+def plant(root: Path) -> None:
+    """The repository of ``planted`` in the folder ``root``."""
+    repository = Throwaway.new(root)
     for changes in (
         {},
         {},
@@ -235,7 +253,6 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
     ):
         repository.commit("change", **changes)
         repository.measure()
-    return repository
 
 
 @pytest.fixture

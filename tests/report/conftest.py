@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.measure.statistics import ratio_over_processes
+from highway_bench.report import Results
 from highway_bench.results.schema import COLUMNS, Row, row
 
 BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
@@ -323,6 +324,12 @@ def _rung(draw: random.Random, block: str, family: str, depth: int, reach: float
 def standard() -> pd.DataFrame:
     """The rows of a whole synthetic ``standard`` run."""
     return frame_of(whole())
+
+
+@pytest.fixture(scope="session")
+def results(standard: pd.DataFrame) -> Results:
+    """The tables of that run, each computed once for all tests."""
+    return Results(standard)
 
 
 @pytest.fixture(scope="session")

@@ -65,11 +65,15 @@ def covered(results: Results) -> set[tuple[str, int]]:
     return {(answer.family.partition(" ")[0], depth) for answer in results.answer() for depth in answer.depths}
 
 
-def test_every_family_and_depth_of_the_store_has_an_answer(standard: pd.DataFrame, make: Make) -> None:
-    one_kind = [row for row in make["whole"](("plain", "highway")) if row["task"] in ("throughput", "memory")]
-    for frame in (standard, make["frame"](one_kind)):
+def test_every_family_and_depth_of_the_store_has_an_answer(
+    standard: pd.DataFrame, results: Results, make: Make
+) -> None:
+    one_kind = make["frame"](
+        [row for row in make["whole"](("plain", "highway")) if row["task"] in ("throughput", "memory")]
+    )
+    for frame, of_frame in ((standard, results), (one_kind, Results(one_kind))):
         pairs = set(zip(frame["family"], frame["depth"].astype(int), strict=True))
-        assert pairs <= covered(Results(frame))
+        assert pairs <= covered(of_frame)
 
 
 def test_not_measured_is_in_the_table_for_a_family_and_for_a_depth(make: Make) -> None:
@@ -231,8 +235,8 @@ def test_without_training_the_answer_is_the_cost(make: Make) -> None:
     assert row["how sure"] == "not trained for a verdict: only cost is known"
 
 
-def test_no_sentence_says_ahead_or_below_without_an_interval(standard: pd.DataFrame) -> None:
-    for row in printed(Results(standard)):
+def test_no_sentence_says_ahead_or_below_without_an_interval(results: Results) -> None:
+    for row in printed(results):
         if row["how sure"].startswith((AHEAD, TIED)):
             pattern = r"(ahead: |tied: \S+'s )loss −?[\d.]+ % \[−?[\d.]+, −?[\d.]+\] below \S+'s, \d+ seeds.*"
             assert re.fullmatch(pattern, row["how sure"])
@@ -303,10 +307,9 @@ def test_the_front_is_of_what_trains(make: Make) -> None:
     assert list(pareto_front(points)["block"]) == ["b", "c"]
 
 
-def test_no_title_measures_a_connection_by_one_that_does_not_train(standard: pd.DataFrame) -> None:
+def test_no_title_measures_a_connection_by_one_that_does_not_train(results: Results) -> None:
     from highway_bench.report.figures.loss_depth import loss_by_depth
 
-    results = Results(standard)
     titles = [matrix.title for matrix in matrices(results)]
     titles += [picture.title for draw in (loss_by_depth, quality_against_time) for picture in draw(results)]
     fails = {cell["block"] for _, part in results.contests() for cell in part.to_dict("records") if not cell["k"]}

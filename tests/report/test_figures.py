@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -30,8 +29,8 @@ EVERY = {kind.name: kind.draw for kind in every_figure()}
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_figure_is_drawn_with_units_title_and_alt_text(name: str, standard: pd.DataFrame) -> None:
-    for picture in EVERY[name](Results(standard)):
+def test_every_figure_is_drawn_with_units_title_and_alt_text(name: str, results: Results) -> None:
+    for picture in EVERY[name](results):
         assert isinstance(picture.figure, Figure)
         assert picture.title
         assert len(picture.alt) > 40
@@ -56,8 +55,8 @@ def test_figures_are_the_same_bytes_every_time(make: Make) -> None:
         ]
 
 
-def test_svg_has_no_date_and_its_ids_are_its_own(standard: pd.DataFrame) -> None:
-    texts = {picture.name: svg_text(picture) for picture in success_rate(Results(standard))}
+def test_svg_has_no_date_and_its_ids_are_its_own(results: Results) -> None:
+    texts = {picture.name: svg_text(picture) for picture in success_rate(results)}
     assert len(texts) == 2
     for name, text in texts.items():
         assert not re.search(r"\d{4}-\d\d-\d\dT|<metadata|<!--", text)
@@ -68,8 +67,8 @@ def test_svg_has_no_date_and_its_ids_are_its_own(standard: pd.DataFrame) -> None
         assert {a or b for a, b in used} <= set(ids)
 
 
-def test_failures_and_divergence_are_drawn(standard: pd.DataFrame) -> None:
-    (timed,) = step_time_ratio(Results(standard))
+def test_failures_and_divergence_are_drawn(results: Results) -> None:
+    (timed,) = step_time_ratio(results)
     assert "bilstm, depth 4, post-norm: timeout" in timed.alt
     (panel,) = timed.figure.axes
     assert any(line.get_marker() == "x" for line in panel.lines)

@@ -43,11 +43,6 @@ TABLES = (
 )
 
 
-@pytest.fixture(scope="module")
-def results(standard: pd.DataFrame) -> Results:
-    return Results(standard)
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_of_numbers_has_a_unit(name: str, results: Results) -> None:
     table = getattr(results, name)()

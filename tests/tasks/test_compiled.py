@@ -61,10 +61,8 @@ def test_memory_then_inductor_through_the_runner(tmp_path: Path) -> None:
         )
         for block in ("highway", "plain")
     ]
-    cells += [
-        cell.but(task="throughput", phase="forward-backward", mode="compile", recipe={"seconds": 0.0, "samples": 3})
-        for cell in cells
-    ]
+    recipe = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}  # each process would compile again
+    cells += [cell.but(task="throughput", phase="forward-backward", mode="compile", recipe=recipe) for cell in cells]
     with Store(tmp_path / "store.sqlite") as store:
         summary = run_cells(cells, store, workers=1)
         assert summary.counts == {"ok": 4}
