@@ -84,10 +84,10 @@ class Claim:
     """A published statement and the rule for its verdict.
 
     ``quantity`` is what is measured, in words, with ``unit`` ("×" for a ratio). Its ``statistic`` over ``n`` runs gives
-    an interval whose error is shared by ``comparisons`` claims (Bonferroni). ``region`` has the quantity if the
-    statement holds; ``refuted`` has it if not, by default all outside of the region. ``irrefutable`` is the reason why
-    nothing here can contradict the claim. ``guard`` says when it cannot be tested. ``observe`` takes the data and the
-    confidence of intervals.
+    an interval whose error is shared by ``comparisons`` claims (Bonferroni). Fewer than ``least`` runs decide nothing.
+    ``region`` has the quantity if the statement holds; ``refuted`` has it if not, by default all outside of the region.
+    ``irrefutable`` is the reason why nothing here can contradict the claim. ``guard`` says when it cannot be tested.
+    ``observe`` takes the data and the confidence of intervals.
 
     ``effect`` is the quantity's value that the source states or implies; without one, a factor of 2 or 3 points beyond
     the bound. ``scatter`` is the standard deviation of one run that is known beforehand, in decades for a ratio.
@@ -100,6 +100,7 @@ class Claim:
     statistic: Statistic
     region: Region
     n: int = 1
+    least: int = 1
     unit: str = ""
     evidence: Evidence = Evidence.PAPER
     refuted: tuple[Region, ...] = ()
@@ -130,6 +131,7 @@ class Claim:
             f"{self.quantity}{interval}: reproduced {self.region.text(self.unit)}",
             f"never contradicted: {self.irrefutable}" if self.irrefutable else f"contradicted {against}",
             f"not testable {self.guard}" if self.guard else "",
+            f"at least {self.least} runs" if self.least > 1 else "",
             f"rule {self.version.version} of {self.version.date}",
         ]
         fresh = f", on seeds from {self.version.seen} on" if self.version.seen else ""
@@ -151,6 +153,8 @@ class Claim:
             return Verdict.NOT_TESTABLE, seen.untestable
         if not seen.decisive:
             return Verdict.NOT_TESTABLE, "not measured"
+        if (fewest := min(one.n for one in seen.decisive)) < self.least:
+            return Verdict.NOT_TESTABLE, f"{fewest} of at least {self.least} runs"
         if all(self.region.has(one.low, one.high) for one in seen.decisive):
             verdict = Verdict.REPRODUCED
         elif not any(self._refutes(one) for one in against):
@@ -160,7 +164,7 @@ class Claim:
             return Verdict.NOT_TESTABLE, self.irrefutable
         else:
             verdict = Verdict.CONTRADICTED
-        chance = order_p(min(one.n for one in seen.decisive)) if self.statistic is Statistic.ORDER else 0.0
+        chance = order_p(fewest) if self.statistic is Statistic.ORDER else 0.0
         if chance > 1 - self.confidence:
             return WEAKER[verdict], f"such an order has p = {chance:.2g} by chance; {1 - self.confidence:.2g} decides"
         return verdict, ""
@@ -194,7 +198,9 @@ class Claim:
         known = scatter if math.isnan(self.scatter) else self.scatter
         if self.exact or (math.isnan(known) and self.statistic is not Statistic.SHARE):
             return None
-        design = PowerDesign(self.statistic, self.n, self.confidence, known, self.region, self.unit == "×")
+        design = PowerDesign(
+            self.statistic, self.n, self.confidence, known, self.region, self.unit == "×", max(2, self.least)
+        )
         return design.summary(self.stated)
 
     def power_text(self, power: Power | None) -> str:
@@ -204,7 +210,8 @@ class Claim:
         unit, runs = with_space(self.unit), "trials" if self.statistic is Statistic.BEST else "runs"
         parts = [f"{power.n} {runs}"]
         if not math.isnan(power.smallest):
-            parts.append(f"80 % power from {power.smallest:.3g}{unit} on")
+            side = "above" if math.isinf(self.region.most) else "below"
+            parts.append(f"80 % power at {power.smallest:.3g}{unit} or {side}")
         if not math.isnan(power.effect):
             parts.append(f"{power.power:.0%} at {power.effect:.3g}{unit}")
             if power.needed is None and self.statistic is not Statistic.SHARE:

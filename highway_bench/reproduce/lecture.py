@@ -129,7 +129,6 @@ class Lecture(Reproduction):
             return Observation(
                 decisive=[mean("mean", data, confidence, unit)],
                 against=[prediction("one more run", data, confidence, unit)],
-                untestable="" if len(values) >= LEAST_SEEDS else f"{len(values)} of {LEAST_SEEDS} fresh seeds",
             )
 
         return Claim(
@@ -143,9 +142,9 @@ class Lecture(Reproduction):
             refuted=(Region(most=1 / factor), Region(least=factor))
             if factor
             else (Region(most=-ACCURACY), Region(least=ACCURACY)),
-            guard=f"with fewer than {LEAST_SEEDS} fresh seeds",
             observe=observe,
             n=n,
+            least=LEAST_SEEDS,
             scatter=SCATTER if factor else SCATTER_OF_ACCURACY,
             version=self.version,
         )

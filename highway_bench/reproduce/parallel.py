@@ -88,6 +88,7 @@ class Parallel(Reproduction):
                 statistic=Statistic.MEAN,
                 region=Region(*LINEAR, closed=True),
                 observe=_recurrent,
+                n=sum(length >= FROM for length in LENGTHS),
             ),
             ours(
                 statement="self-attention has O(n²·d) work, a recurrent layer O(n·d²); if so, attention's time on this "
@@ -118,6 +119,7 @@ class Parallel(Reproduction):
                 region=Region(most=FLAT),
                 guard=f"without a GPU, or if BiLSTM's exponent is not above {FLAT:g} either",
                 observe=partial(_flat, device=request.device),
+                n=sum(length <= FLAT_TO for length in LENGTHS),
             ),
         ]
 

@@ -52,10 +52,13 @@ class PowerDesign:
     scatter: float
     region: Region
     ratio: bool
+    least: int = 2  # fewer runs decide nothing
 
     def power(self, effect: float, n: int | None = None) -> float:
         """The probability that the whole interval lies in the region if the true value is ``effect``."""
         size = self.n if n is None else n
+        if size < self.least and self.statistic is not Statistic.SHARE:
+            return 0.0
         if self.statistic is Statistic.SHARE:
             counts = 100 * np.arange(size + 1) / max(size, 1)
             inside = [self.region.has(count, count) for count in counts]
@@ -66,7 +69,8 @@ class PowerDesign:
 
     def smallest(self) -> float:
         """The true value nearest to the region's only bound that is shown with ``TARGET``; NaN if there is none."""
-        if math.isinf(self.region.least) == math.isinf(self.region.most):
+        one_sided = math.isinf(self.region.least) != math.isinf(self.region.most)
+        if not one_sided or (self.n < self.least and self.statistic is not Statistic.SHARE):
             return math.nan
         below = math.isfinite(self.region.most)
         if self.statistic is Statistic.SHARE:
@@ -81,7 +85,9 @@ class PowerDesign:
 
     def needed(self, effect: float) -> int | None:
         """The least number of runs with the power ``TARGET`` for ``effect``."""
-        sizes: Iterable[int] = range(20, MOST + 1, 20) if self.statistic is Statistic.BEST else range(2, MOST + 1)
+        sizes: Iterable[int] = (
+            range(20, MOST + 1, 20) if self.statistic is Statistic.BEST else range(self.least, MOST + 1)
+        )
         return next((n for n in sizes if self.power(effect, n) >= TARGET), None)
 
     def summary(self, effect: float) -> Power:

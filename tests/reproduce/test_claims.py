@@ -89,6 +89,15 @@ def test_the_order_of_runs_that_miss() -> None:
     assert math.isnan(order("", [math.inf], [math.inf]).low)
 
 
+def test_fewer_runs_than_the_rule_asks_for_decide_nothing() -> None:
+    one = claim(Region(least=1), least=8, n=5, scatter=0.01, unit="×")
+    finding = one.judge([between(2, 3, n=7)])
+    assert (finding.verdict, finding.why) == (Verdict.NOT_TESTABLE, "7 of at least 8 runs")
+    power = one.power()
+    assert power is not None
+    assert (power.power, power.needed) == (0.0, 8)
+
+
 def test_intervals() -> None:
     values = [0.1, 0.2, 0.4]
     ratio = mean("", values, 0.95, "×")
