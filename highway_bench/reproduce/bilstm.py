@@ -203,23 +203,7 @@ def table_of(results: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
                 "epochs": recipe_of(part["recipe"].iloc[0])["steps"] // CORPORA[str(corpus)].steps_per_epoch,
             }
         )
-    columns = [
-        "corpus",
-        "depth",
-        "block",
-        "width",
-        "params",
-        "n",
-        "accuracy",
-        "low",
-        "high",
-        "train_accuracy",
-        "diverged",
-        "rate",
-        "step_seconds",
-        "epochs",
-    ]
-    return pd.DataFrame(records, columns=columns).merge(gains, how="left", on=["corpus", "block", "depth"])
+    return pd.DataFrame(records).merge(gains, how="left", on=["corpus", "block", "depth"])
 
 
 # ------------------------------------------------------------------------------------------------------ findings

@@ -126,10 +126,10 @@ class Claim:
         interval = f", {self.statistic}"
         if self.statistic not in (Statistic.EXACT, Statistic.SHARE, Statistic.ORDER, Statistic.APART):
             interval = f", {100 * self.confidence:.3g} % {self.statistic}"
-        against = " or ".join(one.text(self.unit) for one in self.refuted) or "if all of it lies outside"
+        against = " or ".join(one.text(self.unit) for one in self.refuted) or "outside"
         parts = [
-            f"{self.quantity}{interval}: reproduced {self.region.text(self.unit)}",
-            f"never contradicted: {self.irrefutable}" if self.irrefutable else f"contradicted {against}",
+            f"{self.quantity}{interval}: reproduced if {self.region.text(self.unit)}",
+            f"never contradicted: {self.irrefutable}" if self.irrefutable else f"contradicted if {against}",
             f"not testable {self.guard}" if self.guard else "",
             f"at least {self.least} runs" if self.least > 1 else "",
             f"rule {self.version.version} of {self.version.date}",

@@ -100,7 +100,8 @@ def _deviation(net: Net, metric: str, number: float, by_name: ByName, _: float) 
     if metric not in own:
         return Observation(untestable="not counted")
     return Observation(
-        decisive=[Quantity.exact("", 100 * (own[metric] / number - 1), "%")], note=counted({metric: own[metric]})
+        decisive=[Quantity.exact("deviation", 100 * (own[metric] / number - 1), "%")],
+        note=counted({metric: own[metric]}),
     )
 
 
@@ -109,7 +110,7 @@ def _difference(own: Mapping[str, float], exact: Mapping[str, float]) -> Observa
         return Observation(untestable="not counted")
     largest = max(abs(own[metric] - number) for metric, number in exact.items())
     note = counted({metric: own[metric] for metric in exact}) if largest else ""
-    return Observation(decisive=[Quantity.exact("", largest)], note=note)
+    return Observation(decisive=[Quantity.exact("difference", largest)], note=note)
 
 
 def counted(numbers: Mapping[str, float]) -> str:

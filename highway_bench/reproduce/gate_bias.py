@@ -17,7 +17,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import listed, signed, three
-from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, measured, ratio
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation
@@ -105,16 +105,7 @@ def _layers(request: Request) -> Sequence[int]:
 
 def crossed_cells(layers: int, bias: float, request: Request) -> list[Cell]:
     """The runs of one depth and bias."""
-    recipe = {
-        "optimiser": "sgd",
-        "momentum": 0.9,
-        "decay": 0.1,
-        "steps": request.steps or STEPS,
-        "rate": "tuned",
-        "rates": list(RATES),
-        "threshold": THRESHOLD,
-        "layout": "conv-highway",
-    }
+    recipe = tuned_sgd(request.steps or STEPS, RATES, layout="conv-highway")
     return [
         trained(
             "highway",

@@ -19,12 +19,11 @@ from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks, over_seeds
-from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean
 from highway_bench.reproduce.request import Request
-from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks import tasks
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
@@ -87,15 +86,7 @@ class Gates(Reproduction):
             raise BadInput("give epochs or steps, not both")
         scale = SCALES[self.scale_of(request)]
         steps = request.steps or round((request.epochs or scale.epochs) * scale.items / BATCH)
-        recipe = {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "decay": 0.1,
-            "steps": steps,
-            "rate": "tuned",
-            "rates": list(RATES),
-            "threshold": THRESHOLD,
-        }
+        recipe = tuned_sgd(steps, RATES)
         cells = [
             trained(
                 block,

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,12 +19,11 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
 from highway_bench.report.rows import groups, recipe_of
-from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
-from highway_bench.success.judging import THRESHOLD
 
 # Zero-mean distributions of W_H, as the dense family's inits: normal and uniform by the fan, orthogonal, a small normal
 INITS = ("default", "uniform", "orthogonal", "small")
@@ -68,15 +66,7 @@ class Inits(Reproduction):
     takes = frozenset({"seeds", "steps"})
 
     def cells(self, request: Request) -> list[Cell]:
-        recipe: dict[str, Any] = {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "decay": 0.1,
-            "steps": request.steps or STEPS,
-            "rate": "tuned",
-            "rates": list(RATES),
-            "threshold": THRESHOLD,
-        }
+        recipe = tuned_sgd(request.steps or STEPS, RATES)
         grid = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(request.seeds or SEEDS))
         return [
             trained(

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
-from highway_bench.report.format import between, count, three
+from highway_bench.report.format import between, count, signed, three
 
 
 class Statistic(StrEnum):
@@ -80,12 +80,12 @@ class Region:
         """The region in words: "above 1×", "within 45 and 75 %"."""
         after = with_space(unit)
         if self.least == self.most:
-            return f"equal to {self.least:g}{after}"
+            return f"equal to {signed(self.least)}{after}"
         if math.isfinite(self.least) and math.isfinite(self.most):
-            return f"between {self.least:g} and {self.most:g}{after}"
+            return f"between {signed(self.least)} and {signed(self.most)}{after}"
         words = ("at least", "at most") if self.closed else ("above", "below")
         word, bound = (words[0], self.least) if math.isfinite(self.least) else (words[1], self.most)
-        return f"{word} {bound:g}{after}"
+        return f"{word} {signed(bound)}{after}"
 
 
 def mean(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:

@@ -21,7 +21,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
@@ -66,15 +66,7 @@ class Thousand(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        recipe = {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "decay": 0.1,
-            "steps": request.steps or STEPS,
-            "rate": "tuned",
-            "rates": list(RATES),
-            "threshold": THRESHOLD,
-        }
+        recipe = tuned_sgd(request.steps or STEPS, RATES)
         return [
             trained(
                 block,

@@ -52,7 +52,7 @@ def test_a_claim_may_have_a_region_that_refutes_it() -> None:
     one = claim(Region(least=10), refuted=(Region(most=1),))
     assert verdict(one, between(2, 5)) == Verdict.UNDECIDED
     assert verdict(one, between(0.1, 0.9)) == Verdict.CONTRADICTED
-    assert "reproduced above 10; contradicted below 1;" in one.rule
+    assert "reproduced if above 10; contradicted if below 1;" in one.rule
 
 
 def test_what_nothing_contradicts_is_not_testable_with_the_reason() -> None:
@@ -113,8 +113,8 @@ def test_the_rule_has_a_date_and_the_corrected_level() -> None:
         Region(most=2), unit="points", comparisons=10, guard="without data", version=RuleVersion(2, "2026-11-23", 3)
     )
     assert one.rule == (
-        "a number, 99.5 % t interval: reproduced below 2 points; contradicted if all of it lies outside; not testable "
-        "without data; rule 2 of 2026-11-23, on seeds from 3 on"
+        "a number, 99.5 % t interval: reproduced if below 2 points; contradicted if outside; not testable without "
+        "data; rule 2 of 2026-11-23, on seeds from 3 on"
     )
 
 

@@ -88,7 +88,7 @@ def test_the_claims_are_stated_before_anything_is_run(name: str) -> None:
     nothing = one.outcome(failed_rows(one.cells(request)), request).findings
     assert [finding.claim.rule for finding in nothing] == [claim.rule for claim in claims]
     for claim in claims:
-        assert re.search(r"reproduced .+; (never )?contradicted.*rule \d+ of 2026-\d\d-\d\d", claim.rule)
+        assert re.search(r"reproduced if .+; (never )?contradicted.*rule \d+ of 2026-\d\d-\d\d", claim.rule)
         assert claim.power_text(claim.power())
     assert len(one.cells(request)) == CELLS[name]
 

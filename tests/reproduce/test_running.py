@@ -104,7 +104,9 @@ def test_the_command_writes_files_and_uses_the_store_again(
     folder = tmp_path / "reports/reproduce/test-tiny"
     assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
     page = (folder / "findings.md").read_text()
-    assert "| a loss | the paper | losses: 2 | reproduced | losses, exact: reproduced above 1; contradicted if" in page
+    assert (
+        "| a loss | the paper | losses: 2 | reproduced | losses, exact: reproduced if above 1; contradicted if" in page
+    )
     assert "| exact | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
