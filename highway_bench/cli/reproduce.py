@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +22,8 @@ from highway_bench.reproduce.request import Request
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
     from highway_bench.reproduce.base import Reproduction
+    from highway_bench.reproduce.claims import Claim
+    from highway_bench.reproduce.power import Power
     from highway_bench.reproduce.running import Reproduced
 
 STORE = Path("reports/reproduce.sqlite")
@@ -61,8 +65,9 @@ def reproduce(
         return
     request = running.request_for(name, options)
     estimate = running.cost(name, request, store=store, workers=workers, resume=not fresh)
+    claims = reproductions.get(name).claims(request) if dry_run else ()
     if not json or dry_run:
-        print_cost(estimate, store, as_json=json)
+        print_cost(estimate, store, claims, as_json=json)
     if dry_run:
         return
     from highway_bench.execution.progress_bar import showing_progress
@@ -123,8 +128,8 @@ def is_given(context: typer.Context, word: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def print_cost(estimate: Estimate, store: Path, *, as_json: bool) -> None:
-    """Print the number of cells, and roughly their time and memory."""
+def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_json: bool) -> None:
+    """Print the number of cells, roughly their time and memory, and the power of the design for each of ``claims``."""
     left = len(estimate.cells) - estimate.stored
     if as_json:
         print_json(
@@ -133,6 +138,7 @@ def print_cost(estimate: Estimate, store: Path, *, as_json: bool) -> None:
                 "stored": estimate.stored,
                 "seconds": estimate.seconds,
                 "bytes": estimate.bytes,
+                "claims": [claim_entry(one) | {"power": power_entry(one.power())} for one in claims],
             }
         )
         return
@@ -147,6 +153,33 @@ def print_cost(estimate: Estimate, store: Path, *, as_json: bool) -> None:
         )
     for name, reason in missing_data(estimate.cells).items():
         typer.echo(f"data:  {name}: {reason}")
+    rows = [[one.statement, one.rule, one.power_text(one.power())] for one in claims if not one.exact]
+    if rows:
+        print_table("Power of this design", ["claim", "rule", "power"], rows)
+
+
+def claim_entry(claim: Claim) -> dict[str, Any]:
+    """A claim as JSON."""
+    return {
+        "published": claim.statement,
+        "source": claim.source,
+        "evidence": str(claim.evidence),
+        "rule": claim.rule,
+        "version": claim.version.version,
+        "date": claim.version.date,
+    }
+
+
+def power_entry(power: Power | None) -> dict[str, Any] | None:
+    """A power as JSON; a number that does not exist is null."""
+    return None if power is None else finite(asdict(power))
+
+
+def finite(entry: dict[str, Any]) -> dict[str, Any]:
+    """``entry`` with null for numbers that JSON does not have."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in entry.items()
+    }
 
 
 def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
@@ -156,12 +189,11 @@ def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
             {
                 "name": reproduced.reproduction.name,
                 "findings": [
-                    {
-                        "published": one.published,
-                        "source": one.source,
+                    claim_entry(one.claim)
+                    | {
                         "measured": one.measured,
-                        "evidence": str(one.evidence),
-                        "rule": one.rule,
+                        "quantities": [finite(asdict(quantity)) for quantity in one.quantities],
+                        "power": power_entry(one.power),
                         "verdict": str(one.verdict),
                     }
                     for one in reproduced.conclusion.findings
@@ -179,9 +211,16 @@ def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
     typer.echo()
     print_table(
         reproduced.reproduction.title,
-        ["published", "evidence", "measured", "verdict", "rule"],
+        ["published", "evidence", "measured", "verdict", "rule", "power"],
         [
-            [one.published, str(one.evidence), one.measured, str(one.verdict), one.rule]
+            [
+                one.claim.statement,
+                str(one.claim.evidence),
+                one.measured,
+                str(one.verdict),
+                one.claim.rule,
+                one.power_text,
+            ]
             for one in reproduced.conclusion.findings
         ],
         note=f"source: {reproduced.reproduction.source}",

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from highway_bench.cell import Cell, Match
 from highway_bench.plan.matched import matched
+from highway_bench.success.judging import THRESHOLD
+
+
+def tuned_sgd(steps: int, rates: Sequence[float], **words: Any) -> dict[str, Any]:
+    """The recipe of SGD with momentum 0.9, whose rate is the best of ``rates`` and falls to a tenth."""
+    return {
+        "optimiser": "sgd",
+        "momentum": 0.9,
+        "decay": 0.1,
+        "steps": steps,
+        "rate": "tuned",
+        "rates": list(rates),
+        "threshold": THRESHOLD,
+    } | words
 
 
 def trained(

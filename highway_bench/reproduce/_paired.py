@@ -1,22 +1,21 @@
-"""Comparison of two arms on the same seeds by the ratio of their losses, under rules that precede the runs."""
+"""Two arms on the same seeds: their runs, and the ratio of their losses."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
-from highway_bench.report.format import between, times
-from highway_bench.reproduce.base import Verdict, rows_by_key
+from highway_bench.measure.statistics import log10_interval
+from highway_bench.reproduce.base import rows_by_key
+from highway_bench.reproduce.quantities import Quantity, mean
 from highway_bench.results.schema import OUTCOMES
 
-Losses = Mapping[int, float]  # seed → final loss, infinite where the run diverged; without the runs that failed
-Comparison = tuple[str, Verdict]  # what was measured, and the verdict
+ArmRuns = Mapping[int, Mapping[str, float]]  # seed → metrics of the run; without the runs that failed
 
 
 def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, float]]:
@@ -35,68 +34,51 @@ def _metrics(rows: pd.DataFrame) -> dict[str, float]:
     return metrics | ({"params": float(known.iloc[-1])} if len(known) else {})
 
 
-def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> Losses:
-    """The final losses of ``cells`` by seed."""
-    ended = ((cell.seed, values[cell]["final_loss"]) for cell in cells if "final_loss" in values[cell])
-    return {seed: math.inf if math.isnan(loss) else loss for seed, loss in ended}
+def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> ArmRuns:
+    """The runs of ``cells`` by seed. A run that diverged has an infinite final loss."""
+    ended = ((cell.seed, values[cell]) for cell in cells if "final_loss" in values[cell])
+    return {
+        seed: {**run, "final_loss": math.inf if math.isnan(run["final_loss"]) else run["final_loss"]}
+        for seed, run in ended
+    }
 
 
-def log_ratio(a: Losses, b: Losses, confidence: float) -> IntervalEstimate | None:
-    """Mean log₁₀ of loss ``a`` / loss ``b``, paired by seed, with a t interval; ``None`` with fewer than two pairs of
-    finite losses."""
-    pairs = [(a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())]
-    logs = [math.log10(one / other) for one, other in pairs if math.isfinite(one) and math.isfinite(other)]
-    return t_interval(logs, confidence) if len(logs) > 1 else None
+def diverged(runs: ArmRuns) -> int:
+    """The number of runs that diverged."""
+    return sum(math.isinf(run["final_loss"]) for run in runs.values())
 
 
-def loss_record(losses: Losses, values: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """An arm as a row of a table, from its losses and the metrics (``values``) of its cells.
+def ratio(name: str, a: ArmRuns, b: ArmRuns, confidence: float) -> Quantity:
+    """The final loss of ``a`` over that of ``b``, paired by seed, as a geometric mean with its t interval.
+
+    Infinite if ``a`` diverged at every seed and ``b`` at none, 0 in the opposite case. NaN if only some runs diverged:
+    the others are no sample of the arm."""
+    gone_a, gone_b = diverged(a), diverged(b)
+    if gone_a or gone_b:
+        text = f"{name} (diverged at {gone_a} of {len(a)} seeds, the other at {gone_b} of {len(b)})"
+        above, below = gone_a == len(a) and b and not gone_b, gone_b == len(b) and a and not gone_a
+        return Quantity.exact(text, math.inf if above else 0.0 if below else math.nan, "×")
+    pairs = [a[seed]["final_loss"] / b[seed]["final_loss"] for seed in sorted(a.keys() & b.keys())]
+    return mean(name, pairs, confidence, "×")
+
+
+def loss_record(runs: ArmRuns) -> dict[str, Any]:
+    """An arm as a row of a table.
 
     ``n`` runs, ``diverged`` of them; geometric mean ``loss`` of the others with its 95 % t interval ``low`` to
     ``high``; mean ``accuracy``; medians of ``rate``, ``params`` and ``step_seconds``. A missing number is NaN."""
-    finite = [loss for loss in losses.values() if math.isfinite(loss)]
+    finite = [run["final_loss"] for run in runs.values() if math.isfinite(run["final_loss"])]
     loss = log10_interval(finite) if finite else None
-    names = ("test_accuracy", "rate", "params", "step_seconds")
-    known = {name: [one[name] for one in values if not math.isnan(one.get(name, math.nan))] for name in names}
-    medians = {name: float(np.median(known[name])) if known[name] else math.nan for name in names[1:]}
+
+    def average(name: str, function: Any) -> float:
+        known = [run[name] for run in runs.values() if not math.isnan(run.get(name, math.nan))]
+        return float(function(known)) if known else math.nan
+
     return {
-        "n": len(losses),
-        "diverged": len(losses) - len(finite),
+        "n": len(runs),
+        "diverged": diverged(runs),
         "loss": loss.value if loss else math.nan,
         "low": loss.low if loss else math.nan,
         "high": loss.high if loss else math.nan,
-        "accuracy": float(np.mean(known["test_accuracy"])) if known["test_accuracy"] else math.nan,
-    } | medians
-
-
-def worse(a: Losses, b: Losses, confidence: float) -> Comparison:
-    """The verdict on the claim that ``a`` has a higher loss than ``b``.
-
-    Reproduced if the interval of their ratio lies above 1, or if ``a`` diverged at every seed and ``b`` at none;
-    contradicted if the interval lies below 1; not testable otherwise.
-    """
-    return _judge(a, b, confidence, at_most=None)
-
-
-def level(a: Losses, b: Losses, confidence: float, *, factor: float) -> Comparison:
-    """The verdict on the claim that the loss of ``a`` is at most ``factor`` times that of ``b``.
-
-    Reproduced if the interval of their ratio lies below ``factor``; contradicted if it lies above, or if ``a`` diverged
-    at every seed and ``b`` at none; not testable otherwise."""
-    return _judge(a, b, confidence, at_most=factor)
-
-
-def _judge(a: Losses, b: Losses, confidence: float, *, at_most: float | None) -> Comparison:
-    above, below = (
-        (Verdict.REPRODUCED, Verdict.CONTRADICTED) if at_most is None else (Verdict.CONTRADICTED, Verdict.REPRODUCED)
-    )
-    diverged_a, diverged_b = (sum(map(math.isinf, losses.values())) for losses in (a, b))
-    if diverged_a or diverged_b:
-        text = f"diverged at {diverged_a} of {len(a)} seeds, the reference at {diverged_b} of {len(b)}"
-        return text, above if diverged_a == len(a) and not diverged_b and b else Verdict.NOT_TESTABLE
-    ratio = log_ratio(a, b, confidence)
-    if ratio is None:
-        return "fewer than two pairs of runs", Verdict.NOT_TESTABLE
-    bound = 0.0 if at_most is None else math.log10(at_most)
-    text = f"loss {times(10**ratio.value)} {between(10**ratio.low, 10**ratio.high)} (n = {ratio.n})"
-    return text, above if ratio.low > bound else below if ratio.high < bound else Verdict.NOT_TESTABLE
+        "accuracy": average("test_accuracy", np.mean),
+    } | {name: average(name, np.median) for name in ("rate", "params", "step_seconds")}

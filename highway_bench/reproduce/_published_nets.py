@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce.base import Evidence
+from highway_bench.reproduce.claims import Evidence
 
 RESNET, LONG, SHORT, VGG = "arXiv:1512.03385", "arXiv:1507.06228", "arXiv:1505.00387", "arXiv:1409.1556"
 COMPARISON = "R. Srivastava, 2025"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interval
-from highway_bench.report.format import between, three
+from highway_bench.report.format import three
 from highway_bench.report.rows import groups, recipe_of
+from highway_bench.reproduce.quantities import Quantity
 
 COLUMNS = [
     "block",
@@ -84,21 +85,15 @@ def _settings(trial: pd.Series[Any]) -> str:
     return ", ".join(parts + ([f"gate bias {three(gate['gate_bias'])}"] if "gate_bias" in gate else []))
 
 
-class Ratio(NamedTuple):
-    """How many times one arm's best loss is another's, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{three(self.value)} {between(self.low, self.high)}".strip()
-
-
 def best_ratio(
-    over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *, seed: int = 0
-) -> Ratio:
-    """min ``over`` / min ``under`` with a percentile bootstrap over trials, drawn in pairs where there are as many."""
+    name: str, over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *, seed: int = 0
+) -> Quantity:
+    """min ``over`` / min ``under`` with a percentile bootstrap over trials, drawn in pairs where there are as many.
+
+    NaN if every trial of both diverged. The bootstrap of a minimum is rough: it cannot go below the lowest trial."""
+    n = min(len(over), len(under))
+    if not np.isfinite([over.min(), under.min()]).any():
+        return Quantity(name, math.nan, math.nan, math.nan, n, "×")
     generator = np.random.default_rng(seed)
     drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
     others = drawn if len(over) == len(under) else generator.integers(len(under), size=(RESAMPLES, len(under)))
@@ -106,4 +101,4 @@ def best_ratio(
         ratios = over[drawn].min(axis=1) / under[others].min(axis=1)
     tail = 50 * (1 - confidence)
     low, high = np.nanpercentile(ratios, [tail, 100 - tail], method="nearest")
-    return Ratio(float(over.min() / under.min()), float(low), float(high))
+    return Quantity(name, float(over.min() / under.min()), float(low), float(high), n, "×")

@@ -1,7 +1,7 @@
 """Reproduction: a published result that is measured again, and its findings.
 
-A reproduction states the published claims with their sources, and the rule that decides each of them; both are fixed
-before anything is run. It gives the cells to measure and derives the findings from their rows.
+A reproduction states its claims before anything is run. It gives the cells to measure and judges the claims by their
+rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
 from typing import ClassVar, TypeVar
 
 import pandas as pd
@@ -21,41 +20,9 @@ from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture
 from highway_bench.report.rows import groups
+from highway_bench.reproduce.claims import Claim, Finding, RuleVersion, Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
-
-
-class Verdict(StrEnum):
-    """The verdict of a measurement on a claim."""
-
-    REPRODUCED = "reproduced"
-    CONTRADICTED = "contradicted"
-    NOT_TESTABLE = "not testable"  # with this budget, hardware or data; the finding says which
-
-
-class Evidence(StrEnum):
-    """The origin of a claim, which limits what a measurement can show."""
-
-    PAPER = "the paper"  # its text, its authors' code or their logs
-    SECONDARY = "second-hand"  # a review, a blog, a value read from a plot: gives a direction and no exact number
-    COMPUTED = "arithmetic"  # computed from the published layers: agreement checks this project, not the paper
-    OURS = "our reading"  # what the published statement implies here; its authors did not state it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One row of *published | measured | verdict*.
-
-    ``published`` is the claim with its number, ``source`` its reference, ``evidence`` its origin, and ``rule`` the rule
-    for the verdict, fixed before the runs; ``measured`` is the result with its interval and count.
-    """
-
-    published: str
-    source: str
-    measured: str
-    verdict: Verdict
-    evidence: Evidence = Evidence.PAPER
-    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +56,7 @@ class Reproduction(ABC):
     takes: ClassVar[frozenset[str]] = frozenset()
     scales: ClassVar[tuple[str, ...]] = ("desk",)
     least_seeds: ClassVar[int] = 3
+    version: ClassVar[RuleVersion] = RuleVersion()
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
 
     def scale_of(self, request: Request) -> str:
@@ -108,35 +76,37 @@ class Reproduction(ABC):
         runs = list(with_needs(self.cells(request)))
         ended = ended_cells(rows)
         missing = sum(cell.key not in ended for cell in runs)
-        why = f"{missing} of {len(runs)} runs did not end" if missing else ""
+        why, unsupported = f"{missing} of {len(runs)} runs did not end" if missing else "", set(Verdict)
         if not why and request.seeds is not None and request.seeds < self.least_seeds:
             why = f"{request.seeds} of at least {self.least_seeds} seeds"
-        if why:
-            return replace(outcome, findings=[undecided(one, why) for one in outcome.findings])
         full = self.cells(replace(request, steps=None, epochs=None, trials=None))
-        if any(has_smaller_budget(cell, other) for cell, other in zip(self.cells(request), full, strict=True)):
+        if not why and any(map(has_smaller_budget, self.cells(request), full)):
             why = "with less than this scale's budget"
-            return replace(
-                outcome,
-                findings=[
-                    undecided(one, why) if one.verdict == Verdict.CONTRADICTED else one for one in outcome.findings
-                ],
-            )
-        return outcome
+            unsupported = {Verdict.CONTRADICTED, Verdict.SUGGESTIVE_AGAINST}
+        if not why:
+            return outcome
+        withheld = [
+            replace(one, verdict=Verdict.NOT_TESTABLE, why=why) if one.verdict in unsupported else one
+            for one in outcome.findings
+        ]
+        return replace(outcome, findings=withheld)
+
+    def fresh(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """``rows`` without the runs of seeds whose rows were seen before the rules were changed."""
+        return rows[rows["trial"].notna() | (rows["seed"] >= self.version.seen)]
 
     @abstractmethod
     def cells(self, request: Request) -> list[Cell]:
         """The cells to measure. Their tasks add the cells that these need, such as the trials of a search."""
 
     @abstractmethod
+    def claims(self, request: Request) -> Sequence[Claim]:
+        """The claims with their rules and designs, in the order of the findings. Reads no rows."""
+
+    @abstractmethod
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         """Findings, tables and figures from ``rows``: the store's rows of the cells and of those that they needed,
         prepared as for a report. The rows of a failed cell have its status and no values."""
-
-
-def undecided(finding: Finding, why: str) -> Finding:
-    """``finding`` with the verdict "not testable", and the reason ``why`` after what was measured."""
-    return replace(finding, verdict=Verdict.NOT_TESTABLE, measured=f"{finding.measured} ({why})")
 
 
 def has_smaller_budget(cell: Cell, full: Cell) -> bool:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.measure.statistics import IntervalEstimate, t_interval
+from highway_bench.measure.statistics import t_interval
 from highway_bench.report.format import count, three
 from highway_bench.report.rows import of_task, recipe_of
 from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._bilstm_pictures import in_percent, picture, shown
+from highway_bench.reproduce._bilstm_pictures import picture, shown
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Evidence, Observation
+from highway_bench.reproduce.quantities import Region, Statistic, mean
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES, Status
 
@@ -49,13 +45,14 @@ class CorpusTraining:
 
 CORPORA = {"movie-reviews": CorpusTraining(132, 2), "tweets": CorpusTraining(51, 4)}
 
-# The rules, fixed before any run. Differences are paired by seed; intervals are 95 % t intervals over seeds. A depth
-# with fewer than three seeds gets no verdict. A run that diverged counts with chance accuracy.
-LEAST_SEEDS = 3
-MARGIN = 0.02  # of accuracy: a smaller gain is no gain, and an accuracy this close to chance is a random guess
-POINT = 0.01  # of accuracy: a smaller fall is no fall
+LEAST_SEEDS = 3  # a depth with fewer decides nothing. A run that diverged counts with chance accuracy
+MARGIN = 2  # points of accuracy: a smaller gain is no gain, and an accuracy this close to chance is a random guess
+POINT = 1  # of accuracy: a smaller fall is no fall
 MUCH = 0.5  # highway falls "much less" if it falls by less than this share of plain's fall
 NAMED = 10  # layers at which, by the author, the plain stack falls below a random guess
+SCATTER, SCATTER_AT_TEN = 1.0, 6.0  # points between runs: of a gated or shallow stack, of ten plain layers
+
+Corpora = Mapping[str, "CorpusAccuracies"]
 
 BLOG = "bamtercelboo/pytorch_Highway_Networks and its blog post, 2017; a direction, no numbers"
 
@@ -105,15 +102,18 @@ class BiLstmByDepth(Reproduction):
             for seed in range(request.seeds or SEEDS)
         ]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        return [claim for corpus in CORPORA for claim in claims_of(corpus, request.seeds or SEEDS)]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         results = accuracies(rows)
         measured = set(results["corpus"])
         chances = {corpus: chance_of(corpus) if corpus in measured else math.nan for corpus in CORPORA}
-        findings = [
-            finding
+        corpora = {
+            corpus: CorpusAccuracies.of(results[results["corpus"] == corpus], chance)
             for corpus, chance in chances.items()
-            for finding in findings_of(corpus, results[results["corpus"] == corpus], chance)
-        ]
+        }
+        findings = [claim.judge(corpora) for claim in self.claims(request)]
         if results.empty:
             return Conclusion(findings=findings)
         table = table_of(results, last_gains(rows)).assign(chance=lambda own: own["corpus"].map(chances))
@@ -203,151 +203,132 @@ def table_of(results: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
                 "epochs": recipe_of(part["recipe"].iloc[0])["steps"] // CORPORA[str(corpus)].steps_per_epoch,
             }
         )
-    columns = [
-        "corpus",
-        "depth",
-        "block",
-        "width",
-        "params",
-        "n",
-        "accuracy",
-        "low",
-        "high",
-        "train_accuracy",
-        "diverged",
-        "rate",
-        "step_seconds",
-        "epochs",
-    ]
-    return pd.DataFrame(records, columns=columns).merge(gains, how="left", on=["corpus", "block", "depth"])
+    return pd.DataFrame(records).merge(gains, how="left", on=["corpus", "block", "depth"])
 
 
 # ------------------------------------------------------------------------------------------------------ findings
 
-Falls = Mapping[int, pd.Series]
-"""Depth → test accuracy at one layer minus that at this depth, by seed; only depths with enough seeds."""
+
+class CorpusAccuracies(NamedTuple):
+    """Test accuracies on one corpus in points above ``chance``: by seed and, in columns, by depth."""
+
+    plain: pd.DataFrame
+    highway: pd.DataFrame
+    chance: float
+
+    @classmethod
+    def of(cls, results: pd.DataFrame, chance: float) -> CorpusAccuracies:
+        above = results.assign(points=100 * (results["test_accuracy"] - chance))
+        plain, highway = (
+            above[above["block"] == block].pivot_table(index="seed", columns="depth", values="points")
+            for block in ("plain", "highway")
+        )
+        return cls(plain, highway, 100 * chance)
+
+    def untestable(self, depths: Mapping[int, pd.Series]) -> str:
+        """The reason why ``depths`` decide nothing: an accuracy that is at chance with one layer cannot fall."""
+        for own in (self.plain, self.highway):
+            single: pd.Series[Any] = own[1].dropna() if 1 in own else pd.Series(dtype=float)
+            if len(single) < LEAST_SEEDS or not t_interval(single).low > 0:
+                return f"one layer is not above chance, or has fewer than {LEAST_SEEDS} seeds"
+        return "" if depths else f"fewer than {LEAST_SEEDS} seeds at every depth"
 
 
-def findings_of(corpus: str, results: pd.DataFrame, chance: float) -> list[Finding]:
-    """The findings on one corpus. Accuracies are shares; ``chance`` is that of the more frequent class."""
-    plain, highway = (results[results["block"] == block] for block in ("plain", "highway"))
-    learnt = all(_single(own).low > chance for own in (plain, highway))
-    return [
-        _gains_nothing(corpus, falls(plain), learnt),
-        _falls_to_chance(corpus, plain, chance, learnt),
-        *_falls_less(corpus, falls(plain), falls(highway), learnt),
-    ]
-
-
-def falls(own: pd.DataFrame) -> Falls:
-    """The fall of one block's accuracy from one layer to each larger depth."""
-    by_seed = own.pivot_table(index="seed", columns="depth", values="test_accuracy")
-    if 1 not in by_seed:
+def falls(own: pd.DataFrame) -> dict[int, pd.Series]:
+    """Depth → points at one layer minus those at this depth, by seed; only depths with enough seeds."""
+    if 1 not in own:
         return {}
-    deeper = [int(depth) for depth in by_seed.columns.astype(int) if depth > 1]
-    differences = {depth: (by_seed[1] - by_seed[depth]).dropna() for depth in deeper}
+    differences = {int(depth): (own[1] - own[depth]).dropna() for depth in own.columns.drop([1])}
     return {depth: values for depth, values in differences.items() if len(values) >= LEAST_SEEDS}
 
 
-def _single(own: pd.DataFrame) -> IntervalEstimate:
-    """The accuracy of one layer. If it is not above chance, it cannot fall with depth. NaN with too few seeds."""
-    single = own.loc[own["depth"] == 1, "test_accuracy"]
-    return (
-        t_interval(single)
-        if len(single) >= LEAST_SEEDS
-        else IntervalEstimate(math.nan, math.nan, math.nan, len(single))
-    )
+def claims_of(corpus: str, seeds: int) -> list[Claim]:
+    """The blog's four claims on one corpus."""
 
-
-def _gains_nothing(corpus: str, plain: Falls, learnt: bool) -> Finding:
-    gains = {depth: t_interval(-values) for depth, values in plain.items()}
-    verdict = Verdict.NOT_TESTABLE
-    if learnt and gains:
-        if any(gain.low > MARGIN for gain in gains.values()):
-            verdict = Verdict.CONTRADICTED
-        elif all(gain.high <= MARGIN for gain in gains.values()):
-            verdict = Verdict.REPRODUCED
-    return Finding(
-        published=f"{corpus}: a plain stacked BiLSTM gains nothing from depth",
-        source=BLOG,
-        evidence=Evidence.SECONDARY,
-        verdict=verdict,
-        measured="; ".join(f"{depth} layers: {_points(gain)}" for depth, gain in gains.items()) or _why(learnt),
-        rule=f"accuracy minus that of one layer: reproduced if the interval's upper end is at most {100 * MARGIN:g} "
-        "points at every depth, contradicted if the lower end is above that at any",
-    )
-
-
-def _falls_to_chance(corpus: str, plain: pd.DataFrame, chance: float, learnt: bool) -> Finding:
-    values = plain.loc[plain["depth"] == NAMED, "test_accuracy"]
-    accuracy = t_interval(values) if len(values) else None
-    verdict = Verdict.NOT_TESTABLE
-    if learnt and accuracy is not None and accuracy.n >= LEAST_SEEDS:
-        if accuracy.high <= chance + MARGIN:
-            verdict = Verdict.REPRODUCED
-        elif accuracy.low > chance + MARGIN:
-            verdict = Verdict.CONTRADICTED
-    measured = f"no run of {NAMED} layers" if accuracy is None else f"{NAMED} layers: {in_percent(accuracy)} %"
-    return Finding(
-        published=f"{corpus}: at {NAMED} layers it falls below a random guess",
-        source=BLOG,
-        evidence=Evidence.SECONDARY,
-        verdict=verdict,
-        measured=f"{measured}; chance {three(100 * chance)} %",
-        rule=f"at {NAMED} layers, {LEAST_SEEDS} seeds: reproduced if the interval's upper end is at most "
-        f"{100 * MARGIN:g} points above chance, contradicted if the lower end is above that",
-    )
-
-
-def _falls_less(corpus: str, plain: Falls, highway: Falls, learnt: bool) -> list[Finding]:
-    common = [depth for depth in plain if depth in highway]
-    claims = f"{corpus}: with highway layers accuracy still falls with depth", f"{corpus}: … but much less than plain's"
-    rules = (
-        "its fall from one layer to the deepest with enough seeds: reproduced if the interval lies above 0, "
-        f"else contradicted if its upper end is below {100 * POINT:g} point",
-        "the falls to that depth: reproduced if the interval of plain's lies above 0 and so does that of "
-        f"{MUCH:g} of plain's minus highway's, contradicted if that of plain's minus highway's lies below 0",
-    )
-    verdicts, measured = [Verdict.NOT_TESTABLE] * 2, [_why(learnt)] * 2
-    if common and learnt:
-        depth = max(common)
-        own, other, less, half = (
-            t_interval(values.dropna())
-            for values in (
-                highway[depth],
-                plain[depth],
-                plain[depth] - highway[depth],
-                MUCH * plain[depth] - highway[depth],
-            )
+    def gains(data: Corpora, confidence: float) -> Observation:
+        depths = falls(data[corpus].plain)
+        return Observation(
+            decisive=[mean(f"{depth} layers", -values, confidence, "points") for depth, values in depths.items()],
+            untestable=data[corpus].untestable(depths),
         )
-        verdicts = [
-            Verdict.REPRODUCED if own.low > 0 else Verdict.CONTRADICTED if own.high < POINT else Verdict.NOT_TESTABLE,
-            Verdict.REPRODUCED
-            if other.low > 0 and half.low > 0
-            else Verdict.CONTRADICTED
-            if less.high < 0
-            else Verdict.NOT_TESTABLE,
-        ]
-        measured = [
-            f"{depth} layers: a fall of {_points(own)}",
-            f"{depth} layers: plain {_points(other)}, highway {_points(own)}, difference {_points(less)}, "
-            f"{MUCH:g} of plain's minus highway's {_points(half)}",
-        ]
+
+    def above_chance(data: Corpora, confidence: float) -> Observation:
+        depths = {depth: data[corpus].plain[depth] for depth in falls(data[corpus].plain) if depth == NAMED}
+        return Observation(
+            decisive=[mean(f"{depth} layers", values, confidence, "points") for depth, values in depths.items()],
+            untestable=data[corpus].untestable(depths) if depths else f"no run of {NAMED} layers at enough seeds",
+            note=f"chance {three(data[corpus].chance)} %",
+        )
+
+    def fall(data: Corpora, confidence: float, *, less: bool) -> Observation:
+        plain, highway = falls(data[corpus].plain), falls(data[corpus].highway)
+        common = {depth: values for depth, values in plain.items() if depth in highway}
+        if untestable := data[corpus].untestable(common):
+            return Observation(untestable=untestable)
+        depth = max(common)
+        own, other = (
+            mean(f"{depth} layers, {block}", one[depth], confidence, "points")
+            for block, one in (("highway", highway), ("plain", plain))
+        )
+        if not less:
+            return Observation(decisive=[own])
+        share, whole = (
+            mean(name, (part * plain[depth] - highway[depth]).dropna(), confidence, "points")
+            for name, part in ((f"{MUCH:g} of plain's minus highway's", MUCH), ("plain's minus highway's", 1.0))
+        )
+        return Observation(decisive=[share, other], against=[whole], reported=[own])
+
+    def claim(
+        statement: str, quantity: str, observe: Callable[[Corpora, float], Observation], region: Region, **rest: Any
+    ) -> Claim:
+        return Claim(
+            statement=f"{corpus}: {statement}",
+            source=BLOG,
+            evidence=Evidence.SECONDARY,
+            quantity=quantity,
+            unit="points",
+            statistic=Statistic.MEAN,
+            region=region,
+            guard="if one layer's interval is not above chance",
+            observe=observe,
+            n=seeds,
+            **rest,
+        )
+
     return [
-        Finding(published=claim, source=BLOG, evidence=Evidence.SECONDARY, measured=text, rule=rule, verdict=verdict)
-        for claim, text, rule, verdict in zip(claims, measured, rules, verdicts, strict=True)
+        claim(
+            "a plain stacked BiLSTM gains nothing from depth",
+            "accuracy minus that of one layer, at every depth",
+            gains,
+            Region(most=MARGIN),
+            effect=0,
+            scatter=SCATTER_AT_TEN,
+        ),
+        claim(
+            f"at {NAMED} layers it falls below a random guess",
+            f"accuracy at {NAMED} layers above chance",
+            above_chance,
+            Region(most=MARGIN),
+            effect=0,
+            scatter=SCATTER_AT_TEN,
+        ),
+        claim(
+            "with highway layers accuracy still falls with depth",
+            "its fall from one layer to the deepest",
+            partial(fall, less=False),
+            Region(least=0),
+            refuted=(Region(most=POINT),),
+            scatter=SCATTER,
+        ),
+        claim(
+            "… but much less than plain's",
+            f"plain's fall to the deepest, and {MUCH:g} of it minus highway's (to contradict: all minus highway's)",
+            partial(fall, less=True),
+            Region(least=0),
+            refuted=(Region(most=0),),
+            scatter=SCATTER_AT_TEN * MUCH,
+        ),
     ]
-
-
-def _why(learnt: bool) -> str:
-    """The reason why there is no verdict."""
-    few = f"fewer than {LEAST_SEEDS} seeds"
-    return few if learnt else f"{few}, or one layer is not above chance within the budget"
-
-
-def _points(difference: IntervalEstimate) -> str:
-    """A difference of accuracies in percentage points."""
-    return f"{in_percent(difference)} points"
 
 
 def _budget(table: pd.DataFrame) -> str:

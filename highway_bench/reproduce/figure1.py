@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
-from highway_bench.report.format import three
+from highway_bench.report.format import listed, three
 from highway_bench.report.rows import rows_of
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._trial_pictures import ARMS, best, best_of, curves
-from highway_bench.reproduce._trials import Ratio, Trials, best_ratio, losses_by_trial, table_of
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce._trials import Trials, best_ratio, losses_by_trial, table_of
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Evidence, Observation
+from highway_bench.reproduce.guards import left_chance, untrained
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, order
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
 
@@ -36,16 +31,14 @@ BATCH = 100
 LONG, SHORT = "arXiv:1507.06228, Figure 1", "arXiv:1505.00387, Figure 1"
 READING = "a reading of arXiv:1505.00387, Figure 1"
 
-# The rules, fixed before any run. The statistic is the paper's: the lowest final training loss of the trials. Its
-# interval is a percentile bootstrap over pairs of trials: trial i has the same rate, momentum, decay and activation in
-# both arms. (The bootstrap of a minimum is rough: it cannot go below the lowest trial.) Nine claims are judged
-# together, so the error of each interval is a ninth of the usual one (Bonferroni).
-CLAIMS = 9
-LEVEL = 1 - (1 - CONFIDENCE) / CLAIMS
-BETTER = "reproduced if the interval's lower end is above 1, contradicted if its upper end is below 1"
+# The statistic is the paper's: the lowest final training loss of the trials. Trial i has the same rate, momentum, decay
+# and activation in both arms
+CLAIMS = 9  # that are judged together
 ABOUT = 10.0  # losses within a factor of ten count as about equal: the paper speaks of orders of magnitude
 TWICE = 2.0  # plain counts as about as good up to twice highway's loss
 HUNDRED = 100.0
+SCATTER = 0.5  # decades between the trials of a search
+SCATTER_OF_STEPS = 0.15  # decades between the steps of runs
 
 
 class SearchScale(NamedTuple):
@@ -117,156 +110,164 @@ class Figure1(Reproduction):
             for seed in range(request.seeds or scale.seeds)
         ]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        scale = SCALES[self.scale_of(request)]
+        papers_budget = request.scale == "paper" and request.steps is None and request.trials is None
+        short = "" if papers_budget else "the budget is smaller than the paper's"
+        compared = partial(_compared, trials=request.trials or scale.trials)
+        return [
+            compared(
+                "10 layers: plain is as good as highway, or better",
+                [(("plain", 10), ("highway", 10))],
+                Region(most=TWICE),
+                effect=1.0,
+                source=READING,
+                evidence=Evidence.SECONDARY,
+            ),
+            *(
+                compared(
+                    f"{depth} layers: highway ends at a lower loss than plain",
+                    [(("plain", depth), ("highway", depth))],
+                    Region(least=1.0),
+                    effect=HUNDRED if depth == 100 else math.nan,
+                    source=READING,
+                    evidence=Evidence.SECONDARY,
+                )
+                for depth in (20, 50, 100)
+            ),
+            compared(
+                "a 100-layer highway net is more than two orders of magnitude better than a plain one",
+                [(("plain", 100), ("highway", 100))],
+                Region(least=HUNDRED, closed=True),
+                irrefutable=short,
+            ),
+            compared(
+                "plain nets degrade strongly as depth grows",
+                [(("plain", 100), ("plain", 10))],
+                Region(least=ABOUT),
+                refuted=(Region(most=1.0),),
+            ),
+            compared(
+                "highway nets of 50 and 100 layers do about as well as those of 10 and 20",
+                [(("highway", depth), ("highway", 10)) for depth in (50, 100)],
+                Region(most=ABOUT),
+                effect=1.0,
+            ),
+            Claim(
+                statement="plain nets of 10 and 20 layers reach a mean loss below 1e-4",
+                source=LONG,
+                quantity="loss of the best trial at either depth",
+                unit="nat",
+                statistic=Statistic.EXACT,
+                region=Region(most=1e-4),
+                irrefutable=short,
+                observe=_absolute,
+            ),
+            Claim(
+                statement="highway nets converge faster than plain ones",
+                source=LONG,
+                quantity="plain's over highway's steps to a tenth of chance's loss, the winners on fresh seeds, at 20, "
+                "50 and 100 layers (∞: never)",
+                unit="×",
+                statistic=Statistic.ORDER,
+                region=Region(least=1.0),
+                observe=_faster,
+                n=request.seeds or scale.seeds,
+                scatter=SCATTER_OF_STEPS,
+            ),
+        ]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         trials = losses_by_trial(rows)
         table = table_of(rows, trials)
         return Conclusion(
-            findings=_findings(trials, table, request),
+            findings=[claim.judge((trials, table)) for claim in self.claims(request)],
             tables=[_shown(table)],
             pictures=[best(table), curves(rows, trials), best_of(trials)] if len(table) else [],
         )
 
 
-def _findings(trials: Trials, table: pd.DataFrame, request: Request) -> list[Finding]:
-    """The findings, always on the same claims; those about depths that were not run are not testable."""
-    orders, plain = _ratio(trials, ("plain", 100), ("highway", 100)), _ratio(trials, ("plain", 100), ("plain", 10))
-    fifty, hundred = (_ratio(trials, ("highway", depth), ("highway", 10)) for depth in (50, 100))
-    return [
-        _at_ten(_ratio(trials, ("plain", 10), ("highway", 10))),
-        *(_deeper(depth, _ratio(trials, ("plain", depth), ("highway", depth))) for depth in (20, 50, 100)),
-        Finding(
-            published="a 100-layer highway net is more than two orders of magnitude better than a plain one",
-            source=LONG,
-            measured=f"plain / highway {_text(orders)}",
-            rule=f"reproduced if the lower end is {HUNDRED:g} or more; at the paper's own budget contradicted if "
-            "the upper end is below it",
-            verdict=_at_least(orders, HUNDRED, request),
-        ),
-        Finding(
-            published="plain nets degrade strongly as depth grows",
-            source=LONG,
-            measured=f"plain, 100 / 10 layers: {_text(plain)}",
-            rule=f"reproduced if the lower end is above {ABOUT:g}, contradicted if the upper end is below 1",
-            verdict=_above(plain, ABOUT),
-        ),
-        Finding(
-            published="highway nets of 50 and 100 layers do about as well as those of 10 and 20",
-            source=LONG,
-            measured=f"highway, 50 / 10 layers: {_text(fifty)}; 100 / 10 layers: {_text(hundred)}",
-            rule=f"reproduced if both upper ends are below {ABOUT:g}, contradicted if a lower end is above it",
-            verdict=_about_equal(fifty, hundred),
-        ),
-        _absolute(trials, request),
-        _faster(table),
-    ]
+Search = tuple[Trials, pd.DataFrame]
+"""The losses of all trials, and the table of arms."""
+
+ArmKey = tuple[str, int]
+"""Block and layers of an arm."""
 
 
-def _at_ten(ratio: Ratio | None) -> Finding:
-    verdict = Verdict.NOT_TESTABLE
-    if ratio is not None and (ratio.high <= TWICE or ratio.low > TWICE):
-        verdict = Verdict.REPRODUCED if ratio.high <= TWICE else Verdict.CONTRADICTED
-    return Finding(
-        published="10 layers: plain is as good as highway, or better",
-        source=READING,
-        verdict=verdict,
-        evidence=Evidence.SECONDARY,
-        measured=f"plain / highway {_text(ratio)}",
-        rule=f"reproduced if the upper end is {TWICE:g} or less, contradicted if the lower end is above it",
+def _compared(
+    statement: str, pairs: Sequence[tuple[ArmKey, ArmKey]], region: Region, *, source: str = LONG, **rest: Any
+) -> Claim:
+    """A claim about the ratio of the best losses of two arms, or about several such ratios.
+
+    If the arms have the same depth, one of them must be trained; else the shallower one, which is the reference."""
+
+    def observe(data: Search, confidence: float) -> Observation:
+        trials, _ = data
+        if missing := [arm for pair in pairs for arm in pair if arm not in trials]:
+            return Observation(untestable=f"not run: {listed([_named(arm) for arm in dict.fromkeys(missing)])}")
+        known = {arm: [{"final_loss": float(trials[arm].min())}] for pair in pairs for arm in pair}
+        reasons = [
+            all(untrained(_named(arm), known[arm], criterion) for arm in (pair if _same_depth(pair) else pair[1:]))
+            for pair in pairs
+        ]
+        return Observation(
+            decisive=[best_ratio(_over(pair), trials[pair[0]], trials[pair[1]], confidence) for pair in pairs],
+            untestable=f"the reference is untrained: no trial with {criterion.text}" if any(reasons) else "",
+        )
+
+    criterion = left_chance("mnist-5k")
+    return Claim(
+        statement=statement,
+        source=source,
+        quantity="best loss, " + " and ".join(map(_over, pairs)),
+        unit="×",
+        statistic=Statistic.BEST,
+        region=region,
+        guard=f"if no trial of the reference has {criterion.text}",
+        observe=observe,
+        n=rest.pop("trials"),
+        scatter=SCATTER,
+        comparisons=CLAIMS,
+        **rest,
     )
 
 
-def _deeper(depth: int, ratio: Ratio | None) -> Finding:
-    return Finding(
-        published=f"{depth} layers: highway ends at a lower loss than plain",
-        source=READING,
-        rule=BETTER,
-        evidence=Evidence.SECONDARY,
-        measured=f"plain / highway {_text(ratio)}",
-        verdict=_above(ratio, 1.0),
+def _same_depth(pair: tuple[ArmKey, ArmKey]) -> bool:
+    return pair[0][1] == pair[1][1]
+
+
+def _named(arm: ArmKey) -> str:
+    return f"{arm[0]} of {arm[1]} layers"
+
+
+def _over(pair: tuple[ArmKey, ArmKey]) -> str:
+    """The ratio in words: plain / highway, or highway, 100 / 10 layers."""
+    (block, depth), (other, shallower) = pair
+    return f"{block} / {other} at {depth} layers" if _same_depth(pair) else f"{block}, {depth} / {shallower} layers"
+
+
+def _absolute(data: Search, _: float) -> Observation:
+    best = {depth: float(data[0]["plain", depth].min()) for depth in (10, 20) if ("plain", depth) in data[0]}
+    return Observation(
+        decisive=[Quantity.exact(f"{depth} layers", loss, "nat") for depth, loss in best.items()],
+        untestable="" if len(best) == 2 else "not run at both depths",
     )
 
 
-def _absolute(trials: Trials, request: Request) -> Finding:
-    best = {depth: float(trials["plain", depth].min()) for depth in (10, 20) if ("plain", depth) in trials}
-    reached = len(best) == 2 and all(loss < 1e-4 for loss in best.values())
-    missed = Verdict.CONTRADICTED if _has_papers_budget(request) and len(best) == 2 else Verdict.NOT_TESTABLE
-    return Finding(
-        published="plain nets of 10 and 20 layers reach a mean loss below 1e-4",
-        source=LONG,
-        measured=", ".join(f"{depth} layers {three(loss)}" for depth, loss in best.items()) or "not run",
-        rule="best trial below 1e-4 at both; a smaller budget than the paper's cannot contradict it",
-        verdict=Verdict.REPRODUCED if reached else missed,
-    )
-
-
-def _faster(table: pd.DataFrame) -> Finding:
+def _faster(data: Search, _: float) -> Observation:
     """Which arm's winner reaches the threshold in fewer steps; a run that never reaches it counts as the slowest."""
-    steps = {(row["block"], row["depth"]): row["steps"] for row in rows_of(table)}
-    parts, orders = [], []
+    steps = {(row["block"], row["depth"]): row["steps"] for row in rows_of(data[1])}
+    ratios, parts = [], []
     for depth in (20, 50, 100):
         plain, highway = (steps.get((arm, depth), []) for arm in ARMS)
         if plain and highway:
+            ratios.append(order(f"{depth} layers", plain, highway))
             parts.append(f"{depth} layers: plain {three(median(plain))}, highway {three(median(highway))}")
-            orders.append(-1 if max(highway) < min(plain) else 1 if max(plain) < min(highway) else 0)
-    verdict = Verdict.NOT_TESTABLE
-    if len(orders) == 3 and any(orders):
-        verdict = (
-            Verdict.REPRODUCED
-            if all(order < 0 for order in orders)
-            else Verdict.CONTRADICTED
-            if max(orders) > 0
-            else Verdict.NOT_TESTABLE
-        )
-    return Finding(
-        published="highway nets converge faster than plain ones",
-        source=LONG,
-        verdict=verdict,
-        measured="median steps to a tenth of chance's loss: " + ("; ".join(parts) or "not run"),
-        rule="the winners on fresh seeds, at 20, 50 and 100 layers: reproduced if every highway seed gets "
-        "there before every plain one, contradicted where every plain one is first (∞: never)",
+    return Observation(
+        decisive=ratios,
+        untestable="" if len(ratios) == 3 else "not run at every depth",
+        note=f"median steps: {'; '.join(parts)}" if parts else "",
     )
-
-
-def _ratio(trials: Trials, over: tuple[str, int], under: tuple[str, int]) -> Ratio | None:
-    """The ratio of two best losses: ``None`` if one was not run, NaN, which decides no rule, if every trial of both
-    diverged."""
-    if over not in trials or under not in trials:
-        return None
-    if not any(np.isfinite(trials[arm].min()) for arm in (over, under)):
-        return Ratio(math.nan, math.nan, math.nan)
-    return best_ratio(trials[over], trials[under], LEVEL)
-
-
-def _text(ratio: Ratio | None) -> str:
-    if ratio is None:
-        return "not run"
-    return "none: every trial of both diverged" if math.isnan(ratio.value) else str(ratio)
-
-
-def _above(ratio: Ratio | None, bound: float) -> Verdict:
-    if ratio is None:
-        return Verdict.NOT_TESTABLE
-    return Verdict.REPRODUCED if ratio.low > bound else Verdict.CONTRADICTED if ratio.high < 1 else Verdict.NOT_TESTABLE
-
-
-def _about_equal(*ratios: Ratio | None) -> Verdict:
-    known = [ratio for ratio in ratios if ratio is not None]
-    if any(ratio.low > ABOUT for ratio in known):
-        return Verdict.CONTRADICTED
-    every = len(known) == len(ratios) and all(ratio.high < ABOUT for ratio in known)
-    return Verdict.REPRODUCED if every else Verdict.NOT_TESTABLE
-
-
-def _at_least(ratio: Ratio | None, bound: float, request: Request) -> Verdict:
-    if ratio is not None and ratio.low >= bound:
-        return Verdict.REPRODUCED
-    missed = ratio is not None and ratio.high < bound and _has_papers_budget(request)
-    return Verdict.CONTRADICTED if missed else Verdict.NOT_TESTABLE
-
-
-def _has_papers_budget(request: Request) -> bool:
-    """Whether the budget is the paper's, so a missed bound may contradict the claim."""
-    return request.scale == "paper" and request.steps is None and request.trials is None
 
 
 def _median_steps(record: column.Record) -> str:

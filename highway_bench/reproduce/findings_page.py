@@ -64,9 +64,17 @@ def markdown(
     """A Markdown page of findings, tables, figures, results that were not attempted, and runs with their facts."""
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
     lines += markdown_table(
-        ["published", "evidence", "measured", "verdict", "rule", "source"],
+        ["published", "evidence", "measured", "verdict", "rule", "power", "source"],
         [
-            [one.published, str(one.evidence), one.measured, str(one.verdict), one.rule, one.source]
+            [
+                one.claim.statement,
+                str(one.claim.evidence),
+                one.measured,
+                str(one.verdict),
+                one.claim.rule,
+                one.power_text,
+                one.claim.source,
+            ]
             for one in outcome.findings
         ],
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pandas as pd
 from matplotlib.lines import Line2D
@@ -12,21 +13,15 @@ from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
-from highway_bench.report.format import count, quantity, signed, three
+from highway_bench.report.format import count, quantity, three
 from highway_bench.reproduce._paired import measured
 from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Observation
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 
-TOLERANCE = 0.02  # papers print two or three digits, some of them rounded down
+TOLERANCE = 2  # %: papers print two or three digits, some of them rounded down
 COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys, because colours denote blocks
 
 
@@ -60,71 +55,82 @@ class Flops(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         return [net.cell() for net in NETS]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        return [*(claim for net in NETS for claim in _claims(net)), _same("plain-34", "ResNet-34 A")]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         counts = measured(rows, self.cells(request))
         by_name = {net.name: counts[net.cell()] for net in NETS}
-        findings = [finding for net in NETS for finding in _findings(net, by_name[net.name])]
-        findings.append(_same("plain-34", "ResNet-34 A", by_name))
+        findings = [claim.judge(by_name) for claim in self.claims(request)]
         return Conclusion(findings=findings, tables=[_table(by_name)], pictures=[_picture(by_name)])
 
 
-def _findings(net: Net, counts: Mapping[str, float]) -> list[Finding]:
-    """The findings on the published count of ``net`` and on its exact counts."""
-    computed = {"parameters": net.parameters, "multiply_adds": net.multiply_adds}
-    exact = {metric: number for metric, number in computed.items() if number is not None}
-    text, verdict = "not counted", Verdict.NOT_TESTABLE
-    if exact.keys() <= counts.keys():
-        agrees = all(counts[metric] == number for metric, number in exact.items())
-        text = "the same" if agrees else counted({metric: counts[metric] for metric in exact})
-        verdict = Verdict.REPRODUCED if agrees else Verdict.CONTRADICTED
-    findings = [
-        Finding(
-            published=f"{net.name}: {counted(exact)}",
-            source=net.source,
-            evidence=net.evidence,
-            rule="equal",
-            measured=text,
-            verdict=verdict,
-        )
-    ]
+ByName = Mapping[str, Mapping[str, float]]  # network → counts
+
+
+def _claims(net: Net) -> Iterator[Claim]:
+    """The claims on the published count of ``net`` and on its exact counts."""
     if net.printed is not None:
         metric, number, printed, source = net.printed
-        text, verdict = "not counted", Verdict.NOT_TESTABLE
-        if metric in counts:
-            deviation = counts[metric] / number - 1
-            text = f"{count(counts[metric])} ({signed(100 * deviation, '+.2f')} %)"
-            verdict = Verdict.REPRODUCED if abs(deviation) <= TOLERANCE else Verdict.CONTRADICTED
-        findings.insert(
-            0,
-            Finding(
-                published=f"{net.name}: {printed} {metric.replace('_', '-')}",
-                source=source,
-                evidence=Evidence.PAPER,
-                rule=f"within {TOLERANCE:.0%}",
-                measured=text,
-                verdict=verdict,
-            ),
+        kind = metric.replace("_", "-")
+        yield Claim(
+            statement=f"{net.name}: {printed} {kind}",
+            source=source,
+            quantity=f"{kind} counted, above those published",
+            unit="%",
+            statistic=Statistic.EXACT,
+            region=Region(-TOLERANCE, TOLERANCE, closed=True),
+            observe=partial(_deviation, net, metric, number),
         )
-    return findings
+    exact = {"parameters": float(net.parameters)}
+    exact |= {"multiply_adds": float(net.multiply_adds)} if net.multiply_adds is not None else {}
+    yield Claim(
+        statement=f"{net.name}: {counted(exact)}",
+        source=net.source,
+        evidence=net.evidence,
+        quantity="largest difference of a count",
+        statistic=Statistic.EXACT,
+        region=Region(0, 0, closed=True),
+        observe=lambda by_name, _: _difference(by_name[net.name], exact),
+    )
+
+
+def _deviation(net: Net, metric: str, number: float, by_name: ByName, _: float) -> Observation:
+    own = by_name[net.name]
+    if metric not in own:
+        return Observation(untestable="not counted")
+    return Observation(
+        decisive=[Quantity.exact("deviation", 100 * (own[metric] / number - 1), "%")],
+        note=counted({metric: own[metric]}),
+    )
+
+
+def _difference(own: Mapping[str, float], exact: Mapping[str, float]) -> Observation:
+    if not (exact and exact.keys() <= own.keys()):
+        return Observation(untestable="not counted")
+    largest = max(abs(own[metric] - number) for metric, number in exact.items())
+    note = counted({metric: own[metric] for metric in exact}) if largest else ""
+    return Observation(decisive=[Quantity.exact("difference", largest)], note=note)
 
 
 def counted(numbers: Mapping[str, float]) -> str:
     return ", ".join(f"{count(number)} {metric.replace('_', '-')}" for metric, number in numbers.items())
 
 
-def _same(one: str, other: str, by_name: Mapping[str, Mapping[str, float]]) -> Finding:
+def _same(one: str, other: str) -> Claim:
     """An identity shortcut that pads with zeros is free."""
-    a, b = by_name[one], by_name[other]
-    counted = {"parameters", "multiply_adds"} <= a.keys() & b.keys()
-    equal = counted and all(a[metric] == b[metric] for metric in ("parameters", "multiply_adds"))
-    verdict = Verdict.REPRODUCED if equal else Verdict.CONTRADICTED if counted else Verdict.NOT_TESTABLE
-    return Finding(
-        published=f"{other} has neither more parameters nor more multiply-adds than {one}",
+
+    def observe(by_name: ByName, _: float) -> Observation:
+        known = {"parameters", "multiply_adds"} <= by_name[one].keys()
+        return _difference(by_name[other], by_name[one] if known else {})
+
+    return Claim(
+        statement=f"{other} has neither more parameters nor more multiply-adds than {one}",
         source=f"{RESNET}, §3.3",
-        evidence=Evidence.PAPER,
-        rule="equal",
-        verdict=verdict,
-        measured="equal" if equal else "not equal" if counted else "not counted",
+        quantity="largest difference of a count",
+        statistic=Statistic.EXACT,
+        region=Region(0, 0, closed=True),
+        observe=observe,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.measure.statistics import IntervalEstimate, log10_interval, t_interval
 from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
 from highway_bench.report.figures import NothingToShow, Picture
@@ -18,18 +19,11 @@ from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks, over_seeds
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce._cells import trained, tuned_sgd
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Observation
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean
 from highway_bench.reproduce.request import Request
-from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks import tasks
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
@@ -39,13 +33,10 @@ STARTS = {PUBLISHED: "at bias −2", CARRYING: "at bias −ln L"}
 FIRST = 2  # number of the first highway layer: the paper counts the plain layer before it
 RATES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 
-# The rules, fixed before any run. Layers are counted as in the paper: layer 1 is the plain one.
+# Layers are counted as in the paper: layer 1 is the plain one
 EARLY = 15  # "the first ~15 layers" are 2 to 15 here
 SILENT = range(15, 46)  # "layers 15–45"
-NOTHING = 0.001  # change of the training error below which a lesioned layer contributes nothing
-SHARE_SILENT = (0.45, 0.75)  # "about 60 %"
-SELECTIVE = 0.1  # least difference of sparsities, on a scale of 0 to 1
-CLOSED = 0.001  # least share of shortcuts (units × examples) with C = 1 − T < 0.05 for "they close"
+NOTHING = 0.1  # points of the training error: a lesioned layer that changes it by less contributes nothing
 
 LONG = "arXiv:1507.06228, §4"
 LESION = "arXiv:1507.06228, §4.2"
@@ -95,15 +86,7 @@ class Gates(Reproduction):
             raise BadInput("give epochs or steps, not both")
         scale = SCALES[self.scale_of(request)]
         steps = request.steps or round((request.epochs or scale.epochs) * scale.items / BATCH)
-        recipe = {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "decay": 0.1,
-            "steps": steps,
-            "rate": "tuned",
-            "rates": list(RATES),
-            "threshold": THRESHOLD,
-        }
+        recipe = tuned_sgd(steps, RATES)
         cells = [
             trained(
                 block,
@@ -122,95 +105,94 @@ class Gates(Reproduction):
         ]
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        seeds = request.seeds or SCALES[self.scale_of(request)].seeds
+        return [_trains(seeds), *(one.claim(seeds) for one in STATEMENTS)]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         trainings, table = networks(rows), layers(rows)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
-        planned = request.seeds or SCALES[self.scale_of(request)].seeds
         successes = trainings[trainings["success"] == 1]
         trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
-        subjects = [label for label, count in trained.items() if 2 * count >= planned]
-        findings = [_trains(trained, planned), *(question.finding(table, subjects) for question in QUESTIONS)]
+        findings = [claim.judge((table, trained)) for claim in self.claims(request)]
         tables = [_networks(trainings, table), *([_bands(table)] if len(table) else [])]
         return Conclusion(findings=findings, tables=tables, pictures=_pictures(rows))
 
 
-def _trains(trained: Mapping[str, int], planned: int) -> Finding:
+Networks = tuple[pd.DataFrame, Mapping[str, int]]
+"""A row per trained network and layer, and the number of seeds that train by label."""
+
+
+def _trains(seeds: int) -> Claim:
     """Whether the network with the published bias, which all other claims are about, trains."""
-    counts = [f"{STARTS[label]}: {count} of {planned} seeds train" for label, count in trained.items()]
-    return Finding(
-        published="the 50-layer net at bias −2 trains",
+
+    def observe(data: Networks, _: float) -> Observation:
+        shares = [Quantity.exact(STARTS[label], 100 * count / seeds, "%", seeds) for label, count in data[1].items()]
+        return Observation(decisive=shares[:1], reported=shares[1:])
+
+    return Claim(
+        statement="the 50-layer net at bias −2 trains",
         source=LONG,
-        evidence=Evidence.PAPER,
-        rule="at least half of the seeds; not testable below, for its training is not published in full",
-        measured="; ".join(counts),
-        verdict=Verdict.REPRODUCED if 2 * trained[PUBLISHED] >= planned else Verdict.NOT_TESTABLE,
+        quantity="share of seeds that train",
+        unit="%",
+        statistic=Statistic.SHARE,
+        region=Region(least=50, closed=True),
+        irrefutable="its training is not published in full",
+        observe=observe,
+        n=seeds,
+        effect=90,
     )
 
 
-@dataclass(frozen=True)
-class Question:
-    """A claim as a value of one trained network and its bounds: above ``least``, below ``most``, or both.
+class Statement(NamedTuple):
+    """A statement as a ``value`` of one trained network, which lies in ``region``.
 
-    It is reproduced if the whole 95 % interval over seeds lies within the bounds, contradicted if all of it lies
-    outside, and not testable otherwise. ``unit`` is "%" or "points" for a share. ``factor`` marks a ratio, whose
-    interval is that of its logarithm. ``can`` marks a claim that something is possible, which nothing contradicts.
-    """
+    ``scatter`` is the standard deviation between five seeds of the network with bias −ln L. ``effect`` and
+    ``irrefutable`` are as in ``Claim``."""
 
-    published: str
+    statement: str
     source: str
-    what: str
+    quantity: str
     value: Callable[[pd.DataFrame], float]
-    least: float | None = None
-    most: float | None = None
-    factor: bool = False
+    region: Region
+    scatter: float
     unit: str = ""
-    can: bool = False
+    effect: float = math.nan
+    irrefutable: str = ""
 
-    @property
-    def rule(self) -> str:
-        bounds = [
-            f"{word} {self._text(bound)}"
-            for word, bound in (("above", self.least), ("below", self.most))
-            if bound is not None
-        ]
-        return f"{self.what}: 95 % interval {' and '.join(bounds)}"
-
-    def finding(self, table: pd.DataFrame, subjects: Sequence[str]) -> Finding:
-        """The finding from ``table``, one row per network and layer. The network with the published bias decides."""
-        estimates = {label: self.estimate(table[table["label"] == label]) for label in subjects}
-        parts = [f"{STARTS[label]}: {self._shown(estimate)}" for label, estimate in estimates.items()]
-        verdict = self.verdict(estimates[PUBLISHED]) if PUBLISHED in estimates else Verdict.NOT_TESTABLE
-        return Finding(
-            published=self.published,
+    def claim(self, seeds: int) -> Claim:
+        return Claim(
+            statement=self.statement,
             source=self.source,
-            rule=self.rule,
-            verdict=verdict,
-            evidence=Evidence.PAPER,
-            measured="; ".join(parts) or "too few highway networks trained",
+            quantity=self.quantity,
+            unit=self.unit,
+            statistic=Statistic.MEAN,
+            region=self.region,
+            scatter=self.scatter,
+            effect=self.effect,
+            irrefutable=self.irrefutable,
+            guard=f"if fewer than half of the seeds train {STARTS[PUBLISHED]}",
+            observe=partial(self.observe, seeds=seeds),
+            n=seeds,
         )
 
-    def estimate(self, table: pd.DataFrame) -> IntervalEstimate:
-        """The value with its 95 % interval over seeds."""
-        values = [self.value(network.set_index("layer")) for _, network in table.groupby("seed")]
-        return log10_interval(values) if self.factor else t_interval(values)
+    def observe(self, data: Networks, confidence: float, *, seeds: int) -> Observation:
+        table, trained = data
+        subjects = [label for label, count in trained.items() if 2 * count >= seeds]
+        values = {
+            label: mean(name, self._values(table[table["label"] == label]), confidence, self.unit)
+            for label, name in STARTS.items()
+            if label in subjects
+        }
+        return Observation(
+            decisive=[values.pop(PUBLISHED)] if PUBLISHED in values else [],
+            reported=list(values.values()),
+            untestable="" if PUBLISHED in subjects else f"too few networks train {STARTS[PUBLISHED]}",
+        )
 
-    def verdict(self, estimate: IntervalEstimate) -> Verdict:
-        """The verdict by the bounds; not testable for one seed, whose interval is NaN."""
-        least = -math.inf if self.least is None else self.least
-        most = math.inf if self.most is None else self.most
-        if estimate.low > least and estimate.high < most:
-            return Verdict.REPRODUCED
-        outside = estimate.high < least or estimate.low > most
-        return Verdict.CONTRADICTED if outside and not self.can else Verdict.NOT_TESTABLE
-
-    def _text(self, value: float) -> str:
-        return f"{100 * value:g} {self.unit}" if self.unit else f"{value:g}"
-
-    def _shown(self, one: IntervalEstimate) -> str:
-        scale = 100 if self.unit else 1
-        scaled = replace(one, value=scale * one.value, low=scale * one.low, high=scale * one.high)
-        return " ".join(filter(None, [str(scaled), self.unit])) + (f", {one.n} seeds" if one.n > 1 else "")
+    def _values(self, table: pd.DataFrame) -> list[float]:
+        return [self.value(network.set_index("layer")) for _, network in table.groupby("seed")]
 
 
 def _early(network: pd.DataFrame, metric: str) -> pd.Series:
@@ -221,74 +203,88 @@ def _late(network: pd.DataFrame, metric: str) -> pd.Series:
     return network.loc[network.index > EARLY, metric]
 
 
+def _lesions(network: pd.DataFrame) -> pd.Series:
+    """The change of the training error by the layer that was cut out, in points."""
+    return 100 * network["lesion_error_change"]
+
+
 def _silent(network: pd.DataFrame) -> pd.Series:
-    return network.loc[network.index.isin(SILENT), "lesion_error_change"]
+    return _lesions(network[network.index.isin(SILENT)])
 
 
-QUESTIONS = (
-    Question(
+STATEMENTS = (
+    Statement(
         "gate biases fall further in training",
         LONG,
         "mean bias after training minus at the start",
         lambda one: (one["gate_bias_end"] - one["gate_bias_start"]).mean(),
-        most=0,
+        Region(most=0),
+        0.0003,
     ),
-    Question(
+    Statement(
         "activity is sparse for one example, not on average",
         LONG,
-        "Hoyer's sparsity of all gates for one example minus that of their means",
-        lambda one: (one["sparsity_one"] - one["sparsity_average"]).iloc[0],
-        least=SELECTIVE,
+        "Hoyer's sparsity of all gates for one example minus that of their means, on a scale of 0 to 100",
+        lambda one: 100 * (one["sparsity_one"] - one["sparsity_average"]).iloc[0],
+        Region(least=10),
+        0.8,
+        "points",
     ),
-    Question(
+    Statement(
         "the stream changes most in the first ~15 layers",
         LONG,
         f"share of Σ ‖Δx‖/‖x‖ in layers 2–{EARLY}",
-        lambda one: _early(one, "stream_change").sum() / one["stream_change"].sum(),
-        least=0.5,
-        unit="%",
+        lambda one: 100 * _early(one, "stream_change").sum() / one["stream_change"].sum(),
+        Region(least=50),
+        2.3,
+        "%",
     ),
-    Question(
+    Statement(
         "which gates are open depends on the class in the first 15 layers",
         LONG,
         f"spread of class means of T in layers 2–{EARLY} over that of the later layers",
         lambda one: _early(one, "gate_class_spread").mean() / _late(one, "gate_class_spread").mean(),
-        least=1,
-        factor=True,
+        Region(least=1),
+        0.018,
+        "×",
     ),
-    Question(
+    Statement(
         "cutting out an early layer raises the error",
         LESION,
         f"mean error change in layers 2–{EARLY - 1} minus that in layers 15–45",
-        lambda one: one.loc[one.index < SILENT.start, "lesion_error_change"].mean() - _silent(one).mean(),
-        least=NOTHING,
-        unit="points",
+        lambda one: _lesions(one[one.index < SILENT.start]).mean() - _silent(one).mean(),
+        Region(least=NOTHING),
+        0.017,
+        "points",
     ),
-    Question(
+    Statement(
         "cutting out any of layers 15–45 has almost no effect",
         LESION,
         "the largest of their error changes",
         lambda one: _silent(one).abs().max(),
-        most=NOTHING,
-        unit="points",
+        Region(most=NOTHING),
+        0.09,
+        "points",
+        0.0,
     ),
-    Question(
+    Statement(
         "about 60 % of the layers contribute nothing",
         LESION,
-        f"share of layers whose lesion changes the error by less than {100 * NOTHING:g} points",
-        lambda one: (one["lesion_error_change"].abs() < NOTHING).mean(),
-        least=SHARE_SILENT[0],
-        most=SHARE_SILENT[1],
-        unit="%",
+        f"share of layers whose lesion changes the error by less than {NOTHING:g} points",
+        lambda one: 100 * (_lesions(one).abs() < NOTHING).mean(),
+        Region(least=45, most=75),
+        1.5,
+        "%",
     ),
-    Question(
+    Statement(
         "gated shortcuts can close, identity shortcuts (C = 1) never do",
         RESNET,
         "share of shortcuts with C = 1 − T < 0.05, over units and examples",
-        lambda one: one["gates_full"].mean(),
-        least=CLOSED,
-        unit="%",
-        can=True,
+        lambda one: 100 * one["gates_full"].mean(),
+        Region(least=0.1),
+        0.024,
+        "%",
+        irrefutable="it says that something is possible",
     ),
 )
 
@@ -323,7 +319,7 @@ def _columns(*names: str) -> list[column.Column]:
 def _networks(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     """One row per kind of network: its training, and its gates, averaged over layers."""
     mean = table.groupby("label")[[*BY_LAYER]].mean()
-    idle = table.assign(idle=table["lesion_error_change"].abs() < NOTHING).groupby("label")["idle"].mean()
+    idle = table.assign(idle=_lesions(table).abs() < NOTHING).groupby("label")["idle"].mean()
     whole = trainings[trainings["success"] == 1].groupby("label")[[*WHOLE, *SPARSITIES]].mean()
     trained = trainings.groupby("label", sort=False).agg(
         trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),

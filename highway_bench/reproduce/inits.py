@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +19,11 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
 from highway_bench.report.rows import groups, recipe_of
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import Conclusion, Finding, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce._cells import trained, tuned_sgd
+from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Observation
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
-from highway_bench.success.judging import THRESHOLD
 
 # Zero-mean distributions of W_H, as the dense family's inits: normal and uniform by the fan, orthogonal, a small normal
 INITS = ("default", "uniform", "orthogonal", "small")
@@ -33,12 +33,9 @@ STEPS, SEEDS = 300, 3
 RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # the same for both blocks: gated stacks like the upper end, plain ones the lower
 SOURCE = "arXiv:1505.00387, §2.3"
 
-# The rule, fixed before the reported runs. (Some cells had run under another rule, with three rates.) A pair of init
-# and activation trains if every seed ends at a tenth of chance's loss or below. It stands still if every seed ends
-# above nine tenths of chance's loss, or diverges. The claim that highway trains is reproduced if every highway pair
-# trains, and contradicted if one of them stands still. Otherwise the budget is too small.
+# A pair of init and activation trains if every seed ends at a tenth of chance's loss or below. It stands still if every
+# seed ends above nine tenths of chance's loss, or diverges. (Some cells had run under another rule, with three rates.)
 STILL = 0.9
-RULE = "every pair trains at every seed: reproduced; one stands still at every seed: contradicted"
 
 
 @dataclass(frozen=True)
@@ -69,15 +66,7 @@ class Inits(Reproduction):
     takes = frozenset({"seeds", "steps"})
 
     def cells(self, request: Request) -> list[Cell]:
-        recipe: dict[str, Any] = {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "decay": 0.1,
-            "steps": request.steps or STEPS,
-            "rate": "tuned",
-            "rates": list(RATES),
-            "threshold": THRESHOLD,
-        }
+        recipe = tuned_sgd(request.steps or STEPS, RATES)
         grid = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, range(request.seeds or SEEDS))
         return [
             trained(
@@ -95,10 +84,30 @@ class Inits(Reproduction):
             for block, init, activation, seed in grid
         ]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        every = len(INITS) * len(ACTIVATIONS)
+        return [
+            Claim(
+                statement="with a negative gate bias, highway trains very deep for various zero-mean distributions of "
+                "W_H and various activations",
+                source=SOURCE,
+                quantity="share of highway's pairs that train at every seed (to contradict: that stand still)",
+                unit="%",
+                statistic=Statistic.SHARE,
+                region=Region(least=100, closed=True),
+                refuted=(Region(least=0),),
+                observe=_observe,
+                n=every * (request.seeds or SEEDS),
+                effect=90,
+            )
+        ]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         pairs = list(pairs_of(rows))
         return Conclusion(
-            findings=[_finding(pairs)], tables=[_shown(pairs)], pictures=[_picture(pairs)] if pairs else []
+            findings=[claim.judge(pairs) for claim in self.claims(request)],
+            tables=[_shown(pairs)],
+            pictures=[_picture(pairs)] if pairs else [],
         )
 
 
@@ -130,22 +139,16 @@ def pairs_of(rows: pd.DataFrame) -> Iterator[Pair]:
         )
 
 
-def _finding(pairs: Sequence[Pair]) -> Finding:
-    highway = [pair for pair in pairs if pair.block == "highway" and pair.n]
+def _observe(pairs: Sequence[Pair], _: float) -> Observation:
     every = len(INITS) * len(ACTIVATIONS)
+    highway = [pair for pair in pairs if pair.block == "highway" and pair.n]
     full, still = sum(pair.trains for pair in highway), [pair for pair in highway if pair.still]
-    verdict = Verdict.REPRODUCED if full == every else Verdict.CONTRADICTED if still else Verdict.NOT_TESTABLE
     failing = ", ".join(f"{pair.init} with {pair.activation}" for pair in still)
     plain = sum(pair.trains for pair in pairs if pair.block == "plain")
-    return Finding(
-        published="with a negative gate bias, highway trains very deep for various zero-mean distributions of W_H and "
-        "various activations",
-        source=SOURCE,
-        rule=RULE,
-        verdict=verdict,
-        measured=f"{full} of {every} pairs train at every seed"
-        + (f"; standing still: {failing}" if failing else "")
-        + f"; plain: {plain} of {every}",
+    return Observation(
+        decisive=[Quantity.exact("pairs that train", 100 * full / every, "%", every)] if highway else [],
+        against=[Quantity.exact("pairs that stand still", 100 * len(still) / every, "%", every)],
+        note="; ".join(filter(None, [f"standing still: {failing}" if failing else "", f"plain: {plain} of {every}"])),
     )
 
 

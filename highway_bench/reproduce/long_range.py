@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -17,15 +18,9 @@ from highway_bench.report.rows import recipe_of
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, steps_text, table_of
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Evidence, Observation
+from highway_bench.reproduce.quantities import Region, Statistic, order
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import THRESHOLD
@@ -62,14 +57,13 @@ class Arm(NamedTuple):
         return f"{self.block} {self.family}"
 
 
-# The rules, fixed before any run. A run hits when it reaches the threshold. A miss is later than any hit, and its
-# growth is at least that at the budget. With three seeds, the strongest possible requirement is that all seeds of one
-# arm precede all of the other: without any difference this happens with p = 0.1 (2 of the 20 orders, one per arm).
+# A run hits when it reaches the threshold. A miss is later than any hit, and its growth is at least that at the budget
 PAIRS = (
     (Arm("attention", "highway"), Arm("bilstm", "highway")),  # the same block
     (Arm("attention", "pre-norm"), Arm("bilstm", "plain")),  # the usual block of each family
 )
 LEAST_SEEDS = 3
+SCATTER = 0.15  # decades between the steps of runs
 
 TABLE = "arXiv:1706.03762, Table 1"
 PATHS = "arXiv:1706.03762, §4"
@@ -87,9 +81,9 @@ class LongRange(Reproduction):
     paths make distant relations easier to learn, an LSTM needs more training steps than attention, and the difference
     grows with the sequence.
 
-    Each of the eight findings is decided by the order of three seeds against three, which occurs by chance with
-    p = 0.1: without any difference, 0.8 of the eight are expected to be decided, 0.4 of them as reproduced. A single
-    verdict is weak evidence. Families are matched in width, not in parameters; both counts are reported.
+    Each of the eight findings is decided by the order of all seeds of one arm against all of the other. Three against
+    three fall into such an order with p = 0.1 by chance, so they suggest and do not decide. Families are matched in
+    width, not in parameters; both counts are reported.
 
     Adding is read at the last position, where the backward direction has seen one position only. In copy, a
     bidirectional layer sees only markers to the right of each target, but its backward direction can count positions
@@ -126,9 +120,18 @@ class LongRange(Reproduction):
             for seed in range(request.seeds or SEEDS)
         ]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        seeds = request.seeds or SEEDS
+        return [
+            claim
+            for problem, lengths in PROBLEMS.items()
+            for pair in PAIRS
+            for claim in claims_of(problem, lengths.lengths, *pair, seeds)
+        ]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         ended = hits(rows)
-        findings = [finding for problem in PROBLEMS for pair in PAIRS for finding in findings_of(problem, *pair, ended)]
+        findings = [claim.judge(ended) for claim in self.claims(request)]
         if ended.empty:
             return Conclusion(findings=findings)
         budget = budget_of(ended)
@@ -195,15 +198,58 @@ def hits_of(arm: Arm, problem: str, ended: pd.DataFrame) -> Hits:
     return dict(sorted(by_length.items()))
 
 
-def findings_of(problem: str, attention: Arm, lstm: Arm, ended: pd.DataFrame) -> Iterator[Finding]:
-    """The findings on two arms: which hits first at the longest sequences, and whose steps grow more with length."""
-    near, far = hits_of(attention, problem, ended), hits_of(lstm, problem, ended)
-    common = [length for length in near if length in far]
-    enough = [length for length in common if min(len(near[length]), len(far[length])) >= LEAST_SEEDS]
+class Contest(NamedTuple):
+    """The hits of attention (``near``) and of a BiLSTM (``far``) at the shortest and the longest length with enough
+    seeds, and the parameters of both in words."""
+
+    near: Hits
+    far: Hits
+    lengths: Sequence[int]
+    sizes: str
+
+    @classmethod
+    def of(cls, problem: str, attention: Arm, lstm: Arm, ended: pd.DataFrame) -> Contest:
+        near, far = hits_of(attention, problem, ended), hits_of(lstm, problem, ended)
+        common = [length for length in near if length in far]
+        enough = [length for length in common if min(len(near[length]), len(far[length])) >= LEAST_SEEDS]
+        sizes = " against ".join(_parameters(arm, problem, ended) for arm in (attention, lstm))
+        return cls(near, far, enough, f"with {sizes} parameters")
+
+
+def claims_of(problem: str, lengths: Sequence[int], attention: Arm, lstm: Arm, seeds: int) -> list[Claim]:
+    """The claims on two arms: which hits first at the longest sequences, and whose steps grow more with length."""
+    shortest, longest = min(lengths), max(lengths)
+    pair = partial(Contest.of, problem, attention, lstm)
+    common: dict[str, Any] = {
+        "unit": "×",
+        "statistic": Statistic.ORDER,
+        "region": Region(least=1.0),
+        "n": seeds,
+        "scatter": SCATTER,
+        "comparisons": 2 * len(PAIRS) * len(PROBLEMS),
+    }
     who = f"{problem}, {attention} against {lstm}"
-    sizes = " against ".join(_parameters(arm, problem, ended) for arm in (attention, lstm))
-    yield _earlier(who, near, far, enough, sizes)
-    yield _grows(who, near, far, enough, budget_of(ended), sizes)
+    return [
+        Claim(
+            statement=f"{who}: the shorter the path, the easier a long range is learnt",
+            source=PATHS,
+            quantity=f"the BiLSTM's over attention's steps to a tenth of chance at the longest T ({longest})",
+            guard="if a seed of the slower one misses at the shortest T",
+            observe=lambda ended, _: _earlier(pair(ended)),
+            **common,
+        ),
+        Claim(
+            statement=f"{who}: path length is constant for attention and grows with n for a recurrent layer; if that "
+            "is what makes it hard, steps to learn grow more with T under the BiLSTM",
+            source=TABLE,
+            evidence=Evidence.OURS,
+            quantity="the BiLSTM's over attention's growth of the steps to a tenth of chance from the shortest to the "
+            f"longest T ({shortest} to {longest}), a miss counting as the budget at least",
+            guard="if attention misses; path lengths are counted and not measured",
+            observe=lambda ended, _: _grows(pair(ended), budget_of(ended)),
+            **common,
+        ),
+    ]
 
 
 def budget_of(ended: pd.DataFrame) -> int:
@@ -216,60 +262,43 @@ def _parameters(arm: Arm, problem: str, ended: pd.DataFrame) -> str:
     return count(own["params"].max())
 
 
-def _earlier(who: str, near: Hits, far: Hits, lengths: Sequence[int], sizes: str) -> Finding:
-    verdict, measured = Verdict.NOT_TESTABLE, f"fewer than {LEAST_SEEDS} seeds"
-    if lengths:
-        shortest, longest = min(lengths), max(lengths)
-        ours, others = list(near[longest].values()), list(far[longest].values())
-        measured = f"T = {longest}: {steps_text(ours)} against {steps_text(others)}, with {sizes} parameters"
-        slower = far if max(ours) < min(others) else near if max(others) < min(ours) else None
-        if math.isinf(min(ours)) and math.isinf(min(others)):
-            measured += "; the budget is too small for either"
-        elif slower is not None and not all(math.isfinite(hit) for hit in slower[shortest].values()):
-            measured += f"; the slower one misses at T = {shortest} too, so the range may not be its difficulty"
-        elif slower is not None:
-            verdict = Verdict.REPRODUCED if slower is far else Verdict.CONTRADICTED
-    return Finding(
-        published=f"{who}: the shorter the path, the easier a long range is learnt",
-        source=PATHS,
-        measured=measured,
-        verdict=verdict,
-        evidence=Evidence.PAPER,
-        rule="steps to a tenth of chance at the longest T: reproduced if every seed of attention hits "
-        "before any of the BiLSTM, contradicted if every one of these hits before any of attention; "
-        "not testable where a seed of the slower one misses at the shortest T",
+def _earlier(contest: Contest) -> Observation:
+    if not contest.lengths:
+        return Observation(untestable=f"fewer than {LEAST_SEEDS} seeds")
+    shortest, longest = min(contest.lengths), max(contest.lengths)
+    ours, others = (list(hits[longest].values()) for hits in (contest.near, contest.far))
+    steps = order(f"T = {longest}", others, ours)
+    slower = contest.far if steps.low > 1 else contest.near if steps.high < 1 else {}
+    untestable = ""
+    if math.isinf(min(ours)) and math.isinf(min(others)):
+        untestable = "the budget is too small for either"
+    elif not all(math.isfinite(hit) for hit in slower.get(shortest, {}).values()):
+        untestable = f"the slower one misses at T = {shortest} too, so the range may not be its difficulty"
+    return Observation(
+        decisive=[steps],
+        note=f"{steps_text(ours)} against {steps_text(others)}, {contest.sizes}",
+        untestable=untestable,
     )
 
 
-def _grows(who: str, near: Hits, far: Hits, lengths: Sequence[int], budget: int, sizes: str) -> Finding:
-    verdict, measured = Verdict.NOT_TESTABLE, "fewer than two lengths with enough seeds"
-    if len(lengths) > 1:
-        shortest, longest = min(lengths), max(lengths)
-        ours, others = (growth(hits, shortest, longest, budget) for hits in (near, far))
-        measured = f"T = {shortest} to {longest}, with {sizes} parameters: "
-        if not (ours and others):
-            measured += f"T = {shortest} is not learnt within {count(budget)} steps"
-        else:
-            censored = any(math.isinf(hit) for hit in near[longest].values())
-            bound = any(math.isinf(hit) for hit in far[longest].values())
-            measured += f"{_times(ours, censored)} against {_times(others, bound)}"
-            if censored:
-                measured += f"; attention misses within {count(budget)} steps, so its growth is unknown"
-            elif min(others) > max(ours):
-                verdict = Verdict.REPRODUCED
-            elif max(others) < min(ours) and not bound:
-                verdict = Verdict.CONTRADICTED
-    return Finding(
-        published=f"{who}: path length is constant for attention and grows with n for a recurrent layer; if "
-        "that is what makes it hard, steps to learn grow more with T under the BiLSTM",
-        source=TABLE,
-        measured=measured,
-        verdict=verdict,
-        evidence=Evidence.OURS,
-        rule="of our reading, for path lengths are counted and not measured: growth of the steps to a tenth "
-        "of chance from the shortest to the longest T, a miss counting as the budget at least: "
-        "reproduced if every seed's growth under the BiLSTM is above every one's under attention, "
-        "contradicted if below; not testable where attention misses",
+def _grows(contest: Contest, budget: int) -> Observation:
+    if len(contest.lengths) < 2:
+        return Observation(untestable="fewer than two lengths with enough seeds")
+    shortest, longest = min(contest.lengths), max(contest.lengths)
+    ours, others = (growth(hits, shortest, longest, budget) for hits in (contest.near, contest.far))
+    if not (ours and others):
+        return Observation(untestable=f"T = {shortest} is not learnt within {count(budget)} steps")
+    censored, bound = (any(map(math.isinf, hits[longest].values())) for hits in (contest.near, contest.far))
+    ratio = order(f"T = {shortest} to {longest}", others, ours)
+    untestable = ""
+    if censored:
+        untestable = f"attention misses within {count(budget)} steps, so its growth is unknown"
+    elif bound and ratio.high < 1:
+        untestable = "the BiLSTM's growth is known from below only"
+    return Observation(
+        decisive=[ratio],
+        note=f"{_times(ours, censored)} against {_times(others, bound)}, {contest.sizes}",
+        untestable=untestable,
     )
 
 

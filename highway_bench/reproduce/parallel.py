@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,9 @@ from highway_bench.measure.statistics import CONFIDENCE, IntervalEstimate, media
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.rows import of_task, rows_of, samples_of
 from highway_bench.reproduce._parallel_pictures import picture, shown
-from highway_bench.reproduce.base import Conclusion, Evidence, Finding, Reproduction, Verdict, register_reproduction
+from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Evidence, Observation
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, apart
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import Status
 
@@ -26,7 +30,7 @@ RECIPE = {"seconds": 0.3, "samples": 15}
 ENOUGH = 5  # with fewer samples, the median of a cell is unreliable
 WIDEST = 1.0  # the title gives exponents only if their intervals are narrower than this
 
-# The rules, fixed before any run. An exponent is the slope of log time against log length with its 95 % t interval.
+# An exponent is the slope of log time against log length with its 95 % t interval.
 LINEAR = (0.8, 1.2)  # exponents that count as linear
 SHORT = tuple(length for length in LENGTHS if length < WIDTH)
 FROM = WIDTH  # below this length, a step's constant overhead hides the growth of its work
@@ -73,9 +77,55 @@ class Parallel(Reproduction):
             for family in FAMILIES
         ]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        ours = partial(Claim, evidence=Evidence.OURS)
+        return [
+            ours(
+                statement="a recurrent layer has O(n) sequential operations and O(n·d²) work; if so, its time on this "
+                "device grows as n",
+                source=TABLE,
+                quantity=f"exponent of BiLSTM's time in n, from n = {FROM}",
+                statistic=Statistic.MEAN,
+                region=Region(*LINEAR, closed=True),
+                observe=_recurrent,
+                n=sum(length >= FROM for length in LENGTHS),
+            ),
+            ours(
+                statement="self-attention has O(n²·d) work, a recurrent layer O(n·d²); if so, attention's time on this "
+                "device grows faster with n",
+                source=TABLE,
+                quantity=f"attention's exponent minus BiLSTM's, from n = {QUADRATIC_FROM}",
+                statistic=Statistic.APART,
+                region=Region(least=0),
+                observe=_quadratic,
+            ),
+            ours(
+                statement=f"self-attention's work is the smaller while n < d (here {WIDTH}); if so, it is faster than "
+                "a recurrent layer on this device",
+                source=TEXT,
+                quantity="median step of attention minus that of BiLSTM, at every one of n = "
+                f"{listed([str(length) for length in SHORT])}",
+                unit="s",
+                statistic=Statistic.APART,
+                region=Region(most=0),
+                observe=_faster_when_short,
+            ),
+            ours(
+                statement="self-attention has O(1) sequential operations, a recurrent layer O(n); if so, attention's "
+                "time on a GPU hardly grows with n while it is short",
+                source=TABLE,
+                quantity=f"exponent of attention's time in n, up to n = {FLAT_TO}",
+                statistic=Statistic.MEAN,
+                region=Region(most=FLAT),
+                guard=f"without a GPU, or if BiLSTM's exponent is not above {FLAT:g} either",
+                observe=partial(_flat, device=request.device),
+                n=sum(length <= FLAT_TO for length in LENGTHS),
+            ),
+        ]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         table = times(rows)
-        findings = [_recurrent(table), _quadratic(table), _faster_when_short(table), _flat(table, request.device)]
+        findings = [claim.judge(table) for claim in self.claims(request)]
         if table.empty:
             return Conclusion(findings=findings)
         caption = (
@@ -177,44 +227,16 @@ def crossing(table: pd.DataFrame) -> float | None:
 # -------------------------------------------------------------------------------------------------------- findings
 
 
-def _recurrent(table: pd.DataFrame) -> Finding:
-    power = exponent(table, "bilstm", least=FROM)
-    verdict = Verdict.NOT_TESTABLE
-    if power.low >= LINEAR[0] and power.high <= LINEAR[1]:
-        verdict = Verdict.REPRODUCED
-    elif power.high < LINEAR[0] or power.low > LINEAR[1]:
-        verdict = Verdict.CONTRADICTED
-    return Finding(
-        published="a recurrent layer has O(n) sequential operations and O(n·d²) work; if so, its time on "
-        "this device grows as n",
-        source=TABLE,
-        evidence=Evidence.OURS,
-        verdict=verdict,
-        measured=f"BiLSTM's time grows as n to the {power} from n = {FROM}",
-        rule=f"of our reading, for the counts are not measured: reproduced if the exponent's interval lies "
-        f"within {LINEAR[0]:g}–{LINEAR[1]:g}, contradicted if outside",
-    )
+def _recurrent(table: pd.DataFrame, _: float) -> Observation:
+    return Observation(decisive=[Quantity.of("BiLSTM", exponent(table, "bilstm", least=FROM))])
 
 
-def _quadratic(table: pd.DataFrame) -> Finding:
+def _quadratic(table: pd.DataFrame, _: float) -> Observation:
     ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
-    verdict = (
-        Verdict.REPRODUCED
-        if ours.low > other.high
-        else Verdict.CONTRADICTED
-        if ours.high < other.low
-        else Verdict.NOT_TESTABLE
-    )
-    work = _flop_exponent(QUADRATIC_FROM)
-    return Finding(
-        published="self-attention has O(n²·d) work, a recurrent layer O(n·d²); if so, attention's time on "
-        "this device grows faster with n",
-        source=TABLE,
-        evidence=Evidence.OURS,
-        verdict=verdict,
-        measured=f"attention's time grows as n to the {ours} from n = {QUADRATIC_FROM}, BiLSTM's to the "
-        f"{other}; attention's FLOP, projections included, to the {work:.2f}",
-        rule="of our reading: reproduced if attention's interval lies above BiLSTM's, contradicted if below",
+    return Observation(
+        decisive=[apart("difference", ours, other)],
+        reported=[Quantity.of("attention", ours), Quantity.of("BiLSTM", other)],
+        note=f"attention's FLOP, projections included, grow as n to the {_flop_exponent(QUADRATIC_FROM):.2f}",
     )
 
 
@@ -224,36 +246,32 @@ def _flop_exponent(least: int) -> float:
     return float(np.polyfit(np.log(lengths), np.log(flops), 1)[0])
 
 
-def _faster_when_short(table: pd.DataFrame) -> Finding:
+def _faster_when_short(table: pd.DataFrame, _: float) -> Observation:
     steps = {
         (record["family"], record["length"]): IntervalEstimate(
             record["step"], record["low"], record["high"], record["n"]
         )
         for record in rows_of(table)
     }
-    pairs = [
-        (length, steps["attention", length], steps["bilstm", length])
+    pairs = {
+        length: (steps["attention", length], steps["bilstm", length])
         for length in SHORT
         if {("attention", length), ("bilstm", length)} <= steps.keys()
-    ]
-    verdict = Verdict.NOT_TESTABLE
-    if len(pairs) == len(SHORT):
-        if all(ours.high < other.low for _, ours, other in pairs):
-            verdict = Verdict.REPRODUCED
-        elif all(ours.low > other.high for _, ours, other in pairs):
-            verdict = Verdict.CONTRADICTED
-    times = [f"n = {length}: {_time(ours)}, BiLSTM {_time(other)}" for length, ours, other in pairs]
-    return Finding(
-        published=f"self-attention's work is the smaller while n < d (here {WIDTH}); if so, it is faster "
-        "than a recurrent layer on this device",
-        source=TEXT,
-        evidence=Evidence.OURS,
-        verdict=verdict,
-        measured="; ".join(times or ["no n < d was timed for both"]) + _crossing_text(crossing(table)),
-        rule="of our reading: medians with 95 % intervals apart at every one of n = "
-        f"{listed([str(length) for length in SHORT])}: reproduced if attention's lies below, "
-        "contradicted if above",
+    }
+    gaps = [apart("", ours, other, "s") for ours, other in pairs.values()]
+    times = [f"n = {length}: {_time(ours)}, BiLSTM {_time(other)}" for length, (ours, other) in pairs.items()]
+    return Observation(
+        decisive=[_envelope(gaps)] if gaps else [],
+        untestable="" if len(pairs) == len(SHORT) else f"{len(pairs)} of {len(SHORT)} lengths were timed for both",
+        note="; ".join(times) + _crossing_text(crossing(table)),
     )
+
+
+def _envelope(gaps: Sequence[Quantity]) -> Quantity:
+    """One interval that has those of all lengths in it."""
+    middle = float(np.median([gap.value for gap in gaps]))
+    low, high = min(gap.low for gap in gaps), max(gap.high for gap in gaps)
+    return Quantity("difference", middle, low, high, gaps[0].n, "s")
 
 
 def _time(step: IntervalEstimate) -> str:
@@ -270,23 +288,13 @@ def _crossing_text(cross: float | None) -> str:
     return f"; attention is the slower one from n ≈ {cross:.0f}" if cross else "; attention is slower at every length"
 
 
-def _flat(table: pd.DataFrame, device: str) -> Finding:
-    ours, other = (exponent(table, family, most=FLAT_TO) for family in FAMILIES)
-    measured = f"up to n = {FLAT_TO}: attention's time grows as n to the {ours}, BiLSTM's to the {other}"
-    verdict = Verdict.NOT_TESTABLE
+def _flat(table: pd.DataFrame, _: float, *, device: str) -> Observation:
     if device != "cuda":
-        measured = "not run on a GPU, and a CPU's time follows the work, not the sequential operations"
-    elif ours.high < FLAT and other.low > FLAT:
-        verdict = Verdict.REPRODUCED
-    elif ours.low > FLAT:
-        verdict = Verdict.CONTRADICTED
-    return Finding(
-        published="self-attention has O(1) sequential operations, a recurrent layer O(n); if so, "
-        "attention's time on a GPU hardly grows with n while it is short",
-        source=TABLE,
-        evidence=Evidence.OURS,
-        verdict=verdict,
-        measured=measured,
-        rule=f"of our reading, on a GPU, up to n = {FLAT_TO}: reproduced if the interval of attention's "
-        f"exponent lies below {FLAT:g} and BiLSTM's above, contradicted if attention's lies above",
+        text = "not run on a GPU, and a CPU's time follows the work, not the sequential operations"
+        return Observation(untestable=text)
+    ours, other = (exponent(table, family, most=FLAT_TO) for family in FAMILIES)
+    return Observation(
+        decisive=[Quantity.of("attention", ours)],
+        reported=[Quantity.of("BiLSTM", other)],
+        untestable="" if ours.low > FLAT or other.low > FLAT else "BiLSTM's time hardly grows either",
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -16,16 +15,12 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.format import quantity, signed, three, times
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._paired import Comparison, Losses, arm, level, loss_record, measured, worse
+from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, measured, ratio
 from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    register_reproduction,
-)
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Observation
+from highway_bench.reproduce.guards import Trained, untrained
+from highway_bench.reproduce.quantities import Region, Statistic
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
 
@@ -77,57 +72,63 @@ NORMED_GATE = Case(
 CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
 
 
-# The rules, fixed before any run. They compare final training losses as log10, paired by seed. "Worse" is reproduced if
-# the t interval of the ratio lies above 1, "about as good" if it lies below 1.5. A claim is contradicted if the
-# interval lies on the other side, and not testable in between. Intervals are widened for the number of claims
-# (Bonferroni).
-FACTOR = 1.5
+# Final training losses are compared, paired by seed. The source counts a test error above 20 % as a failure: nothing is
+# compared with such a reference.
+FACTOR = 1.5  # "about as good"
+SCATTER = 0.2  # decades between runs of convolutional networks after 150 steps: 0.13 to 0.26 were measured
+TRAINED = Trained("test_accuracy", Region(least=0.8, closed=True), "a test error of at most 20 %")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A published claim about ``case`` against ``reference``, and the rule for its verdict."""
+class Comparison(NamedTuple):
+    """A published statement about ``case`` against ``reference``: a higher loss, or one that is ``about_equal``."""
 
-    text: str
-    source: str
+    statement: str
     case: Case
     reference: Case
-    judge: Callable[[Losses, Losses, float], Comparison]
-    rule: str
+    about_equal: bool = False
+    source: str = MAPPINGS
+
+    def claim(self, seeds: int) -> Claim:
+        return Claim(
+            statement=self.statement,
+            source=self.source,
+            quantity=f"final training loss over that of {self.reference.name}",
+            unit="×",
+            statistic=Statistic.PAIRED,
+            region=Region(most=FACTOR) if self.about_equal else Region(least=1.0),
+            effect=1.0 if self.about_equal else math.nan,
+            guard="if fewer than half of the reference's seeds have a test error of at most 20 %",
+            observe=self.observe,
+            n=seeds,
+            scatter=SCATTER,
+            comparisons=len(COMPARISONS),
+        )
+
+    def observe(self, arms: Mapping[str, ArmRuns], confidence: float) -> Observation:
+        case, reference = arms[self.case.name], arms[self.reference.name]
+        return Observation(
+            decisive=[ratio("loss", case, reference, confidence)],
+            untestable=untrained(self.reference.name, list(reference.values()), TRAINED),
+        )
 
 
-def is_worse(text: str, case: Case, reference: Case) -> Claim:
-    return Claim(text, MAPPINGS, case, reference, worse, f"loss above that of {reference.name}")
-
-
-def is_level(text: str, source: str, case: Case, reference: Case) -> Claim:
-    return Claim(
-        text,
-        source,
-        case,
-        reference,
-        partial(level, factor=FACTOR),
-        f"loss at most {FACTOR:g}× that of {reference.name}",
-    )
-
-
-CLAIMS: Sequence[Claim] = (
-    is_worse("without a shortcut the net fails, with identity 6.61 %", PLAIN, IDENTITY),
-    is_worse("a shortcut scaled by 0.5 fails", HALF_ONE, IDENTITY),
-    is_worse("shortcut and branch scaled by 0.5: 12.35 %", HALVES, IDENTITY),
-    is_worse("exclusive gating fails at bias 0, and has 8.70 % at −6", EXCLUSIVE[0.0], EXCLUSIVE[-6.0]),
-    is_worse("exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0], EXCLUSIVE[-6.0]),
-    is_worse("exclusive gating at its best bias, −6: 8.70 %", EXCLUSIVE[-6.0], IDENTITY),
-    is_worse("shortcut-only gating at bias 0: 12.86 %", SHORTCUT_ONLY[0.0], IDENTITY),
-    is_level("shortcut-only gating at bias −6: 6.91 %, about as good", MAPPINGS, SHORTCUT_ONLY[-6.0], IDENTITY),
-    is_level(
+COMPARISONS: Sequence[Comparison] = (
+    Comparison("without a shortcut the net fails, with identity 6.61 %", PLAIN, IDENTITY),
+    Comparison("a shortcut scaled by 0.5 fails", HALF_ONE, IDENTITY),
+    Comparison("shortcut and branch scaled by 0.5: 12.35 %", HALVES, IDENTITY),
+    Comparison("exclusive gating fails at bias 0, and has 8.70 % at −6", EXCLUSIVE[0.0], EXCLUSIVE[-6.0]),
+    Comparison("exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0], EXCLUSIVE[-6.0]),
+    Comparison("exclusive gating at its best bias, −6: 8.70 %", EXCLUSIVE[-6.0], IDENTITY),
+    Comparison("shortcut-only gating at bias 0: 12.86 %", SHORTCUT_ONLY[0.0], IDENTITY),
+    Comparison("shortcut-only gating at bias −6: 6.91 %, about as good", SHORTCUT_ONLY[-6.0], IDENTITY, True),
+    Comparison(
         "the counter-result: with norms in the gate and H's own ReLU, 6.04 % against 6.25 %",
-        COMPARISON,
         NORMED_GATE,
         IDENTITY,
+        True,
+        COMPARISON,
     ),
 )
-CONFIDENCE = 1 - 0.05 / len(CLAIMS)
 
 
 @register_reproduction(
@@ -162,17 +163,16 @@ class Shortcuts(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         return [cell for case in CASES for cell in cells_of(case, request)]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        return [one.claim(request.seeds or SEEDS) for one in COMPARISONS]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         values = measured(rows, self.cells(request))
         arms = {case.name: arm(values, cells_of(case, request)) for case in CASES}
         table = pd.DataFrame(
-            [
-                {"case": case.name, "published": case.published}
-                | loss_record(arms[case.name], [values[cell] for cell in cells_of(case, request)])
-                for case in CASES
-            ]
+            [{"case": case.name, "published": case.published} | loss_record(arms[case.name]) for case in CASES]
         )
-        findings = [_finding(claim, arms) for claim in CLAIMS]
+        findings = [claim.judge(arms) for claim in self.claims(request)]
         pictures = [_picture(table, arms)] if any(arms.values()) else []
         return Conclusion(findings=findings, tables=[_shown(table)], pictures=pictures)
 
@@ -208,18 +208,6 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
     ]
 
 
-def _finding(claim: Claim, arms: Mapping[str, Losses]) -> Finding:
-    text, verdict = claim.judge(arms[claim.case.name], arms[claim.reference.name], CONFIDENCE)
-    return Finding(
-        published=claim.text,
-        source=claim.source,
-        measured=text,
-        rule=claim.rule,
-        verdict=verdict,
-        evidence=Evidence.PAPER,
-    )
-
-
 def _shown(table: pd.DataFrame) -> column.Shown:
     columns = [
         column.words("case", "shortcut"),
@@ -250,7 +238,7 @@ def _cost(table: pd.DataFrame) -> str:
     )
 
 
-def _picture(table: pd.DataFrame, arms: Mapping[str, Losses]) -> Picture:
+def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
     """One row per case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     known = order.dropna(subset="loss")
@@ -263,9 +251,10 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, Losses]) -> Picture:
     with settings():
         figure, (axes,) = panels(1, 1, 0.28 * len(order) + 0.5)
         for y, record in enumerate(order.to_dict("records")):
-            finite = [loss for loss in arms[record["case"]].values() if math.isfinite(loss)]
+            losses = [run["final_loss"] for run in arms[record["case"]].values()]
+            finite = [loss for loss in losses if math.isfinite(loss)]
             axes.scatter(finite, [y] * len(finite), s=12, color=SEED, zorder=2)
-            if len(finite) < len(arms[record["case"]]):
+            if len(finite) < len(losses):
                 axes.text(
                     0.02,
                     y,

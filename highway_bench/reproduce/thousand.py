@@ -21,16 +21,10 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import (
-    Conclusion,
-    Evidence,
-    Finding,
-    NotAttempted,
-    Reproduction,
-    Verdict,
-    register_reproduction,
-)
+from highway_bench.reproduce._cells import trained, tuned_sgd
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Observation
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import TAIL, THRESHOLD
@@ -42,18 +36,13 @@ BATCH = TRAINED.batches["vector"]
 RATES = (1.0, 0.3, 0.1, 0.01)  # gated stacks train best at the high rates, deep plain ones at the low
 DATASET = "mnist-5k"
 
-# The rules, fixed before any run. Chance is the constant predictor's loss, ln 10. A run trains if its final loss is at
+# Chance is the constant predictor's loss, ln 10. A run trains if its final loss is at
 # most THRESHOLD of chance.
 MOVES = 0.5  # of chance: a run that does not train must end below this to be under way
 STALLS_ABOVE = 0.9  # of chance: a run stalls if its final loss is above this
 FIFTHS = 5  # a run is under way only if its mean loss falls from each fifth of the steps to the next
 
 LONG = "arXiv:1507.06228, §3.1"
-CLAIM = "SGD does not stall with more than 1,000 highway layers"
-RULE = (
-    f"every seed ends at or below {THRESHOLD:g} × chance, or below {MOVES:g} × chance with a lower mean loss in each "
-    f"fifth of the steps than before; contradicted if half end above {STALLS_ABOVE:g} × chance or diverge"
-)
 
 
 @register_reproduction("thousand", title="SGD does not stall beyond 1,000 layers", source="arXiv:1507.06228, §3.1")
@@ -77,15 +66,7 @@ class Thousand(Reproduction):
     def cells(self, request: Request) -> list[Cell]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        recipe = {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "decay": 0.1,
-            "steps": request.steps or STEPS,
-            "rate": "tuned",
-            "rates": list(RATES),
-            "threshold": THRESHOLD,
-        }
+        recipe = tuned_sgd(request.steps or STEPS, RATES)
         return [
             trained(
                 block,
@@ -103,23 +84,15 @@ class Thousand(Reproduction):
             for block in ("plain", "highway")
         ]
 
+    def claims(self, request: Request) -> Sequence[Claim]:
+        deep: list[int | None] = [depth for depth in _depths(request) if depth >= DEEP]
+        return [_claim(depth, request.seeds or SEEDS) for depth in deep or [None]]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         ended, curves = training_runs(rows), _curves(rows)
         ended = ended[ended["status"].isin(OUTCOMES)]  # a failed run is no evidence about its network
-        depths = sorted({layers - 1 for layers in request.depth or (LAYERS,)})
-        deep = [depth for depth in depths if depth >= DEEP]
-        findings = [_highway(ended[ended["depth"] == depth], depth, curves) for depth in deep]
-        if not findings:
-            findings = [
-                Finding(
-                    published=CLAIM,
-                    source=LONG,
-                    rule=RULE,
-                    verdict=Verdict.NOT_TESTABLE,
-                    evidence=Evidence.PAPER,
-                    measured="no network of such a depth was requested",
-                )
-            ]
+        depths = _depths(request)
+        findings = [claim.judge((ended, curves)) for claim in self.claims(request)]
         drawn = [depth for depth in depths if (curves["depth"] == depth).any()]
         pictures = [
             _picture(curves[curves["depth"] == depth], ended[ended["depth"] == depth], depth) for depth in drawn
@@ -140,32 +113,48 @@ def _curves(rows: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["block", "depth", "seed", "step"], ignore_index=True)
 
 
-def _highway(here: pd.DataFrame, depth: int, curves: pd.DataFrame) -> Finding:
-    """Reproduced if every seed trains or is under way; contradicted if half of them stall or diverge.
+def _depths(request: Request) -> list[int]:
+    return sorted({layers - 1 for layers in request.depth or (LAYERS,)})
 
-    The plain networks are reported without a verdict: nothing is published about them at such a depth."""
-    chance = _chance()
-    results = {
-        block: [_result(record, curves, chance) for record in rows_of(here[here["block"] == block])]
-        for block in ("highway", "plain")
-    }
-    own = results["highway"]
-    stalled = own.count("stalls") + own.count("diverges")
-    verdict = Verdict.NOT_TESTABLE
-    if own and all(result in ("trains", "under way") for result in own):
-        verdict = Verdict.REPRODUCED
-    elif own and 2 * stalled >= len(own):
-        verdict = Verdict.CONTRADICTED
-    parts = [
-        f"{block}: {counted(results[block])}, final loss {_loss(here[here['block'] == block])} nat" for block in results
-    ]
-    return Finding(
-        published=CLAIM,
+
+def _claim(depth: int | None, seeds: int) -> Claim:
+    """The claim at one depth, if one was requested that is deep enough. The plain networks are reported without a
+    verdict: nothing is published about them at such a depth."""
+
+    def observe(data: tuple[pd.DataFrame, pd.DataFrame], _: float) -> Observation:
+        if depth is None:
+            return Observation(untestable="no network of such a depth was requested")
+        ended, curves = data
+        results, parts = {}, []
+        for block in ("highway", "plain"):
+            own = ended[(ended["depth"] == depth) & (ended["block"] == block)]
+            results[block] = [_result(record, curves, _chance()) for record in rows_of(own)]
+            parts.append(f"{block}: {counted(results[block])}, final loss {_loss(own)} nat")
+
+        def share(*names: str) -> list[Quantity]:
+            own = results["highway"]
+            count = sum(result in names for result in own)
+            return [Quantity.exact(" or ".join(names), 100 * count / len(own), "%", len(own))] if own else []
+
+        return Observation(
+            decisive=share("trains", "under way"),
+            against=share("stalls", "diverges"),
+            note=f"{count(depth + 1)} layers, {'; '.join(parts)}; chance {three(_chance())}",
+        )
+
+    return Claim(
+        statement="SGD does not stall with more than 1,000 highway layers",
         source=LONG,
-        rule=RULE,
-        verdict=verdict,
-        evidence=Evidence.PAPER,
-        measured=f"{count(depth + 1)} layers, {'; '.join(parts)}; chance {three(chance)}",
+        quantity=f"share of seeds that end at or below {THRESHOLD:g} × chance, or below {MOVES:g} × chance with a "
+        "lower mean loss in each fifth of the steps than before (to contradict: that end above "
+        f"{STALLS_ABOVE:g} × chance or diverge)",
+        unit="%",
+        statistic=Statistic.SHARE,
+        region=Region(least=100, closed=True),
+        refuted=(Region(least=50, closed=True),),
+        observe=observe,
+        n=seeds,
+        effect=90,
     )
 
 

@@ -16,7 +16,8 @@ from typer.main import get_command
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA, print_json
 from highway_bench.execution.runner import Summary
-from highway_bench.reproduce.base import Conclusion, Finding, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
+from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import Reproduced
 from highway_bench.results import COLUMNS, Status
 from highway_bench.results.export import JSON_COLUMNS
@@ -116,12 +117,21 @@ NETWORK = {
         }
     ],
 }
-FINDING = {
+POWER = {"n": NUMBER, "effect": NO_NUMBER, "power": NO_NUMBER, "smallest": NO_NUMBER, "needed": NO_NUMBER}
+CLAIM = {
     "published": STRING,
     "source": STRING,
-    "measured": STRING,
     "evidence": STRING,
     "rule": STRING,
+    "version": NUMBER,
+    "date": STRING,
+    "power": POWER,
+}
+FINDING = CLAIM | {
+    "measured": STRING,
+    "quantities": [
+        {"name": STRING, "value": NO_NUMBER, "low": NO_NUMBER, "high": NO_NUMBER, "n": NUMBER, "unit": STRING}
+    ],
     "verdict": STRING,
 }
 FOLLOWED = {"series": STRING, "block": STRING, "family": STRING, "depth": NUMBER, "machine": STRING}
@@ -218,7 +228,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ADVICE | {"connections": [{"block": STRING, "start": STRING, "width": NUMBER}], "notes": [STRING]},
     ),
     "reproduce --names": ((), {"names": [STRING]}),
-    "reproduce flops --dry-run": ((), COST),
+    "reproduce flops --dry-run": ((), COST | {"claims": [CLAIM | {"power": "null"}]}),
+    "reproduce inits --dry-run": ((), COST | {"claims": [CLAIM]}),
     "reproduce flops": ((), {"name": STRING, "findings": [FINDING], "files": [STRING], "counts": OBJECT}),
     "new-block": (("my-gate",), {"name": STRING, "file": STRING, "in_tree": FLAG}),
     "check": (
@@ -359,7 +370,7 @@ def departures(value: Any, contract: Any, where: str = "") -> list[str]:
 @pytest.fixture
 def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reproduction that was measured already."""
-    finding = Finding(published="x", source="eq. 1", measured="y", verdict=Verdict.REPRODUCED)
+    finding = reproductions.get("inits").claims(Request())[0].judge([])
     summary = Summary("run", {Status.OK: 1}, 1, 0, 1.0, {})
     done = Reproduced(reproductions.get("flops"), Conclusion(findings=[finding]), summary, [here / "findings.md"])
     monkeypatch.setattr("highway_bench.reproduce.running.reproduce", lambda *_, **__: done)

@@ -12,7 +12,8 @@ from highway_bench.data import make_dataset
 from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import bilstm
-from highway_bench.reproduce.base import Conclusion, Evidence, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
+from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
@@ -90,17 +91,17 @@ def test_steps_are_whole_epochs(data_folder: Path) -> None:
 def test_like_the_blog() -> None:
     result = outcome(LIKE_THE_BLOG)
     assert verdicts(result) == [Verdict.REPRODUCED] * 4
-    assert "10 layers: a fall of 4.0" in result.findings[2].measured
+    assert "10 layers, highway: 4.00 points" in result.findings[2].measured
     (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == 2 * 12
     assert "plain 76 → 50 %, highway 76 → 72 %" in picture.title
-    assert {one.evidence for one in result.findings} == {Evidence.SECONDARY}
+    assert {one.claim.evidence for one in result.findings} == {Evidence.SECONDARY}
 
 
 def test_a_single_seed_gives_no_interval_and_no_verdict() -> None:
     result = outcome(LIKE_THE_BLOG, seeds=1)
     assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
-    assert "[" not in result.findings[1].measured
+    assert "not above chance, or has fewer than 3 seeds" in result.findings[0].measured
     column = [head.text for head in result.tables[0].heads].index("test accuracy")
     assert all("[" not in entries[column] for entries in result.tables[0].entries)
 
@@ -110,7 +111,7 @@ def test_depth_that_costs_nothing_contradicts() -> None:
         Verdict.REPRODUCED,
         Verdict.CONTRADICTED,
         Verdict.CONTRADICTED,
-        Verdict.NOT_TESTABLE,
+        Verdict.UNDECIDED,
     ]
 
 
@@ -127,8 +128,8 @@ def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
 
 def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
     wide = BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.2), Request())
-    assert set(verdicts(wide)) == {Verdict.NOT_TESTABLE}
-    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 2, 0.05), Request()))[:1]) == {Verdict.NOT_TESTABLE}
+    assert set(verdicts(wide)) == {Verdict.UNDECIDED}
+    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 2, 0.05), Request()))[:1]) == {Verdict.UNDECIDED}
 
 
 def test_a_gate_that_falls_more_contradicts() -> None:
@@ -157,13 +158,13 @@ def test_failed_runs_have_no_accuracy() -> None:
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
-    rows, claims = rows_of(LIKE_THE_BLOG), [one.published for one in outcome(LIKE_THE_BLOG).findings]
+    rows, claims = rows_of(LIKE_THE_BLOG), [one.claim.statement for one in outcome(LIKE_THE_BLOG).findings]
     assert Verdict.REPRODUCED in {one.verdict for one in BILSTM.conclude(rows, Request()).findings}
     digests = sorted(set(rows["digest"]), key=int)
     parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *parts):
         result = BILSTM.conclude(part, Request())
-        assert [one.published for one in result.findings] == claims
+        assert [one.claim.statement for one in result.findings] == claims
         assert {one.verdict for one in result.findings} == {Verdict.NOT_TESTABLE}
 
 

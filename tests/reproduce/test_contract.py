@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,7 +13,9 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce.base import Verdict, ended_cells, reproductions
+from highway_bench.reproduce import claims as claims_module
+from highway_bench.reproduce.base import ended_cells, reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 from highway_bench.tasks import tasks
@@ -51,14 +55,48 @@ def test_failed_or_missing_runs_give_every_claim_and_no_verdict(name: str) -> No
     assert findings
     assert {finding.verdict for finding in findings} == {Verdict.NOT_TESTABLE}
     assert all("did not end" in finding.measured for finding in findings)
-    assert all(finding.published and finding.source for finding in findings)
+    assert all(finding.claim.statement and finding.claim.source for finding in findings)
     every = one.outcome(failed_rows(cells), request).findings
     assert {finding.verdict for finding in every} == {Verdict.NOT_TESTABLE}, "the rules take failures for results"
     for missing in (cells[0], cells[-1]):
         rows = failed_rows(cell for cell in cells if cell != missing)
-        assert [finding.published for finding in one.outcome(rows, request).findings] == [
-            finding.published for finding in findings
+        assert [finding.claim.statement for finding in one.outcome(rows, request).findings] == [
+            finding.claim.statement for finding in findings
         ]
+
+
+CELLS = {
+    "bilstm": 72,
+    "figure1": 40,
+    "flops": 27,
+    "gate-bias": 62,
+    "gates": 15,
+    "inits": 96,
+    "lecture": 3,
+    "long-range": 72,
+    "parallel": 18,
+    "shortcuts": 40,
+    "thousand": 6,
+}
+
+
+@pytest.mark.parametrize("name", reproductions.names())
+def test_the_claims_are_stated_before_anything_is_run(name: str) -> None:
+    """Each has its rule with a date, a power or the reason for none, and becomes the finding at its position."""
+    one, request = reproductions.get(name), Request()
+    claims = one.claims(request)
+    nothing = one.outcome(failed_rows(one.cells(request)), request).findings
+    assert [finding.claim.rule for finding in nothing] == [claim.rule for claim in claims]
+    for claim in claims:
+        assert re.search(r"reproduced if .+; (never )?contradicted.*rule \d+ of 2026-\d\d-\d\d", claim.rule)
+        assert claim.power_text(claim.power())
+    assert len(one.cells(request)) == CELLS[name]
+
+
+def test_verdicts_are_computed_in_one_module() -> None:
+    folder = Path(claims_module.__file__).parent
+    users = {path.name for path in folder.glob("*.py") if "Verdict." in path.read_text(encoding="utf-8")}
+    assert users == {"claims.py", "base.py"}
 
 
 @pytest.mark.parametrize("name", reproductions.names())

@@ -13,7 +13,8 @@ import pytest
 from highway_bench.errors import BadInput
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce._trials import best_ratio
-from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
@@ -41,7 +42,7 @@ def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | Non
 
 
 def verdicts(result: Conclusion) -> dict[str, Verdict]:
-    return {one.published: one.verdict for one in result.findings}
+    return {one.claim.statement: one.verdict for one in result.findings}
 
 
 def spread(around: float, n: int = 20) -> list[float]:
@@ -95,7 +96,14 @@ def test_a_gap_within_the_spread_of_trials_is_not_decided() -> None:
     """The best trial of either arm is a single lucky draw, which many resamples leave out."""
     rng = np.random.default_rng(0)
     trials = {key: list(rng.lognormal(0, 1, 6)) for key in LIKE_THE_PAPER}
-    assert verdicts(outcome(trials))["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
+    assert verdicts(outcome(trials))["100 layers: highway ends at a lower loss than plain"] == Verdict.UNDECIDED
+
+
+def test_searches_that_stay_at_chance_decide_nothing() -> None:
+    trials = LIKE_THE_PAPER | {("plain", 100): [2.3] * 20, ("highway", 100): [2.2] * 20}
+    result = next(one for one in outcome(trials).findings if "100 layers: highway" in one.claim.statement)
+    assert result.verdict == Verdict.NOT_TESTABLE
+    assert "the reference is untrained: no trial with a final loss below 1.15 nat" in result.measured
 
 
 def test_an_arm_that_always_diverged_ranks_last() -> None:
@@ -134,7 +142,7 @@ def test_without_the_papers_depths_their_claims_are_not_testable() -> None:
 
 def test_the_ratio_of_best_losses_is_paired() -> None:
     losses = np.geomspace(1, 100, 20)
-    ratio = best_ratio(10 * losses, losses)  # pairs: every resample has this ratio
+    ratio = best_ratio("", 10 * losses, losses)  # pairs: every resample has this ratio
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((10, 10, 10))
-    unpaired = best_ratio(10 * losses, losses[:15])
+    unpaired = best_ratio("", 10 * losses, losses[:15])
     assert unpaired.low < 10 < unpaired.high

@@ -3,7 +3,8 @@
 from typing import Any
 
 from highway_bench.reproduce._published_nets import NETS
-from highway_bench.reproduce.base import Evidence, Verdict, reproductions
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks import tasks
 
@@ -27,7 +28,7 @@ def test_right_counts_reproduce(rows_of: Any) -> None:
 
 def test_a_wrong_count_contradicts(rows_of: Any) -> None:
     outcome = FLOPS.outcome(rows_of(counts(**{"plain-34": {"multiply_adds": 3.9e9}})), Request())
-    wrong = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
+    wrong = [one.claim.statement for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
     assert len(wrong) == 3  # the printed count, the exact counts, and the equality with ResNet-34
     assert sum("plain-34" in text for text in wrong) == 3
 
@@ -38,13 +39,13 @@ def test_a_net_that_was_not_counted(rows_of: Any) -> None:
     missing = [one.measured for one in outcome.findings if one.verdict == Verdict.NOT_TESTABLE]
     assert missing == ["not counted"] * 2  # the printed count and the exact counts
     whole = FLOPS.outcome(rows_of(counts()), Request())
-    assert [one.published for one in outcome.findings] == [one.published for one in whole.findings]
+    assert [one.claim.statement for one in outcome.findings] == [one.claim.statement for one in whole.findings]
 
 
 def test_counts_computed_by_hand_are_not_claims_of_a_paper(rows_of: Any) -> None:
     result = FLOPS.outcome(rows_of(counts()), Request()).findings
-    assert {one.evidence for one in result if one.source.startswith("arithmetic")} == {Evidence.COMPUTED}
-    assert {one.evidence for one in result if not one.source.startswith("arithmetic")} == {Evidence.PAPER}
+    assert {one.claim.evidence for one in result if one.claim.source.startswith("arithmetic")} == {Evidence.COMPUTED}
+    assert {one.claim.evidence for one in result if not one.claim.source.startswith("arithmetic")} == {Evidence.PAPER}
 
 
 def test_small_nets_are_counted_as_expected() -> None:

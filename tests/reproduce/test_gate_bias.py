@@ -10,7 +10,8 @@ import pytest
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
-from highway_bench.reproduce.base import Verdict, reproductions
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, crossed_cells, sized_cell
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
@@ -58,28 +59,36 @@ def test_another_best_bias_contradicts(rows_of: Any) -> None:
 def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> None:
     (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), REQUEST).findings
     assert result.verdict == Verdict.CONTRADICTED
-    assert result.measured.startswith("worse than 0, −2, −3 and −4; ")
-    assert result.measured.endswith("; 4 of 4 seeds diverged at −1; not worse than any: −2")
+    assert result.measured.startswith("loss at ")
+    assert "over that at −1 (diverged at 0 of 4 seeds, the other at 4 of 4): 0×" in result.measured
+    assert result.measured.endswith("; not worse than any: −2")
 
 
 @pytest.mark.parametrize("bias", BIASES)
 def test_one_seed_that_diverged_decides_nothing(rows_of: Any, bias: float) -> None:
     result = values({})
     result[crossed_cells(10, bias, REQUEST)[1]]["final_loss"] = math.inf
-    assert verdicts(rows_of(result))[0] == Verdict.NOT_TESTABLE
+    assert verdicts(rows_of(result))[0] in (Verdict.NOT_TESTABLE, Verdict.UNDECIDED)
+
+
+def test_biases_that_all_stay_at_chance_are_not_compared(rows_of: Any) -> None:
+    chance = values(dict.fromkeys(((layers, bias) for layers in GUIDELINE for bias in BIASES), 2.25))
+    (result, *_) = GATE_BIAS.outcome(rows_of(chance), REQUEST).findings
+    assert result.verdict == Verdict.NOT_TESTABLE
+    assert "untrained" in result.measured
 
 
 def test_a_neighbour_must_be_worse(rows_of: Any) -> None:
     """That a bias far off is worse is no guideline."""
     (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -4.0): 9.0})), REQUEST).findings
-    assert result.verdict == Verdict.NOT_TESTABLE
+    assert result.verdict == Verdict.UNDECIDED
     assert result.measured.endswith("not worse than any: 0, −1, −2 and −3")
     assert verdicts(rows_of(values({(10, -2.0): 9.0})))[0] == Verdict.REPRODUCED
 
 
 def test_biases_that_are_not_distinguished_decide_nothing(rows_of: Any) -> None:
     outcome = GATE_BIAS.outcome(rows_of(values({})), REQUEST)
-    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.NOT_TESTABLE] * 3
+    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.UNDECIDED] * 3
     assert outcome.pictures[0].title.endswith("10 layers all; 20 layers all; 30 layers all")
 
 

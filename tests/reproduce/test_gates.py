@@ -13,8 +13,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.report.rows import prepared
 from highway_bench.report.tables.gates import layers, over_seeds
-from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
-from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, QUESTIONS
+from highway_bench.reproduce.base import Conclusion, reproductions
+from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, STATEMENTS
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 from highway_bench.tasks import tasks
@@ -97,9 +98,9 @@ def test_the_protocol() -> None:
 
 def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
     outcome = STUDY.outcome(rows_of(), Request())
-    assert verdicts(outcome) == [Verdict.REPRODUCED] * (1 + len(QUESTIONS))
-    assert outcome.findings[0].measured == "at bias −2: 5 of 5 seeds train; at bias −ln L: 5 of 5 seeds train"
-    assert outcome.findings[1].measured.startswith("at bias −2: -0.502 [")
+    assert verdicts(outcome) == [Verdict.REPRODUCED] * (1 + len(STATEMENTS))
+    assert outcome.findings[0].measured == "at bias −2: 100 % (n = 5); at bias −ln L: 100 % (n = 5)"
+    assert outcome.findings[1].measured.startswith("at bias −2: −0.502 [")
     assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
     assert [picture.name for picture in outcome.pictures] == ["gates-1", "lesion-1"]
     assert all(picture.title.startswith("Depth 50, ") for picture in outcome.pictures)
@@ -128,20 +129,22 @@ def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
     rows = rows_of(inside)
     rows.loc[rows["metric"] == "sparsity_average", "value"] = 0.9
     result = STUDY.outcome(rows, Request()).findings[1:]
-    assert [one.verdict for one in result[:-1]] == [Verdict.CONTRADICTED] * (len(QUESTIONS) - 1)
+    assert [one.verdict for one in result[:-1]] == [Verdict.CONTRADICTED] * (len(STATEMENTS) - 1)
     assert result[-1].verdict == Verdict.NOT_TESTABLE  # a claim that something is possible is never contradicted
 
 
 def test_one_seed_has_no_interval_and_decides_nothing() -> None:
     outcome = STUDY.outcome(rows_of(seeds=1), Request())
-    assert verdicts(outcome)[1:] == [Verdict.NOT_TESTABLE] * len(QUESTIONS)
+    assert verdicts(outcome)[1:] == [Verdict.NOT_TESTABLE] * len(STATEMENTS)
 
 
 def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
     def inside(cell: Cell, layer: int) -> Numbers:
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
-    result = next(one for one in STUDY.outcome(rows_of(inside), Request()).findings if "any of layers" in one.published)
+    result = next(
+        one for one in STUDY.outcome(rows_of(inside), Request()).findings if "any of layers" in one.claim.statement
+    )
     assert result.verdict == Verdict.CONTRADICTED
 
 
@@ -150,22 +153,22 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     gone = (rows["seed"] > 1) & (rows["metric"] == "success")
     rows.loc[gone, "value"] = math.nan
     first = STUDY.outcome(rows, Request()).findings[0]
-    assert first.measured.startswith("at bias −2: 2 of 5 seeds train")
+    assert first.measured.startswith("at bias −2: 40 % (n = 5)")
     assert first.verdict == Verdict.NOT_TESTABLE
 
 
 def test_the_carrying_start_is_reported_and_decides_nothing() -> None:
     outcome = STUDY.outcome(rows_of(trains=lambda cell: "gate_bias" not in cell.block_options), Request())
-    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
+    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(STATEMENTS))
     assert outcome.findings[1].measured.startswith("at bias −ln L: ")
-    assert "at bias −2" not in outcome.findings[1].measured
+    assert "at bias −2:" not in outcome.findings[1].measured
     networks = {entries[0]: entries[1] for entries in outcome.tables[0].entries}
     assert networks == {PUBLISHED: "0 of 5", CARRYING: "5 of 5", "pre-norm": "5 of 5"}
 
 
 def test_without_a_trained_network_nothing_is_decided() -> None:
     outcome = STUDY.outcome(rows_of(trains=lambda cell: False), Request())
-    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(QUESTIONS))
+    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(STATEMENTS))
     assert (len(outcome.tables), len(outcome.pictures)) == (1, 0)
 
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.inits import ACTIVATIONS, INITS
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
@@ -41,8 +42,8 @@ EVERY = {("small", "gelu", seed) for seed in range(3)}
     ("fails", "loss", "verdict"),
     [
         (set(), 2.3, Verdict.REPRODUCED),
-        ({("small", "gelu", 1)}, 2.3, Verdict.NOT_TESTABLE),
-        (EVERY, 0.4, Verdict.NOT_TESTABLE),  # it learns, but not within 300 steps
+        ({("small", "gelu", 1)}, 2.3, Verdict.UNDECIDED),
+        (EVERY, 0.4, Verdict.UNDECIDED),  # it learns, but not within 300 steps
         (EVERY, 2.3, Verdict.CONTRADICTED),
     ],
 )

@@ -7,21 +7,29 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce.base import Verdict, reproductions
-from highway_bench.reproduce.lecture import PUBLISHED, STEPS_PER_EPOCH
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.lecture import LEAST_SEEDS, PUBLISHED, STEPS_PER_EPOCH
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 LECTURE = reproductions.get("lecture")
 
 
-def rows_of(curves: dict[int, tuple[float, float]], accuracy: float) -> pd.DataFrame:
-    (cell,) = LECTURE.cells(Request(epochs=max(curves), seeds=1))
-    common: dict[str, Any] = cell.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": "d"}
-    rows = [row(**common, metric="epoch_test_accuracy", axis="epoch", value=accuracy) | {"index": max(curves)}]
-    for epoch, losses in curves.items():
-        for metric, loss in zip(("epoch_train_loss", "epoch_test_loss"), losses, strict=True):
-            rows.append(row(**common, metric=metric, axis="epoch", value=loss) | {"index": epoch})
+SEEDS = LECTURE.version.seen + LEAST_SEEDS
+
+
+def rows_of(curves: dict[int, tuple[float, float]], accuracy: float, seeds: int = SEEDS) -> pd.DataFrame:
+    """Rows of all seeds, with losses that differ by 1 % between them."""
+    rows: list[dict[str, Any]] = []
+    for cell in LECTURE.cells(Request(epochs=max(curves), seeds=seeds)):
+        common: dict[str, Any] = {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": str(cell.seed)}
+        own = row(**cell.columns(), **common, metric="epoch_test_accuracy", axis="epoch", value=accuracy)
+        rows.append(own | {"index": max(curves)})
+        for epoch, losses in curves.items():
+            for metric, loss in zip(("epoch_train_loss", "epoch_test_loss"), losses, strict=True):
+                value = loss * (1 + 0.01 * (cell.seed % 2))
+                rows.append(own | {"metric": metric, "value": value, "index": epoch})
     return prepared(pd.DataFrame(rows))
 
 
@@ -38,6 +46,17 @@ def test_the_published_curves_reproduce_themselves() -> None:
     assert [picture.name for picture in outcome.pictures] == ["lecture-curves"]
 
 
+def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
+    """Version 2 of the rules followed the rows of seeds 0 to 2."""
+    rows = rows_of(PUBLISHED, 0.9830)
+    wrong = rows.assign(value=rows["value"].where(rows["seed"] >= 3, 9.0))
+    assert {one.verdict for one in LECTURE.outcome(wrong, Request(epochs=50)).findings} == {Verdict.REPRODUCED}
+    few = LECTURE.outcome(rows_of(PUBLISHED, 0.9830, SEEDS - 1), Request(epochs=50)).findings
+    assert {one.verdict for one in few} == {Verdict.NOT_TESTABLE}
+    assert "7 of at least 8 runs" in few[0].measured
+    assert few[0].claim.rule.endswith("rule 2 of 2026-11-23, on seeds from 3 on")
+
+
 def test_what_was_not_run_is_not_testable() -> None:
     few = {epoch: PUBLISHED[epoch] for epoch in (1, 2, 3)}
     verdicts = [one.verdict for one in LECTURE.outcome(rows_of(few, 0.9), Request()).findings]
@@ -49,7 +68,7 @@ def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: floa
     losses = list(PUBLISHED[epoch])
     losses[index] *= factor
     outcome = LECTURE.outcome(rows_of(PUBLISHED | {epoch: (losses[0], losses[1])}, 0.9827), Request(epochs=50))
-    contradicted = [one.published for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
+    contradicted = [one.claim.statement for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
     assert len(contradicted) == 1
     assert f"epoch {epoch}:" in contradicted[0]
 

@@ -22,8 +22,10 @@ from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import Conclusion, Finding, NotAttempted, Reproduction, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, reproductions
+from highway_bench.reproduce.claims import Claim, Observation
 from highway_bench.reproduce.findings_page import folder_for
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 
 
@@ -54,15 +56,21 @@ class Tiny(Reproduction):
             for seed in range(request.seeds or 2)
         ]
 
+    def claims(self, request: Request) -> list[Claim]:
+        return [
+            Claim(
+                statement="a loss",
+                source=self.source,
+                quantity="losses",
+                statistic=Statistic.EXACT,
+                region=Region(least=1),
+                observe=lambda losses, _: Observation(decisive=[Quantity.exact("losses", len(losses))]),
+            )
+        ]
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         losses = rows.loc[rows["metric"] == "final_loss", "value"]
-        result = Finding(
-            published="a loss",
-            source=self.source,
-            measured=f"{len(losses)} losses",
-            rule="any",
-            verdict=Verdict.REPRODUCED,
-        )
+        (result,) = (claim.judge(losses) for claim in self.claims(request))
         table = column.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [column.number("loss", "loss")])
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
@@ -91,12 +99,15 @@ def test_the_command_writes_files_and_uses_the_store_again(
     first = call("test-tiny", "--device", "cpu")
     assert first.exit_code == 0, first.output
     assert "cells: 2, of which 0" in first.output
-    assert "2 losses" in first.output
+    assert "losses: 2" in first.output
     assert "not attempted: a larger one" in first.output
     folder = tmp_path / "reports/reproduce/test-tiny"
     assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
     page = (folder / "findings.md").read_text()
-    assert "| a loss | the paper | 2 losses | reproduced | any | nowhere \\| §1 |" in page
+    assert (
+        "| a loss | the paper | losses: 2 | reproduced | losses, exact: reproduced if above 1; contradicted if" in page
+    )
+    assert "| exact | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page
     assert "| a larger one | it is larger | nowhere |" in page
     assert "Run: 2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; 32 items" in page

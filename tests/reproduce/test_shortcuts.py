@@ -8,7 +8,8 @@ from typing import Any
 from highway_bench.blocks import blocks
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
-from highway_bench.reproduce.base import Verdict, reproductions
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.shortcuts import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY, cells_of
 from highway_bench.tasks.architecture_network import cell_network
@@ -34,13 +35,13 @@ def test_the_published_order_is_reproduced(rows_of: Any) -> None:
     outcome = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Request())
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert outcome.pictures[0].title.startswith("Lowest training loss: identity; highest: ")
-    assert sum("arXiv:1603.05027" in one.source for one in outcome.findings) == 8
-    assert sum("counter-result" in one.published for one in outcome.findings) == 1
+    assert sum("arXiv:1603.05027" in one.claim.source for one in outcome.findings) == 8
+    assert sum("counter-result" in one.claim.statement for one in outcome.findings) == 1
 
 
 def test_equal_losses_decide_little(rows_of: Any) -> None:
     result = verdicts(rows_of(values(dict.fromkeys((case.name for case in CASES), 0.3))))
-    assert result == [Verdict.NOT_TESTABLE] * 7 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
+    assert result == [Verdict.UNDECIDED] * 7 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
 
 
 def test_the_other_order_contradicts(rows_of: Any) -> None:
@@ -52,7 +53,19 @@ def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
     diverged = values(PUBLISHED | {HALVES.name: math.inf})
     outcome = SHORTCUTS.outcome(rows_of(diverged), Request())
     assert outcome.findings[2].verdict == Verdict.REPRODUCED
-    assert outcome.findings[2].measured.startswith("diverged at 4 of 4 seeds")
+    assert outcome.findings[2].measured == "loss (diverged at 4 of 4 seeds, the other at 0 of 4): ∞×"
+
+
+def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterion(rows_of: Any) -> None:
+    """The gate at −6, with an error of 40 %, is no reference for the one at −3."""
+    result = values(PUBLISHED | {EXCLUSIVE[-6.0].name: 2.2, EXCLUSIVE[-3.0].name: 0.05})
+    for cell in cells_of(EXCLUSIVE[-6.0], Request()):
+        result[cell]["test_accuracy"] = 0.6
+    findings = SHORTCUTS.outcome(rows_of(result), Request()).findings
+    untrained = [one for one in findings if "exclusive gate at −6 is untrained" in one.measured]
+    assert len(untrained) == 2
+    assert {one.verdict for one in untrained} == {Verdict.NOT_TESTABLE}
+    assert findings[5].verdict == Verdict.REPRODUCED  # −6 itself is compared with identity
 
 
 def test_one_seed_has_no_interval(rows_of: Any) -> None:

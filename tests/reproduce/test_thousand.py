@@ -13,7 +13,8 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce.base import Conclusion, Verdict, reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
@@ -62,7 +63,7 @@ def test_the_cells() -> None:
     [
         (FALLS, Verdict.REPRODUCED),
         (SLOWLY, Verdict.REPRODUCED),
-        (HALTS, Verdict.NOT_TESTABLE),
+        (HALTS, Verdict.UNDECIDED),
         (STAYS, Verdict.CONTRADICTED),
         (None, Verdict.CONTRADICTED),
     ],
@@ -88,7 +89,7 @@ def test_the_control_is_reported_and_not_judged(plain: Any, text: str) -> None:
 
 def test_one_seed_that_stalls_among_three_decides_nothing() -> None:
     result = outcome(lambda cell: STAYS if cell.seed == 0 else FALLS).findings[0]
-    assert result.verdict == Verdict.NOT_TESTABLE
+    assert result.verdict == Verdict.UNDECIDED
     assert "1,101 layers, highway: 1 of 3 seeds stalls, 2 of 3 seeds train, final loss" in result.measured
 
 
@@ -96,7 +97,7 @@ def test_failed_runs_are_not_stalls() -> None:
     (result,) = outcome(lambda cell: None, status="oom").findings
     assert result.verdict == Verdict.NOT_TESTABLE
     assert "highway: no run ended" in result.measured
-    assert [result.published] == [one.published for one in outcome(lambda cell: FALLS).findings]
+    assert [result.claim.statement] == [one.claim.statement for one in outcome(lambda cell: FALLS).findings]
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:

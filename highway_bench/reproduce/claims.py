@@ -1,0 +1,254 @@
+"""Claims: what a publication states, the rule that decides it, and the verdict on what was measured.
+
+A ``Claim`` is fixed before anything is run. It names the quantity that decides, as a number with an interval, and the
+region in which the published statement puts that number. The printed rule, the power of a design and the verdict all
+come from the same claim:
+
+- *reproduced*: every interval lies in the claim's region;
+- *contradicted*: one interval lies wholly outside of it, or in a region of its own (``refuted``);
+- *suggestive*, *suggestive against*: as these two, but so few runs fall into such an order too often by chance;
+- *undecided*: the intervals are on neither side;
+- *not testable*: the claim's guard applies (an untrained reference, runs that did not end, missing hardware or data),
+  or nothing was measured that has an interval.
+
+Six kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-bias);
+a number of one run with its t interval over seeds (gates, bilstm, lecture, parallel); the difference of two numbers
+whose intervals lie apart (parallel); the ratio of the best trials of two searches (figure1); the order of two arms'
+runs (long-range, figure1); and counts of runs or exact numbers (inits, thousand, gates, flops, figure1, gate-bias).
+
+A rule has a date and a version. A change that can only withhold a verdict, such as a new guard, applies to all runs. If
+any other change follows the rows of some seeds, only fresh seeds decide (``RuleVersion.seen``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from highway_bench.measure.statistics import CONFIDENCE
+from highway_bench.reproduce.power import Power, PowerDesign
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, order_p, scatter_of, with_space
+
+
+class Verdict(StrEnum):
+    """The verdict of a measurement on a claim."""
+
+    REPRODUCED = "reproduced"
+    SUGGESTIVE = "suggestive"
+    UNDECIDED = "undecided"
+    SUGGESTIVE_AGAINST = "suggestive against"
+    CONTRADICTED = "contradicted"
+    NOT_TESTABLE = "not testable"  # with this budget, hardware or data; the finding says which
+
+
+WEAKER = {Verdict.REPRODUCED: Verdict.SUGGESTIVE, Verdict.CONTRADICTED: Verdict.SUGGESTIVE_AGAINST}
+
+
+class Evidence(StrEnum):
+    """The origin of a claim, which limits what a measurement can show."""
+
+    PAPER = "the paper"  # its text, its authors' code or their logs
+    SECONDARY = "second-hand"  # a review, a blog, a value read from a plot: gives a direction and no exact number
+    COMPUTED = "arithmetic"  # computed from the published layers: agreement checks this project, not the paper
+    OURS = "our reading"  # what the published statement implies here; its authors did not state it
+
+
+class RuleVersion(NamedTuple):
+    """The version of a reproduction's rules and its date. The rows of the first ``seen`` seeds were known before it."""
+
+    version: int = 1
+    date: str = "2026-11-21"
+    seen: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What was measured of a claim.
+
+    The ``decisive`` quantities must all lie in the claim's region; one of ``against`` (by default the decisive ones)
+    can refute it. ``reported`` ones decide nothing. ``untestable`` is the reason why the guard applies; empty if it
+    does not. ``note`` is further text."""
+
+    decisive: Sequence[Quantity] = ()
+    against: Sequence[Quantity] | None = None
+    reported: Sequence[Quantity] = ()
+    untestable: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A published statement and the rule for its verdict.
+
+    ``quantity`` is what is measured, in words, with ``unit`` ("×" for a ratio). Its ``statistic`` over ``n`` runs gives
+    an interval whose error is shared by ``comparisons`` claims (Bonferroni). Fewer than ``least`` runs decide nothing.
+    ``region`` has the quantity if the statement holds; ``refuted`` has it if not, by default all outside of the region.
+    ``irrefutable`` is the reason why nothing here can contradict the claim. ``guard`` says when it cannot be tested.
+    ``observe`` takes the data and the confidence of intervals.
+
+    ``effect`` is the quantity's value that the source states or implies; without one, a factor of 2 or 3 points beyond
+    the bound. ``scatter`` is the standard deviation of one run that is known beforehand, in decades for a ratio.
+    """
+
+    statement: str
+    source: str
+    quantity: str
+    observe: Callable[[Any, float], Observation]
+    statistic: Statistic
+    region: Region
+    n: int = 1
+    least: int = 1
+    unit: str = ""
+    evidence: Evidence = Evidence.PAPER
+    refuted: tuple[Region, ...] = ()
+    irrefutable: str = ""
+    guard: str = ""
+    comparisons: int = 1
+    effect: float = math.nan
+    scatter: float = math.nan
+    version: RuleVersion = field(default_factory=RuleVersion)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the quantity has no scatter that more runs could average."""
+        return self.statistic is Statistic.EXACT
+
+    @property
+    def confidence(self) -> float:
+        return 1 - (1 - CONFIDENCE) / self.comparisons
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        interval = f", {self.statistic}"
+        if self.statistic not in (Statistic.EXACT, Statistic.SHARE, Statistic.ORDER, Statistic.APART):
+            interval = f", {100 * self.confidence:.3g} % {self.statistic}"
+        against = " or ".join(one.text(self.unit) for one in self.refuted) or "outside"
+        parts = [
+            f"{self.quantity}{interval}: reproduced if {self.region.text(self.unit)}",
+            f"never contradicted: {self.irrefutable}" if self.irrefutable else f"contradicted if {against}",
+            f"not testable {self.guard}" if self.guard else "",
+            f"at least {self.least} runs" if self.least > 1 else "",
+            f"rule {self.version.version} of {self.version.date}",
+        ]
+        fresh = f", on seeds from {self.version.seen} on" if self.version.seen else ""
+        return "; ".join(filter(None, parts)) + fresh
+
+    def judge(self, data: Any) -> Finding:
+        """The finding from ``data``, which ``observe`` takes."""
+        seen = self.observe(data, self.confidence)
+        verdict, why = self._verdict(seen)
+        quantities = (*seen.decisive, *(seen.against or ()), *seen.reported)
+        return Finding(
+            claim=self, verdict=verdict, quantities=tuple(dict.fromkeys(quantities)), note=seen.note, why=why
+        )
+
+    def _verdict(self, seen: Observation) -> tuple[Verdict, str]:
+        """The verdict, and the reason if there is none."""
+        against = seen.decisive if seen.against is None else seen.against
+        if seen.untestable:
+            return Verdict.NOT_TESTABLE, seen.untestable
+        if not seen.decisive:
+            return Verdict.NOT_TESTABLE, "not measured"
+        if (fewest := min(one.n for one in seen.decisive)) < self.least:
+            return Verdict.NOT_TESTABLE, f"{fewest} of at least {self.least} runs"
+        if all(self.region.has(one.low, one.high) for one in seen.decisive):
+            verdict = Verdict.REPRODUCED
+        elif not any(self._refutes(one) for one in against):
+            missing = any(math.isnan(one.low) or math.isnan(one.high) for one in seen.decisive)
+            return (Verdict.NOT_TESTABLE, "no interval") if missing else (Verdict.UNDECIDED, "")
+        elif self.irrefutable:
+            return Verdict.NOT_TESTABLE, self.irrefutable
+        else:
+            verdict = Verdict.CONTRADICTED
+        chance = order_p(fewest) if self.statistic is Statistic.ORDER else 0.0
+        if chance > 1 - self.confidence:
+            return WEAKER[verdict], f"such an order has p = {chance:.2g} by chance; {1 - self.confidence:.2g} decides"
+        return verdict, ""
+
+    def _refutes(self, one: Quantity) -> bool:
+        if self.refuted:
+            return any(region.has(one.low, one.high) for region in self.refuted)
+        return self.region.excludes(one.low, one.high)
+
+    @property
+    def stated(self) -> float:
+        """The value that matters: the source's effect, or a factor of 2 or 3 points beyond the bound; else NaN."""
+        if not math.isnan(self.effect):
+            return self.effect
+        below = math.isinf(self.region.least)
+        bound = self.region.most if below else self.region.least
+        if math.isfinite(self.region.least) and math.isfinite(self.region.most):
+            return (
+                math.sqrt(self.region.least * self.region.most)
+                if self.unit == "×"
+                else (self.region.least + self.region.most) / 2
+            )
+        if self.unit == "×":
+            return bound / 2 if below else 2 * bound
+        return bound + (-3 if below else 3) if self.unit in ("%", "points") else math.nan
+
+    def power(self, scatter: float = math.nan) -> Power | None:
+        """The power of the claim's design with the scatter that is known beforehand, or else with ``scatter``.
+
+        ``None`` for exact numbers and if no scatter is known."""
+        known = scatter if math.isnan(self.scatter) else self.scatter
+        if self.exact or (math.isnan(known) and self.statistic is not Statistic.SHARE):
+            return None
+        design = PowerDesign(
+            self.statistic, self.n, self.confidence, known, self.region, self.unit == "×", max(2, self.least)
+        )
+        return design.summary(self.stated)
+
+    def power_text(self, power: Power | None) -> str:
+        """``power`` in words: what the design shows, and the number of runs that shows the claim's own effect."""
+        if power is None:
+            return "exact" if self.exact else "the scatter is not known"
+        unit, runs = with_space(self.unit), "trials" if self.statistic is Statistic.BEST else "runs"
+        parts = [f"{power.n} {runs}"]
+        if not math.isnan(power.smallest):
+            side = "above" if math.isinf(self.region.most) else "below"
+            parts.append(f"80 % power at {power.smallest:.3g}{unit} or {side}")
+        if not math.isnan(power.effect):
+            parts.append(f"{power.power:.0%} at {power.effect:.3g}{unit}")
+            if power.needed is None and self.statistic is not Statistic.SHARE:
+                parts.append("80 % there with no number up to 100")
+            elif power.needed is not None and power.needed > power.n:
+                parts.append(f"80 % there with {power.needed}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One row of *published | measured | verdict*: a claim, what was measured of it, and its verdict.
+
+    ``note`` is text of the measurement; ``why`` is the reason for a missing or weak verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    quantities: Sequence[Quantity] = field(default=())
+    note: str = ""
+    why: str = ""
+
+    @property
+    def measured(self) -> str:
+        """What was measured, in words."""
+        text = "; ".join(filter(None, [*map(str, self.quantities), self.note]))
+        return f"{text} ({self.why})" if text and self.why else text or self.why
+
+    @property
+    def power(self) -> Power | None:
+        """The power of the design, from the scatter of the runs themselves if none was known before."""
+        first = next(iter(self.quantities), None)
+        if self.claim.statistic not in (Statistic.MEAN, Statistic.PAIRED) or first is None:
+            return self.claim.power()
+        scatter = scatter_of(first, self.claim.confidence)
+        return self.claim.power(scatter / math.sqrt(2) if self.claim.statistic is Statistic.PAIRED else scatter)
+
+    @property
+    def power_text(self) -> str:
+        """``power`` in words."""
+        return self.claim.power_text(self.power)

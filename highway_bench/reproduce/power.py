@@ -1,0 +1,134 @@
+"""Power before a run: which effect can a design show, and how many seeds would show the claim's own?
+
+A design is a statistic, its number of runs, its confidence and the scatter of one run. Its interval is simulated for a
+true value of 0 and a scatter of 1; another true value shifts the interval, and another scatter stretches it. Therefore
+one simulation serves every effect. Ratios are in decades. The draws have a fixed seed: a design always has the same
+power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import stats
+
+from highway_bench.measure.statistics import Array
+from highway_bench.reproduce.quantities import Region, Statistic, order_p
+
+TARGET = 0.8  # the power that a claim should have
+DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
+RESAMPLES = 400  # of the bootstrap within a draw
+MOST = 100  # runs: larger designs are not proposed
+
+
+@dataclass(frozen=True)
+class Power:
+    """The power of a design for a claim.
+
+    ``power`` is the probability of "reproduced" if the true value is ``effect``; NaN if there is no such value.
+    ``smallest`` is the value nearest to the claim's bound that is shown with a probability of ``TARGET``; NaN if there
+    is none. ``needed`` is the least number of runs with the power ``TARGET`` for ``effect``; ``None`` if 100 lack it.
+    """
+
+    n: int
+    effect: float
+    power: float
+    smallest: float
+    needed: int | None
+
+
+@dataclass(frozen=True)
+class PowerDesign:
+    """A statistic of ``n`` runs (seeds of an arm, or trials of a search) whose single values have the standard
+    deviation ``scatter``: in decades for a ratio, else in the quantity's unit."""
+
+    statistic: Statistic
+    n: int
+    confidence: float
+    scatter: float
+    region: Region
+    ratio: bool
+    least: int = 2  # fewer runs decide nothing
+
+    def power(self, effect: float, n: int | None = None) -> float:
+        """The probability that the whole interval lies in the region if the true value is ``effect``."""
+        size = self.n if n is None else n
+        if size < self.least and self.statistic is not Statistic.SHARE:
+            return 0.0
+        if self.statistic is Statistic.SHARE:
+            counts = 100 * np.arange(size + 1) / max(size, 1)
+            inside = [self.region.has(count, count) for count in counts]
+            return float(stats.binom.pmf(np.arange(size + 1), size, effect / 100)[inside].sum())
+        low, high = intervals(self.statistic, size, self.confidence)
+        least, most, true = map(self._scaled, (self.region.least, self.region.most, effect))
+        return float(np.mean((true + self.scatter * low > least) & (true + self.scatter * high < most)))
+
+    def smallest(self) -> float:
+        """The true value nearest to the region's only bound that is shown with ``TARGET``; NaN if there is none."""
+        one_sided = math.isinf(self.region.least) != math.isinf(self.region.most)
+        if not one_sided or (self.n < self.least and self.statistic is not Statistic.SHARE):
+            return math.nan
+        below = math.isfinite(self.region.most)
+        if self.statistic is Statistic.SHARE:
+            rates = np.linspace(0, 100, 1_001)
+            shown = [rate for rate in rates if self.power(float(rate)) >= TARGET]
+            return float((max if below else min)(shown)) if shown else math.nan
+        low, high = intervals(self.statistic, self.n, self.confidence)
+        reach = np.quantile(high, TARGET) if below else np.quantile(low, 1 - TARGET)  # negative if above
+        edge = self._scaled(self.region.most if below else self.region.least)
+        value = edge - self.scatter * float(reach)
+        return 10**value if self.ratio else value
+
+    def needed(self, effect: float) -> int | None:
+        """The least number of runs with the power ``TARGET`` for ``effect``."""
+        sizes: Iterable[int] = (
+            range(20, MOST + 1, 20) if self.statistic is Statistic.BEST else range(self.least, MOST + 1)
+        )
+        return next((n for n in sizes if self.power(effect, n) >= TARGET), None)
+
+    def summary(self, effect: float) -> Power:
+        """The power for ``effect``."""
+        if math.isnan(effect):
+            return Power(self.n, effect, math.nan, self.smallest(), None)
+        return Power(self.n, effect, self.power(effect), self.smallest(), self.needed(effect))
+
+    def _scaled(self, value: float) -> float:
+        if not self.ratio or math.isinf(value):
+            return value
+        return math.log10(value) if value > 0 else -math.inf
+
+
+@cache
+def intervals(statistic: Statistic, n: int, confidence: float) -> tuple[Array, Array]:
+    """Simulated bounds of the interval of a quantity whose true value is 0 and whose scatter is 1; NaN where the design
+    has no interval."""
+    rng = np.random.default_rng(0)
+    none = np.full(1, math.nan)
+    if statistic is Statistic.EXACT:
+        return np.zeros(1), np.zeros(1)
+    if n < 2:
+        return none, none
+    if statistic is Statistic.ORDER:
+        if order_p(n) > 1 - confidence:  # at best suggestive
+            return none, none
+        over, under = rng.normal(size=(2, DRAWS, n))
+        return over.min(axis=1) - under.max(axis=1), over.max(axis=1) - under.min(axis=1)
+    if statistic is Statistic.BEST:
+        drawn = rng.integers(n, size=(RESAMPLES, n))
+        over, under = rng.normal(size=(2, DRAWS_OF_SEARCHES, n))
+        ratios = np.stack(
+            [one[drawn].min(axis=1) - other[drawn].min(axis=1) for one, other in zip(over, under, strict=True)]
+        )
+        tail = 50 * (1 - confidence)
+        low, high = np.percentile(ratios, [tail, 100 - tail], axis=1)
+        return low, high
+    # The mean and the standard deviation of n normal values are independent
+    values = math.sqrt(2) if statistic is Statistic.PAIRED else 1.0  # a difference of two runs
+    middle = values * rng.normal(size=DRAWS) / math.sqrt(n)
+    deviation = values * np.sqrt(rng.chisquare(n - 1, size=DRAWS) / (n - 1))
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * deviation / math.sqrt(n)
+    return middle - half, middle + half

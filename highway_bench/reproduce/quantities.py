@@ -1,0 +1,149 @@
+"""Quantities: what a claim is about as a number with an interval, and the regions in which the number must lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from scipy import stats
+
+from highway_bench.measure.statistics import IntervalEstimate, t_interval
+from highway_bench.report.format import between, count, signed, three
+
+
+class Statistic(StrEnum):
+    """How the interval of a quantity comes from the runs; the value is its name in a rule."""
+
+    PAIRED = "t interval of log₁₀, paired by seed"  # the ratio of two arms' losses
+    MEAN = "t interval"  # a number of one run, over seeds (of its log₁₀ for a ratio), or a slope
+    APART = "intervals apart"  # the difference of two numbers that were not measured in turn
+    BEST = "bootstrap over trials"  # the ratio of the best losses of two searches
+    ORDER = "range of all pairs of runs"  # the ratio of two arms, every run against every run
+    SHARE = "count"  # the share of runs with a property
+    EXACT = "exact"  # a number without scatter, or of a single run
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measured number with its interval (NaN where there is none) from ``n`` runs. ``unit`` is "×" for a ratio."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+    unit: str = ""
+
+    @classmethod
+    def of(cls, name: str, estimate: IntervalEstimate, unit: str = "") -> Quantity:
+        return cls(name, estimate.value, estimate.low, estimate.high, estimate.n, unit)
+
+    @classmethod
+    def exact(cls, name: str, value: float, unit: str = "", n: int = 1) -> Quantity:
+        return cls(name, value, value, value, n, unit)
+
+    def __str__(self) -> str:
+        exact = self.low == self.high
+        whole = exact and float(self.value).is_integer()
+        value = f"{count(self.value) if whole else three(self.value)}{with_space(self.unit)}"
+        interval = "" if exact else between(self.low, self.high)
+        runs = f"(n = {self.n})" if self.n > 1 else ""
+        return " ".join(filter(None, [f"{self.name}:" if self.name else "", value, interval, runs]))
+
+
+def with_space(unit: str) -> str:
+    """``unit`` as it follows a number: "×" without a space, any other after one."""
+    return unit if unit in ("", "×") else f" {unit}"
+
+
+@dataclass(frozen=True)
+class Region:
+    """The numbers above ``least`` and below ``most``, with the bounds themselves if it is ``closed``."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    closed: bool = False
+
+    def has(self, low: float, high: float) -> bool:
+        """Whether the whole interval lies in the region."""
+        above = low > self.least or (low == self.least and (self.closed or math.isinf(low)))
+        return above and (high < self.most or (high == self.most and (self.closed or math.isinf(high))))
+
+    def excludes(self, low: float, high: float) -> bool:
+        """Whether the whole interval lies outside of the region."""
+        return high < self.least or low > self.most
+
+    def text(self, unit: str) -> str:
+        """The region in words: "above 1×", "within 45 and 75 %"."""
+        after = with_space(unit)
+        if self.least == self.most:
+            return f"equal to {signed(self.least)}{after}"
+        if math.isfinite(self.least) and math.isfinite(self.most):
+            return f"between {signed(self.least)} and {signed(self.most)}{after}"
+        words = ("at least", "at most") if self.closed else ("above", "below")
+        word, bound = (words[0], self.least) if math.isfinite(self.least) else (words[1], self.most)
+        return f"{word} {signed(bound)}{after}"
+
+
+def mean(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:
+    """The mean with its t interval; of a ratio (unit "×"), the geometric mean, with the t interval of log₁₀.
+
+    Without a value or with one that is not finite, the quantity is NaN."""
+    data = np.asarray(list(values), dtype=np.float64)
+    if not len(data) or not np.isfinite(data).all():
+        return Quantity(name, math.nan, math.nan, math.nan, len(data), unit)
+    if unit != "×":
+        return Quantity.of(name, t_interval(data, confidence), unit)
+    logs = t_interval(np.log10(data), confidence)
+    return Quantity(name, 10**logs.value, 10**logs.low, 10**logs.high, logs.n, unit)
+
+
+def prediction(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:
+    """As ``mean``, with the interval for one more run: mean ± t · s · √(1 + 1/n)."""
+    one = mean(name, values, confidence, unit)
+    wider = math.sqrt(one.n + 1)  # than the interval of the mean
+    if unit == "×":
+        factor = (one.high / one.value) ** wider
+        return replace(one, low=one.value / factor, high=one.value * factor)
+    half = (one.high - one.value) * wider
+    return replace(one, low=one.value - half, high=one.value + half)
+
+
+def apart(name: str, one: IntervalEstimate, other: IntervalEstimate, unit: str = "") -> Quantity:
+    """``one`` minus ``other``, from the differences of the ends of their intervals: wider than an interval of the
+    difference. It lies below 0 if the intervals are apart."""
+    low, high = one.low - other.high, one.high - other.low
+    return Quantity(name, one.value - other.value, low, high, min(one.n, other.n), unit)
+
+
+def order(name: str, over: Sequence[float], under: Sequence[float]) -> Quantity:
+    """The range of ``over`` / ``under`` over all pairs of runs, and the ratio of the medians.
+
+    It lies above 1 if every number of ``over`` is above every one of ``under``. An infinite number is a miss; the ratio
+    of two misses is NaN, which decides nothing."""
+
+    def ratio(one: float, other: float) -> float:
+        return math.nan if math.isinf(one) and math.isinf(other) else one / other
+
+    n = min(len(over), len(under))
+    if not n:
+        return Quantity(name, math.nan, math.nan, math.nan, 0, "×")
+    low, high = ratio(min(over), max(under)), ratio(max(over), min(under))
+    return Quantity(name, ratio(float(np.median(over)), float(np.median(under))), low, high, n, "×")
+
+
+def order_p(n: int) -> float:
+    """The two-sided probability that n runs all precede n others without any difference: 2 / C(2n, n)."""
+    return 2 / math.comb(2 * n, n)
+
+
+def scatter_of(one: Quantity, confidence: float) -> float:
+    """The standard deviation of one value from a t interval over ``n`` of them: in decades for a ratio, else in the
+    unit; NaN without an interval."""
+    ends = (one.low, one.high) if one.unit != "×" else (math.log10(one.low), math.log10(one.high))
+    if one.n < 2 or not all(map(math.isfinite, ends)):
+        return math.nan
+    return (ends[1] - ends[0]) / 2 * math.sqrt(one.n) / float(stats.t.ppf((1 + confidence) / 2, one.n - 1))
