@@ -27,6 +27,8 @@ from highway_bench.cli import (
     run,
     serve,
     show,
+    status,
+    store_care,
 )
 from highway_bench.cli._errors import Commands, work_here
 
@@ -75,6 +77,7 @@ add(
     run.run,
     "highway-bench run throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
 )
+add(app, "status", status.status, "highway-bench status --store reports/results.sqlite")
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
@@ -85,10 +88,13 @@ of_results = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 add(of_results, "show", results.show, "highway-bench results show --task memory --block highway")
 add(of_results, "export", results.export, "highway-bench results export rows.csv")
 add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
+add(of_results, "check", store_care.check, "highway-bench results check")
+add(of_results, "salvage", store_care.salvage, "highway-bench results salvage reports/results.sqlite whole.sqlite")
+add(of_results, "prune", store_care.prune, "highway-bench results prune --dry-run")
 app.add_typer(
     of_results,
     name="results",
-    help="Show, export and merge stores of results.",
+    help="Show, export, merge, check and repair stores of results.",
     epilog="Example: highway-bench results export rows.csv",
 )
 

@@ -1,8 +1,9 @@
 """Results: the row, the store of rows, export and merge. Never imports torch, and pandas only for frames."""
 
 from highway_bench.results.export import export, merge, parsed
+from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, SCHEMA, Row, Status, row
-from highway_bench.results.store import Store
+from highway_bench.results.store import DiskError, Store, Taken
 
 __all__ = [
     "COLUMNS",
@@ -10,11 +11,15 @@ __all__ = [
     "LATER_ATTEMPT",
     "OUTCOMES",
     "SCHEMA",
+    "DiskError",
     "Row",
+    "Salvaged",
     "Status",
     "Store",
+    "Taken",
     "export",
     "merge",
     "parsed",
     "row",
+    "salvage",
 ]

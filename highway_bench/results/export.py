@@ -11,7 +11,7 @@ from typing import TextIO
 
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import COLUMNS, Row
-from highway_bench.results.store import Store
+from highway_bench.results.store import Store, Taken
 
 JSON_COLUMNS = ("block_options", "family_options", "recipe", "samples")
 
@@ -55,8 +55,8 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
     return len(rows)
 
 
-def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:
-    """Add the cells and runs of the stores ``others`` to the store ``into``, and return the number of changed cells.
+def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[Taken]:
+    """Add the cells and runs of the stores ``others`` to the store ``into``, and return what was taken of each.
 
     Of a cell that several stores have, the newest result is stored, and a failure never replaces it. ``into`` is
     created if it is missing; the others are only read. Raises ``BadInput``, before anything is written, for a store
@@ -68,9 +68,9 @@ def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:
         raise BadInput(f"{into} cannot be merged into itself")
     for other in others:
         Store(other, read_only=True).close()
-    taken = 0
+    taken = []
     with Store(into) as target:
         for other in others:
             with Store(other, read_only=True) as source:
-                taken += target.take(source)
+                taken.append(target.take(source))
     return taken

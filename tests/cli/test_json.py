@@ -197,7 +197,50 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
     "results show": ((), {"rows": [ROW]}),
     "results export": (("rows.csv",), {"file": STRING, "rows": NUMBER}),
-    "results merge": (("all.sqlite", "reports/results.sqlite"), {"store": STRING, "cells": NUMBER}),
+    "results merge": (
+        ("all.sqlite", "reports/results.sqlite"),
+        {
+            "store": STRING,
+            "cells": NUMBER,
+            "stores": [{"store": STRING, "added": NUMBER, "replaced": NUMBER, "same": NUMBER, "older": NUMBER}],
+        },
+    ),
+    "results check": ((), {"store": STRING, "cells": NUMBER, "problems": [STRING]}),
+    "results salvage": (
+        ("reports/results.sqlite", "whole.sqlite"),
+        {
+            "store": STRING,
+            "cells": NUMBER,
+            "rows": NUMBER,
+            "runs": NUMBER,
+            "left_out": [STRING],
+            "lost_rows": NUMBER,
+            "lost_runs": NUMBER,
+        },
+    ),
+    "results prune": (
+        ("--dry-run",),
+        {"store": STRING, "cells": NUMBER, "rows": NUMBER, "removed": FLAG},
+    ),
+    "status": (
+        (),
+        {
+            "store": STRING,
+            "run_id": STRING,
+            "state": STRING,
+            "process": NUMBER,
+            "started": STRING,
+            "updated": STRING,
+            "command": [STRING],
+            "cells": NUMBER,
+            "counts": OBJECT,
+            "done": NUMBER,
+            "failed": NUMBER,
+            "left": NUMBER,
+            "running": [STRING],
+            "failures": [{"cell": STRING, "status": STRING, "message": NO_STRING}],
+        },
+    ),
     "data list": ((), {"data_folder": NO_STRING, "cache_folder": STRING, "datasets": [DATASET]}),
     "data fetch": (("digits",), {"name": STRING, "fetched": NO_STRING}),
     "data check": (
@@ -331,7 +374,7 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_keys_and_kinds(command: str, invoke: Invoke, request: pytest.FixtureRequest) -> None:
     words, contract = COMMANDS[command]
-    needs = {"history": "history", "results": "store", "report": "store", "reproduce": "reproduced"}
+    needs = {"history": "history", "results": "store", "status": "store", "report": "store", "reproduce": "reproduced"}
     if command.split()[0] in needs:
         request.getfixturevalue(needs[command.split()[0]])
     done = invoke(*command.split(), *words, "--json")
