@@ -37,7 +37,7 @@ FamilyOptions = Annotated[
 
 WorkerCount = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
 EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local, or an engine of a plug-in.")]
-Rerun = Annotated[
+MeasureAgain = Annotated[
     str | None,
     typer.Option(
         help="Measure these stored cells again: failed (the default), all, or a pattern such as 'highway*depth 50'."

@@ -12,7 +12,7 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, LogPath, Rerun, WorkerCount
+from highway_bench.cli._options import AsJson, EngineName, LogPath, MeasureAgain, WorkerCount
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
 from highway_bench.reproduce.request import Request
@@ -36,7 +36,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("reports/reproduce"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
     names: Annotated[bool, typer.Option("--names", help="Print all names, one per line.")] = False,
-    rerun: Rerun = None,
+    rerun: MeasureAgain = None,
     log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:

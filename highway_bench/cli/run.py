@@ -13,7 +13,7 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import STORE, AsJson, EngineName, LogPath, Plugins, Rerun, StorePath, WorkerCount
+from highway_bench.cli._options import STORE, AsJson, EngineName, LogPath, MeasureAgain, Plugins, StorePath, WorkerCount
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
@@ -53,7 +53,7 @@ def run(
             "--strict", help="Exit with 1 also if a cell ends with a status that the profile does not expect."
         ),
     ] = False,
-    rerun: Rerun = None,
+    rerun: MeasureAgain = None,
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="Only part I of N of the cells, as in 3/8; equal in cost.")
     ] = None,

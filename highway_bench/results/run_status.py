@@ -12,7 +12,7 @@ from highway_bench.provenance.lock import holder, is_held
 from highway_bench.results.schema import FAILURES, Row
 from highway_bench.results.store import Store, lock_path
 
-State = Literal["running", "interrupted", "finished"]
+RunState = Literal["running", "interrupted", "finished"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class RunStatus:
     that failed in it; ``running`` the names of the cells that its workers measure; ``left`` the estimated seconds."""
 
     run_id: str
-    state: State
+    state: RunState
     process: int
     started: str
     updated: str
@@ -55,7 +55,7 @@ def run_status(path: str | os.PathLike[str]) -> RunStatus:
         record: dict[str, Any] = store.runs().get(progress["run_id"], {})
         failures = store.failures(progress["run_id"])
     done = sum(progress["counts"].values())
-    state: State = "running" if is_running else "finished" if done >= progress["cells"] else "interrupted"
+    state: RunState = "running" if is_running else "finished" if done >= progress["cells"] else "interrupted"
     return RunStatus(
         state=state,
         started=str(record.get("started") or ""),

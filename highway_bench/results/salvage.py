@@ -32,7 +32,7 @@ PATIENCE = 16  # chunks without a readable row after which there is none, where 
 INDICES = {"rows": "cells", "runs": "sqlite_autoindex_runs_1"}
 DIGEST = re.compile("[0-9a-f]{32}")
 
-Values = tuple[Any, ...]
+RawRow = tuple[Any, ...]
 
 
 @dataclass
@@ -160,7 +160,7 @@ def _whole_cells(rows: Iterable[Row | None], left_out: set[str]) -> Iterator[lis
         yield cell
 
 
-def _valid(found: Iterable[Values | None], columns: list[str], done: Salvaged) -> Iterator[Row | None]:
+def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -> Iterator[Row | None]:
     """``found`` as rows; ``None`` for what cannot be read or has values that no run writes."""
     for values in found:
         row = None if values is None else dict.fromkeys(COLUMNS) | dict(zip(columns, values, strict=True))
@@ -189,7 +189,7 @@ def _is_valid(row: Row) -> bool:
     return True
 
 
-def _read(db: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[Values | None]:
+def _read(db: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[RawRow | None]:
     """The rows of ``table`` by their numbers; ``None`` for each number that cannot be read.
 
     Where the last number is unknown, one ``None`` follows the last readable row.
@@ -211,7 +211,7 @@ def _read(db: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[Va
     yield from [None] * (min(unread, 1) if last is None else unread)
 
 
-def _read_range(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[Values | None]:
+def _read_range(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[RawRow | None]:
     try:
         yield from db.execute(query, (first, last)).fetchall()
     except sqlite3.DatabaseError:
