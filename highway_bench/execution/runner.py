@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -235,4 +236,5 @@ class _Run:
             "left": self._time_left.seconds,
             "running": list(map(str, self._in_progress.values())),
         }
-        self._store.set_progress(progress)
+        with suppress(DiskError):  # a result must be stored, a note need not
+            self._store.set_progress(progress)
