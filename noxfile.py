@@ -217,6 +217,14 @@ def tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
 
 
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Kill, break and starve sweeps on purpose, 200 kills in a chain, which takes minutes; arguments go to pytest."""
+    install(session, "-e", ".[history]", groups=("tests",))
+    everything = ("-s", "tests/faults", "tests/execution", "tests/results")
+    session.run("python", "-m", "pytest", *(session.posargs or everything), env={"HIGHWAY_BENCH_KILLS": "200"})
+
+
 @nox.session(name="torch-free", python=PYTHONS)
 def torch_free(session: nox.Session) -> None:
     """Test the modules that need no torch, on each installed Python; arguments go to pytest."""

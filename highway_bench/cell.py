@@ -65,6 +65,12 @@ class Cell:
         values = {name: getattr(self, name) for name in _FIELDS}
         return values | {name: canonical(values[name]) for name in _MAPPINGS}
 
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Any]) -> Cell:
+        """The cell of a row: the inverse of ``columns``."""
+        values = {name: columns[name] for name in _FIELDS}
+        return cls(**values | {name: json.loads(values[name]) for name in _MAPPINGS})
+
     @cached_property
     def key(self) -> str:
         """Canonical JSON of the whole cell."""

@@ -1,7 +1,9 @@
-"""Tables in a terminal: where a table is too wide, text is wrapped and numbers stay whole."""
+"""Tables in a terminal: where a table is too wide, text is wrapped and numbers stay whole. What a name contains cannot
+control the terminal."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,24 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 STUMP = 9  # first letters of a word that are never split
+CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories of characters that do something instead of being shown: control and format characters (cursor,
+colour, direction of text), lone surrogates, separators of lines."""
+
+
+def printable(text: str, allowed: str = "") -> str:
+    r"""``text`` with its control characters, except ``allowed`` ones, as their escapes.
+
+    Names and messages come from plug-ins, data files and other people's stores.
+
+    >>> printable("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one in allowed or unicodedata.category(one) not in CONTROLS else ascii(one)[1:-1] for one in text
+    )
 
 
 def print_table(
@@ -26,9 +46,9 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    rows = list(rows)
+    rows = [[printable(entry, "\n") for entry in row] for row in rows]
     table = Table(
-        title=Text(title),
+        title=Text(printable(title)),
         title_justify="left",
         title_style="bold",
         show_edge=False,

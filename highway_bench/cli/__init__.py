@@ -30,6 +30,8 @@ from highway_bench.cli import (
     run,
     serve,
     show,
+    status,
+    store_care,
 )
 from highway_bench.cli._errors import Commands, work_here
 
@@ -78,6 +80,7 @@ add(
     run.run,
     "highway-bench run throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
 )
+add(app, "status", status.status, "highway-bench status --store reports/results.sqlite")
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
 add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
@@ -97,10 +100,13 @@ add(
     "highway-bench results import docs/data --store reports/decide.sqlite",
 )
 add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
+add(of_results, "check", store_care.check, "highway-bench results check")
+add(of_results, "salvage", store_care.salvage, "highway-bench results salvage reports/results.sqlite whole.sqlite")
+add(of_results, "prune", store_care.prune, "highway-bench results prune --dry-run")
 app.add_typer(
     of_results,
     name="results",
-    help="Show, export, import and merge stores of results.",
+    help="Show, export, import, merge, check and repair stores of results.",
     epilog="Example: highway-bench results export rows.csv",
 )
 

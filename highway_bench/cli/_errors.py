@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from highway_bench.errors import BadInput, HighwayBenchError
+from highway_bench.terminal import printable
 
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
@@ -23,10 +24,10 @@ class Interrupted(HighwayBenchError):
     exit_status = INTERRUPTED
 
     @classmethod
-    def after_storing(cls, store: Path, *, fresh: bool) -> Interrupted:
-        """Ctrl-C during measurements that are stored in ``store``; ``fresh`` if the command measures stored cells
+    def after_storing(cls, store: Path, rerun: str | None = None) -> Interrupted:
+        """Ctrl-C during measurements that are stored in ``store``; ``rerun`` if the command measures stored cells
         again."""
-        resumes = "without --fresh the same command resumes" if fresh else "the same command resumes"
+        resumes = "without --rerun the same command resumes" if rerun else "the same command resumes"
         return cls(f"interrupted; finished measurements are in {store}, and {resumes}")
 
 
@@ -58,7 +59,7 @@ class Commands(TyperGroup):
 
 def failed(message: str, status: int) -> typer.Exit:
     """Print ``message`` in one line on stderr, and return an exit with ``status``."""
-    typer.echo(f"highway-bench: {' '.join(message.split())}", err=True)
+    typer.echo(f"highway-bench: {printable(' '.join(message.split()))}", err=True)
     return typer.Exit(status)
 
 

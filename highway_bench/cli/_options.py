@@ -37,7 +37,13 @@ FamilyOptions = Annotated[
 
 WorkerCount = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
 EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local, or an engine of a plug-in.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Measure stored cells again.")]
+MeasureAgain = Annotated[
+    str | None,
+    typer.Option(
+        help="Measure these stored cells again: failed (the default), all, or a pattern such as 'highway*depth 50'."
+    ),
+]
+LogPath = Annotated[Path | None, typer.Option("--log-file", help="Append what happens to this file, line by line.")]
 
 
 def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:

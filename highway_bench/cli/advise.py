@@ -76,7 +76,7 @@ def advise(
             command=["highway-bench", *sys.argv[1:]],
         )
     except KeyboardInterrupt:
-        raise Interrupted.after_storing(out, fresh=False) from None
+        raise Interrupted.after_storing(out) from None
     if json:
         print_json(advice.plain())
         return

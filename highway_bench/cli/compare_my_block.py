@@ -84,7 +84,7 @@ def compare_my_block(
                 on_event=on_event,
             )
     except KeyboardInterrupt:
-        raise Interrupted.after_storing(store, fresh=False) from None
+        raise Interrupted.after_storing(store) from None
     if json:
         print_json(as_json(compared, store))
     else:

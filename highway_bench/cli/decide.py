@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, WorkerCount
+from highway_bench.cli._options import AsJson, EngineName, LogPath, WorkerCount
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.errors import BadInput
 
@@ -28,6 +28,7 @@ def decide(
         Path | None, typer.Option(help="Write the store's tables to this file (.md or .tex); measure nothing.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the candidates; measure nothing.")] = False,
+    log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:
     """Train every connection at its starts, with tuned learning rates and fresh seeds; a matter of nights.
@@ -46,7 +47,7 @@ def decide(
         typer.echo(f"round {number}: {cells} trainings", err=True)
 
     try:
-        with showing_progress() as on_event:
+        with showing_progress(log=log_file) as on_event:
             trainer = Trainer(store, engine, workers, on_event, announce)
             chosen = get_part(part, None if dry_run else trainer)
             chosen = chosen.only(family) if family else chosen
@@ -55,7 +56,7 @@ def decide(
                 return
             trainings = trainer.train(chosen)
     except KeyboardInterrupt:
-        raise Interrupted.after_storing(store, fresh=False) from None
+        raise Interrupted.after_storing(store) from None
     if json:
         print_json({"candidates": chosen.table(), "trainings": len(trainings), "store": str(store)})
     else:

@@ -44,7 +44,7 @@ def forecast(
             with showing_progress() as on_event:
                 Plan(tuple(cells)).run(store, workers=workers, on_event=on_event)
         except KeyboardInterrupt:
-            raise Interrupted.after_storing(store, fresh=False) from None
+            raise Interrupted.after_storing(store) from None
     result = fit(open_results(store).rows)
     written = write_forecast(result, out)
     exists = isinstance(result, Forecast)

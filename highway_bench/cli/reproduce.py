@@ -14,7 +14,7 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, Fresh, WorkerCount
+from highway_bench.cli._options import AsJson, EngineName, LogPath, MeasureAgain, WorkerCount
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
 from highway_bench.reproduce.request import Request
@@ -40,13 +40,15 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("reports/reproduce"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
     names: Annotated[bool, typer.Option("--names", help="Print all names, one per line.")] = False,
-    fresh: Fresh = False,
+    rerun: MeasureAgain = None,
+    log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:
     """Measure a published result again and compare: published, measured, verdict.
 
     The cost is printed first. Stored cells are not measured again, so after an interruption the same command resumes.
     """
+    from highway_bench.execution.rerun import FAILED
     from highway_bench.reproduce import running
     from highway_bench.reproduce.base import reproductions
 
@@ -64,7 +66,7 @@ def reproduce(
         print_choices(choices.values(), as_json=json)
         return
     request = running.request_for(name, options)
-    estimate = running.cost(name, request, store=store, workers=workers, resume=not fresh)
+    estimate = running.cost(name, request, store=store, workers=workers, rerun=rerun or FAILED)
     claims = reproductions.get(name).claims(request) if dry_run else ()
     if not json or dry_run:
         print_cost(estimate, store, claims, as_json=json)
@@ -73,7 +75,7 @@ def reproduce(
     from highway_bench.execution.progress_bar import showing_progress
 
     try:
-        with showing_progress() as on_event:
+        with showing_progress(log=log_file) as on_event:
             reproduced = running.reproduce(
                 name,
                 request,
@@ -81,12 +83,12 @@ def reproduce(
                 out=out,
                 engine=engine,
                 workers=workers,
-                resume=not fresh,
+                rerun=rerun or FAILED,
                 on_event=on_event,
                 command=["highway-bench", *sys.argv[1:]],
             )
     except KeyboardInterrupt:
-        raise Interrupted.after_storing(store, fresh=fresh) from None
+        raise Interrupted.after_storing(store, rerun) from None
     print_reproduced(reproduced, as_json=json)
     raise typer.Exit(reproduced.summary.exit_status)
 
@@ -142,7 +144,7 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_j
             }
         )
         return
-    from highway_bench.execution.progress_bar import duration
+    from highway_bench.execution.progress_text import duration
     from highway_bench.plan.checks import missing_data
 
     typer.echo(f"cells: {len(estimate.cells)}, of which {estimate.stored} in {store} already")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -149,6 +150,12 @@ def merge(
 
     taken = merge_stores(into, *others)
     if json:
-        print_json({"store": into, "cells": taken})
-    else:
-        typer.echo(f"{taken:,} cells taken: {into}")
+        stores = [{"store": other, **asdict(one)} for other, one in zip(others, taken, strict=True)]
+        print_json({"store": into, "cells": sum(one.changed for one in taken), "stores": stores})
+        return
+    for other, one in zip(others, taken, strict=True):
+        typer.echo(
+            f"{other}: {one.added:,} cells added, {one.replaced:,} newer than in {into}, {one.same:,} the same, "
+            f"{one.older:,} older and left out"
+        )
+    typer.echo(f"{sum(one.changed for one in taken):,} cells taken: {into}")

@@ -13,11 +13,12 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import STORE, AsJson, EngineName, Fresh, Plugins, StorePath, WorkerCount
+from highway_bench.cli._options import STORE, AsJson, EngineName, LogPath, MeasureAgain, Plugins, StorePath, WorkerCount
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
 from highway_bench.results import parsed
+from highway_bench.terminal import printable
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
@@ -52,7 +53,11 @@ def run(
             "--strict", help="Exit with 1 also if a cell ends with a status that the profile does not expect."
         ),
     ] = False,
-    fresh: Fresh = False,
+    rerun: MeasureAgain = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Only part I of N of the cells, as in 3/8; equal in cost.")
+    ] = None,
+    log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:
     """Measure a profile's cells and store the results.
@@ -61,24 +66,26 @@ def run(
     are not measured again, so after an interruption the same command resumes.
     """
     from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.execution.rerun import FAILED
     from highway_bench.plan.plan import Plan
 
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
+    plan = plan if shard is None else plan.shard(shard)
     if dry_run:
-        print_plan(plan.estimate(store, workers=workers, resume=not fresh), store, as_json=json)
+        print_plan(plan.estimate(store, workers=workers, rerun=rerun or FAILED), store, as_json=json)
         return
     try:
-        with showing_progress() as on_event:
+        with showing_progress(log=log_file) as on_event:
             result = plan.run(
                 store,
                 engine=engine,
                 workers=workers,
-                resume=not fresh,
+                rerun=rerun or FAILED,
                 on_event=on_event,
                 command=["highway-bench", *sys.argv[1:]],
             )
     except KeyboardInterrupt:
-        raise Interrupted.after_storing(store, fresh=fresh) from None
+        raise Interrupted.after_storing(store, rerun) from None
     unexpected = result.unexpected if strict else []
     print_results(result, store, Unexpected.exit_status if unexpected else result.summary.exit_status, as_json=json)
     if unexpected:
@@ -100,7 +107,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
             }
         )
         return
-    from highway_bench.execution.progress_bar import duration
+    from highway_bench.execution.progress_text import duration
 
     numbers = Counter((cell.task, cell.family, cell.dataset or "") for cell in estimate.cells)
     print_table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
@@ -115,7 +122,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
 
 def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool) -> None:
     """Print the tables of the rows, the number of cells by status, and the next command."""
-    from highway_bench.execution.progress_bar import duration
+    from highway_bench.execution.progress_text import duration
 
     summary = result.summary
     counts = {str(status): count for status, count in summary.counts.items()}
@@ -156,9 +163,8 @@ def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: 
 def name_cells(what: str, endings: list[Ending]) -> None:
     """Print cells on stderr, one per line, at most ``MOST_NAMED``."""
     for ending in endings[:MOST_NAMED]:
-        typer.echo(
-            f"{what}: {ending.cell}: {ending.status}" + (f" ({ending.message})" if ending.message else ""), err=True
-        )
+        why = f" ({ending.message})" if ending.message else ""
+        typer.echo(printable(f"{what}: {ending.cell}: {ending.status}{why}"), err=True)
     if len(endings) > MOST_NAMED:
         typer.echo(f"{what}: and {len(endings) - MOST_NAMED} more", err=True)
 

@@ -37,16 +37,22 @@ def failure(error: BaseException) -> tuple[Status, str]:
     return Status.FAILED, _line(f"{type(error).__name__}: {error}") + _location(error)
 
 
-def death(code: int | None) -> str:
-    """The meaning of a worker's exit code: the signal that ended it, or the code itself."""
-    if code is not None and code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = "unknown"
-        hint = "; the system may have run out of memory" if -code == signal.SIGKILL else ""
-        return f"the worker process was ended by signal {-code} ({name}){hint}"
-    return f"the worker process left with exit code {code}"
+def death(code: int | None, *, out_of_memory: bool | None = None) -> tuple[Status, str]:
+    """The status and the reason of a cell whose worker ended with this exit code, or by the signal that it names.
+
+    ``out_of_memory`` says whether the kernel's OOM killer ended a process meanwhile; ``None`` where that is unknown.
+    """
+    if code is None or code >= 0:
+        return Status.CRASHED, f"the worker process left with exit code {code}"
+    if -code == signal.SIGKILL and out_of_memory:
+        return Status.OOM, "out of memory: the kernel's OOM killer ended the worker process"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    unknown = -code == signal.SIGKILL and out_of_memory is None
+    hint = "; the system may have run out of memory" if unknown else ""
+    return Status.CRASHED, f"the worker process was ended by signal {-code} ({name}){hint}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

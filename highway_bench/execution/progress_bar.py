@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from highway_bench.cell import Cell
+from highway_bench.execution.log_file import LogFile
 from highway_bench.execution.progress import Event, Finished, Opened, Started
+from highway_bench.execution.progress_text import counted, planned, time_left
 from highway_bench.results.schema import FAILURES
+from highway_bench.terminal import printable
 
 EVERY = 10.0  # seconds between lines where there is no terminal
 LONGEST = 60  # characters of a cell next to the bar
 
 
 @contextmanager
-def showing_progress(console: Console | None = None) -> Iterator[Callable[[Event], None]]:
-    """Show the events of one run on ``console`` (by default stderr), while this context is open."""
+def showing_progress(console: Console | None = None, log: Path | None = None) -> Iterator[Callable[[Event], None]]:
+    """Show the events of one run on ``console`` (by default stderr), while this context is open, and append them to the
+    file ``log``."""
     console = console or stderr_console()
+    with ExitStack() as opened:
+        shown = _shown_on(console, opened)
+        if log is None:
+            yield shown
+            return
+        written = opened.enter_context(LogFile(log))
+
+        def both(event: Event) -> None:
+            written(event)
+            shown(event)
+
+        yield both
+
+
+def _shown_on(console: Console, opened: ExitStack) -> Callable[[Event], None]:
     if not console.is_terminal:
-        yield Lines(console)
-        return
+        return Lines(console)
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -32,8 +51,7 @@ def showing_progress(console: Console | None = None) -> Iterator[Callable[[Event
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield Bar(progress)
+    return Bar(opened.enter_context(Progress(*columns, console=console, transient=True)))
 
 
 def stderr_console() -> Console:
@@ -51,14 +69,14 @@ class Bar:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
             if event.resumed:
-                self.progress.console.print(plan(event), highlight=False)
-            self.progress.update(self.task, total=event.cells, completed=event.stored, left=left(event.left))
+                self.progress.console.print(planned(event), highlight=False)
+            self.progress.update(self.task, total=event.cells, completed=event.stored, left=time_left(event.left))
         elif isinstance(event, Started):
             self.progress.update(self.task, description=shortened(event.cells[0]))
         else:
             if event.status in FAILURES:
                 self.progress.console.print(failure(event), highlight=False)
-            self.progress.update(self.task, total=event.cells, completed=event.done, left=left(event.left))
+            self.progress.update(self.task, total=event.cells, completed=event.done, left=time_left(event.left))
 
 
 class Lines:
@@ -71,12 +89,12 @@ class Lines:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Opened):
-            self._print(plan(event))
+            self._print(planned(event))
         elif isinstance(event, Finished):
             if event.status in FAILURES:
                 self._print(str(failure(event)))
             if event.done == event.cells or self.clock() - self.last >= EVERY:
-                self._print(f"{event.done}/{counted(event.cells)}, {left(event.left)}")
+                self._print(f"{event.done}/{counted(event.cells)}, {time_left(event.left)}")
 
     def _print(self, text: str) -> None:
         self.last = self.clock()
@@ -85,38 +103,9 @@ class Lines:
 
 def failure(event: Finished) -> Text:
     """A failed cell in one line."""
-    return Text.assemble((str(event.status), "bold red"), f": {event.cell}: {event.message}")
-
-
-def plan(event: Opened) -> str:
-    """The run's cells and estimated time, in one line."""
-    resumed = f", {event.resumed} to resume from a checkpoint" if event.resumed else ""
-    return f"{counted(event.cells)}, {event.stored} in the store already{resumed}, {left(event.left)}"
+    return Text.assemble((str(event.status), "bold red"), printable(f": {event.cell}: {event.message}"))
 
 
 def shortened(cell: Cell) -> str:
-    text = str(cell)
+    text = printable(str(cell))
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def counted(cells: int) -> str:
-    return "1 cell" if cells == 1 else f"{cells} cells"
-
-
-def left(seconds: float) -> str:
-    """The remaining time, as an estimate."""
-    return f"about {duration(seconds)} left"
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes, or hours and minutes: 45 s, 12 min, 3 h 20 min.
-
-    >>> duration(754)
-    '13 min'
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"

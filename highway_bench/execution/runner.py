@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import secrets
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +20,7 @@ from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
+from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.rows import Origin, now, rows_of
 from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance import identity
@@ -25,7 +28,9 @@ from highway_bench.provenance.git import source_commit
 from highway_bench.provenance.machine import cores, torch_version
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.results.store import Store
+from highway_bench.results.store import DiskError, Store
+
+NOTED = 1.0  # seconds between two notes of the progress in the store
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def run_cells(
     *,
     workers: int | None = None,
     plugins: Sequence[str] = (),
-    resume: bool = True,
+    rerun: str = FAILED,
     on_event: Callable[[Event], None] | None = None,
     engine: AnyEngine = "local",
     command: Sequence[str] | None = None,
@@ -65,9 +70,10 @@ def run_cells(
     """Measure ``cells`` and the cells they need, and write each into ``store`` as it ends.
 
     ``workers`` processes run in parallel (by default, one per core). ``plugins`` are modules to import first, here and
-    in the workers. With ``resume``, cells that the store has are not measured again, unless they failed. ``on_event``
-    is called in this process with every event. ``engine`` is the name of an engine, or an engine that has its workers
-    already. ``command`` is stored in the run's record, by default ``sys.argv``.
+    in the workers. Cells that the store has are not measured again, except those of ``rerun``: ``failed``, ``all``, or
+    a pattern of names (see ``Rerun``). ``on_event`` is called in this process with every event. ``engine`` is the name
+    of an engine, or an engine that has its workers already. ``command`` is stored in the run's record, by default
+    ``sys.argv``.
 
     On Ctrl-C the workers are stopped, the cells that ended are stored, those in training write a checkpoint (if their
     next step ends within three seconds), and ``KeyboardInterrupt`` is raised again. Raises ``BadInput`` for an unknown
@@ -76,8 +82,9 @@ def run_cells(
     began = time.monotonic()
     for plugin in plugins:
         load_plugin(plugin)
-    schedule = Schedule(store, resume)
+    schedule = Schedule(store, Rerun(rerun))
     schedule.add(with_needs(cells))
+    schedule.rerun.check(schedule.items)
     batch = schedule.ready()
     with make_engine(engine, workers) as opened:
         run = _Run(store, schedule, opened, on_event or (lambda event: None), began)
@@ -96,7 +103,7 @@ def run_cells(
 
 
 class _Run:
-    """The state of one run: its identity, its record in the store, its events."""
+    """The state of one run: its identity, its record and its progress in the store, its events."""
 
     def __init__(
         self, store: Store, schedule: Schedule, engine: Engine, on_event: Callable[[Event], None], began: float
@@ -110,6 +117,8 @@ class _Run:
         self._engine = engine
         self._on_event = on_event
         self._record: dict[str, Any] = {}
+        self._noted = 0.0
+        self._in_progress: dict[str, Cell] = {}
         self._time_left = TimeLeft((item for item in schedule.items.values() if item.status is None), engine.workers)
 
     def report_plan(self) -> None:
@@ -139,6 +148,7 @@ class _Run:
         } | descriptions(cells)
         self._origin = Origin(self.run_id, self._record["commit"])
         self._store.add_run(self.run_id, self._record)
+        self._note(due=True)
 
     def close(self) -> None:
         """Complete the record with the digests of all cells that have a result, including stored ones.
@@ -147,6 +157,8 @@ class _Run:
         older digest than the last one measured.
         """
         if self._record:
+            self._in_progress.clear()
+            self._note(due=True)
             digests = sorted({item.digest for item in self._schedule.items.values() if item.status is not None})
             self._store.add_run(
                 self.run_id, self._record | {"finished": now(), "measured": self.measured, "digests": digests}
@@ -163,7 +175,10 @@ class _Run:
         try:
             for event in self._engine.run(jobs):
                 if isinstance(event, Began):
-                    self._on_event(Started(tuple(by_digest[key].cell for key in event.job.keys)))
+                    cells = {key: by_digest[key].cell for key in event.job.keys}
+                    self._in_progress |= cells
+                    self._note()
+                    self._on_event(Started(tuple(cells.values())))
                 else:
                     self._store_ended(by_digest, event)
         except KeyboardInterrupt:
@@ -188,11 +203,38 @@ class _Run:
         self._store_rows(item, self._schedule.checked(item, event.result))
 
     def _store_rows(self, item: ScheduledCell, result: CellResult) -> None:
-        rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin)
-        self._store.put(item.digest, rows)
+        try:
+            self._put(item, result)
+        except (DiskError, TypeError, ValueError) as error:  # too large for the disk, or a plug-in's odd values
+            why = f"its result could not be stored: {error}"
+            result = CellResult(index=result.index, status=Status.FAILED, message=why, seconds=result.seconds)
+            self._put(item, result)  # raises where not even this fits
+        self._in_progress.pop(item.digest, None)
         item.status = Status(result.status)
         self.measured += 1
         self._done += 1
         self._time_left.ended(item, None if item.refused else result.seconds)
+        self._note()
         cells, left = len(self._schedule.items), self._time_left.seconds
         self._on_event(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))
+
+    def _put(self, item: ScheduledCell, result: CellResult) -> None:
+        self._store.put(item.digest, rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin))
+
+    def _note(self, *, due: bool = False) -> None:
+        """Store how far the run is, at most once a second: another process can read it, after a kill too."""
+        if not due and time.monotonic() - self._noted < NOTED:
+            return
+        self._noted = time.monotonic()
+        counts = Counter(item.status for item in self._schedule.items.values() if item.status is not None)
+        progress = {
+            "run_id": self.run_id,
+            "process": os.getpid(),
+            "updated": now(),
+            "cells": len(self._schedule.items),
+            "counts": counts,
+            "left": self._time_left.seconds,
+            "running": list(map(str, self._in_progress.values())),
+        }
+        with suppress(DiskError):  # a result must be stored, a note need not
+            self._store.set_progress(progress)

@@ -11,6 +11,7 @@ from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.execution.digest import cell_digest, modules_of
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.rerun import Rerun
 from highway_bench.execution.source_tree import SourceTree
 from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
@@ -52,17 +53,17 @@ class Schedule:
     """The cells of a run and all that they need, each once, in the order in which they were added.
 
     A cell whose rows are in ``store`` is done, unless it failed, even where the store has an earlier result. A cell
-    that cannot be run, because of the results of the cells it needs, is done while the reason is the same. Without
-    ``resume`` no cell is done.
+    that cannot be run, because of the results of the cells it needs, is done while the reason is the same. No cell that
+    ``rerun`` names is done.
     """
 
     store: Store
-    resume: bool = True
+    rerun: Rerun = field(default_factory=Rerun)
     items: dict[Cell, ScheduledCell] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tree = SourceTree()
-        self._before = self.store.digests() if self.resume else {}
+        self._before = self.store.digests()
 
     def add(self, cells: Mapping[Cell, tuple[Cell, ...]]) -> None:
         """Add ``cells``, each with the cells it needs. Raises ``UnknownName`` for an unknown task, block or family."""
@@ -79,7 +80,7 @@ class Schedule:
             for item in fresh:
                 self._identify(item)
             for item in fresh:
-                if self._before.get(item.digest) in {None, *FAILURES}:
+                if self._before.get(item.digest) in {None, *FAILURES} or self.rerun.names(item.cell):
                     item.chosen = True
                     chosen.append(item)
                 else:
@@ -95,8 +96,7 @@ class Schedule:
     def jobs(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> list[Job]:
         """``items`` in groups. Jobs that run in parallel are sorted longest first, so that the run does not wait for
         one long job."""
-        if not self.resume:
-            sweep(self.checkpoints, {item.digest for item in items})
+        sweep(self.checkpoints, {item.digest for item in items if self.rerun.names(item.cell)})
         groups: dict[Hashable, list[ScheduledCell]] = {}
         for item in items:
             groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
@@ -124,10 +124,9 @@ class Schedule:
 
     def count_resumed(self) -> int:
         """How many of the chosen cells resume from a checkpoint."""
-        if not self.resume:
-            return 0
         resumable = {key for _, keys in headers_in(self.checkpoints) for key in keys}
-        return sum(item.chosen and item.digest in resumable for item in self.items.values())
+        resumed = (item for item in self.items.values() if item.chosen and not self.rerun.names(item.cell))
+        return sum(item.digest in resumable for item in resumed)
 
     def sweep(self) -> None:
         """Remove the checkpoints whose cells have all ended; called after a run."""

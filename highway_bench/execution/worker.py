@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,7 @@ from typing import IO
 from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.oom_killer import take_this_process_first
 from highway_bench.execution.source_check import SourceCheck
 from highway_bench.measure.processes import exit_with_parent
 from highway_bench.provenance import Identity, identity
@@ -27,12 +29,17 @@ from highway_bench.tasks.base import Task, tasks
 from highway_bench.tasks.measurement import Outcome, deciding
 from highway_bench.training.checkpoint import CheckpointFolder
 
+BROKEN_GPU = 70  # exit code of a worker whose GPU context is lost
+
 _start_error: BaseException | None = None  # why ``start`` failed in this process
 _sources = SourceCheck()
 
 
 def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str] = ()) -> None:
     """Prepare this process before anything is timed: threads, plug-ins, and everything that the task imports.
+
+    What it prints goes to stderr, as stdout has the command's results. Where memory runs out, the kernel ends this
+    process before the one that started it.
 
     ``modules`` are those that the jobs run through. Their sources are read before they are imported, except those that
     this module itself imports.
@@ -42,6 +49,9 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
     """
     global _start_error, _sources
     exit_with_parent()  # otherwise a worker whose runner was killed would disturb the next run
+    take_this_process_first()
+    with suppress(OSError):  # a stream that was closed before Python started
+        os.dup2(2, 1)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     _sources = SourceCheck(modules)
@@ -92,13 +102,12 @@ def _measure(task: Task, job: Job, out: IO[str]) -> str:
             if changed is not None:
                 raise changed
         except BaseException as error:  # all that the task raises becomes a result, an interrupt too
-            _release_memory()
             status, message = failure(error)
-            if len(waiting) > 1:
-                return message
-            for index in waiting:
-                _write(out, job, _failed(index, status, message, time.perf_counter() - began))
-            return ""
+            if len(waiting) == 1:
+                _write(out, job, _failed(waiting.pop(), status, message, time.perf_counter() - began))
+            error.__traceback__ = None  # it holds the failed cell's tensors
+            _release_memory()
+            return message if waiting else ""
         if outcome is None:
             break
         seconds, began = time.perf_counter() - began, time.perf_counter()
@@ -160,7 +169,15 @@ def _identity_of(device: str) -> Identity | None:
 
 
 def _release_memory() -> None:
-    """Free the cached blocks of the CUDA allocator after a failure, for the next cell."""
+    """Free the cached blocks of the CUDA allocator after a failure, for the next cell.
+
+    Some errors of a kernel, such as a failed assertion, break the process's GPU context, and every later cell would
+    fail in it. Such a process ends here; another worker takes its cells.
+    """
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
+        try:
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+        except RuntimeError:
+            os._exit(BROKEN_GPU)

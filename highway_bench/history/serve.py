@@ -13,11 +13,25 @@ from urllib.parse import unquote, urlsplit
 from highway_bench.errors import BadInput, NothingMeasured
 
 HOST = "127.0.0.1"
+NAMES = {HOST, "localhost", "::1"}  # of this machine, for a Host header; a tunnel may change the port
+FOLDERS = ("page", "asv/html")
 PAGE, HISTORY = "page/index.html", "asv/html/index.html"
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves the files of the two folders of pages and no others; ``/`` redirects to the first page."""
+    """Serves the files of the two folders of pages and no others; ``/`` redirects to the first page.
+
+    A request that names another host is refused: a page elsewhere may let its own name point to this machine, and
+    would then read these pages through the browser.
+    """
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if _host_of(self.headers.get("Host", "")) not in NAMES:
+            self.send_error(421, "this server answers to the names of this machine only")
+            return False
+        return True
 
     def do_GET(self) -> None:
         if urlsplit(self.path).path in ("", "/"):
@@ -28,9 +42,14 @@ class Handler(SimpleHTTPRequestHandler):
         super().do_GET()
 
     def send_head(self):  # type: ignore[no-untyped-def]
-        # As translate_path does: an escaped or dotted path must not lead out of the two folders.
+        # As translate_path does: an escaped or dotted path, or a link, must not lead out of the two folders.
         path = posixpath.normpath(unquote(urlsplit(self.path).path))
-        if not f"{path}/".startswith(("/page/", "/asv/html/")):
+        folder = next((Path(self.directory, one) for one in FOLDERS if f"{path}/".startswith(f"/{one}/")), None)
+        try:
+            confined = folder and Path(self.translate_path(self.path)).resolve().is_relative_to(folder.resolve())
+        except (OSError, RuntimeError, ValueError):  # a loop of links, a null character
+            confined = False
+        if not confined:
             self.send_error(404, "not one of the pages")
             return None
         return super().send_head()
@@ -41,6 +60,14 @@ class Handler(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the base class's name)
         """Log no requests."""
+
+
+def _host_of(header: str) -> str | None:
+    """The name in a Host header, without its port; ``None`` where it is none."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
 
 
 class Server(ThreadingHTTPServer):

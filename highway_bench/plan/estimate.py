@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from highway_bench.cell import Cell
 from highway_bench.execution.progress import TimeLeft
+from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.schedule import Schedule
 from highway_bench.results.store import Store
 
@@ -24,10 +25,11 @@ class Estimate:
     bytes: int
 
 
-def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, resume: bool = True) -> Estimate:
+def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, rerun: str = FAILED) -> Estimate:
     """The cost of ``run_cells``; ``cells`` maps each cell to the cells it needs. Nothing is written into ``store``."""
-    schedule = Schedule(store, resume)
+    schedule = Schedule(store, Rerun(rerun))
     schedule.add(cells)
+    schedule.rerun.check(schedule.items)
     schedule.ready()
     left = [item for item in schedule.items.values() if item.status is None]
     return Estimate(

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
+from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.estimate import Estimate, estimate
 from highway_bench.plan.expand import expand
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
+from highway_bench.plan.shard import shard
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
@@ -104,7 +106,17 @@ class Plan:
         needs."""
         return with_needs(self.cells)
 
-    def estimate(self, store: AnyStore | None = None, *, workers: int | None = None, resume: bool = True) -> Estimate:
+    def shard(self, part: str) -> Plan:
+        """The part "I/N" of this plan's cells (see ``shard``), for one of N machines; a merge joins their stores.
+
+        Raises ``BadInput`` for a part that is none, and ``NothingMeasured`` for one without cells.
+        """
+        chosen = shard(self.needs, part)
+        if not chosen:
+            raise NothingMeasured(f"part {part} has no cells: fewer sets of cells belong together than there are parts")
+        return replace(self, cells=tuple(cell for cell in self.cells if cell in chosen))
+
+    def estimate(self, store: AnyStore | None = None, *, workers: int | None = None, rerun: str = FAILED) -> Estimate:
         """The cells that ``run`` would measure, and roughly their time and memory. Writes nothing.
 
         Raises ``BadInput`` for a cell that its task refuses.
@@ -112,7 +124,7 @@ class Plan:
         check_cells(self.needs)
         existing = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
         with opened(existing, read_only=existing is not None) as given:
-            return estimate(self.needs, given, workers=workers or cores(), resume=resume)
+            return estimate(self.needs, given, workers=workers or cores(), rerun=rerun)
 
     def run(
         self,
@@ -120,16 +132,17 @@ class Plan:
         *,
         engine: AnyEngine = "local",
         workers: int | None = None,
-        resume: bool = True,
+        rerun: str = FAILED,
         on_event: Callable[[Event], None] | None = None,
         command: Sequence[str] | None = None,
     ) -> RunResult:
         """Measure the cells, and the cells they need, that ``store`` lacks.
 
         ``store`` is a store or the path of one; without it no rows are stored. ``engine`` is an engine or the name of
-        one, which runs ``workers`` processes in parallel (by default, one per core). Without ``resume``, stored cells
-        are measured again. ``on_event`` receives the run's events; ``command`` is stored with the run, by default
-        ``sys.argv``. Raises ``BadInput``, before anything is measured, for a cell that its task refuses.
+        one, which runs ``workers`` processes in parallel (by default, one per core). ``rerun`` says which stored cells
+        are measured again: ``failed``, ``all``, or a pattern of their names. ``on_event`` receives the run's events;
+        ``command`` is stored with the run, by default ``sys.argv``. Raises ``BadInput``, before anything is measured,
+        for a cell that its task refuses.
         """
         check_cells(self.needs)
         if self.loads:
@@ -141,7 +154,7 @@ class Plan:
                 engine=engine,
                 workers=workers,
                 plugins=self.plugins,
-                resume=resume,
+                rerun=rerun,
                 on_event=on_event,
                 command=command,
             )

@@ -5,6 +5,7 @@ The holder writes its process id into the file, so that another process can name
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -31,6 +32,21 @@ def holder(path: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
         return ""
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock at ``path``. For that moment, no other process can acquire it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _write_holder(descriptor: int) -> None:

@@ -154,7 +154,7 @@ def disturbed(table: pd.DataFrame) -> str:
         f"have fewer than {ENOUGH} samples": few,
     }
     signs = [f"{number} of {len(table)} steps {what}" for what, number in counts.items() if number]
-    return f" Disturbed: {listed(signs)}; measure again with --fresh on an idle machine." if signs else ""
+    return f" Disturbed: {listed(signs)}; measure again with --rerun all on an idle machine." if signs else ""
 
 
 COLUMNS = ["family", "length", "step", "low", "high", "p10", "p90", "n", "machine", "threads", "share", "flops"]

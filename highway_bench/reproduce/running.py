@@ -12,6 +12,7 @@ import psutil
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
+from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, opened
@@ -50,25 +51,25 @@ def request_for(name: str, options: Mapping[str, Any]) -> Request:
 
 
 def cost(
-    name: str, request: Request, *, store: AnyPath | None, workers: int | None = None, resume: bool = True
+    name: str, request: Request, *, store: AnyPath | None, workers: int | None = None, rerun: str = FAILED
 ) -> Estimate:
     """What ``reproduce`` would measure, with a rough estimate of its time and memory. Writes nothing.
 
     Raises ``UnknownName`` for a scale that the reproduction does not have, ``BadInput`` for a missing device, and if
     the largest network to measure does not fit in its memory.
     """
-    return _planned(name, request, store, workers, resume)[1]
+    return _planned(name, request, store, workers, rerun)[1]
 
 
 def _planned(
-    name: str, request: Request, store: AnyPath | None, workers: int | None, resume: bool
+    name: str, request: Request, store: AnyPath | None, workers: int | None, rerun: str
 ) -> tuple[Plan, Estimate]:
     """The plan of the reproduction's cells with its estimate. Raises as ``cost`` does."""
     reproduction = reproductions.get(name)
     reproduction.scale_of(request)
     check_device(request.device)
     plan = Plan(tuple(reproduction.cells(request)))
-    estimate = plan.estimate(store, workers=workers, resume=resume)
+    estimate = plan.estimate(store, workers=workers, rerun=rerun)
     check_memory(name, request, estimate.bytes)
     return plan, estimate
 
@@ -95,7 +96,7 @@ def reproduce(
     out: AnyPath | None = None,
     engine: AnyEngine = "local",
     workers: int | None = None,
-    resume: bool = True,
+    rerun: str = FAILED,
     on_event: Callable[[Event], None] | None = None,
     command: Sequence[str] | None = None,
 ) -> Reproduced:
@@ -105,11 +106,11 @@ def reproduce(
     anything is measured, ``BadInput`` for missing data and for a store whose searches have other priors.
     """
     reproduction = reproductions.get(name)
-    plan, _ = _planned(name, request, store, workers, resume)
+    plan, _ = _planned(name, request, store, workers, rerun)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
         check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
-        ran = plan.run(results, engine=engine, workers=workers, resume=resume, on_event=on_event, command=command)
+        ran = plan.run(results, engine=engine, workers=workers, rerun=rerun, on_event=on_event, command=command)
         save_studies(plan.cells, results, ran.summary.digests)
         runs = results.runs()
     conclusion = reproduction.conclude(prepared(ran.rows, runs), request)

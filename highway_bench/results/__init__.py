@@ -1,8 +1,9 @@
 """Results: the row, the store of rows, export, import and merge. Never imports torch, and pandas only for frames."""
 
 from highway_bench.results.export import export, export_runs, import_rows, merge, parsed
+from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
-from highway_bench.results.store import Store
+from highway_bench.results.store import DiskError, Store, Taken
 
 __all__ = [
     "COLUMNS",
@@ -11,13 +12,17 @@ __all__ = [
     "OUTCOMES",
     "PROTOCOL",
     "SCHEMA",
+    "DiskError",
     "Row",
+    "Salvaged",
     "Status",
     "Store",
+    "Taken",
     "export",
     "export_runs",
     "import_rows",
     "merge",
     "parsed",
     "row",
+    "salvage",
 ]

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from highway_bench.errors import BadInput
 from highway_bench.results.parquet import ParquetRows, parquet_files, write_parquet
 from highway_bench.results.schema import COLUMNS, Row
-from highway_bench.results.store import Store
+from highway_bench.results.store import Store, Taken
 
 JSON_COLUMNS = ("block_options", "family_options", "recipe", "samples")
 PARQUET: Final = ".parquet"
@@ -93,10 +93,10 @@ def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) 
     for path in files:
         ParquetRows(path)
     with Store(into) as target:
-        return sum(_take(target, ParquetRows(path)) for path in files)
+        return sum(_take(target, ParquetRows(path)).changed for path in files)
 
 
-def _take(target: Store, exported: ParquetRows) -> int:
+def _take(target: Store, exported: ParquetRows) -> Taken:
     with tempfile.TemporaryDirectory(prefix="highway-bench-") as folder, Store(Path(folder) / "rows.sqlite") as source:
         for digest, rows in exported.cells():
             source.put(digest, rows)
@@ -114,8 +114,8 @@ def _writing(path: Path) -> Iterator[None]:
         raise BadInput(f"cannot write {path}: {error.strerror}") from error
 
 
-def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:
-    """Add the cells and runs of the stores ``others`` to the store ``into``, and return the number of changed cells.
+def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[Taken]:
+    """Add the cells and runs of the stores ``others`` to the store ``into``, and return what was taken of each.
 
     Of a cell that several stores have, the newest result is stored, and a failure never replaces it. ``into`` is
     created if it is missing; the others are only read. Raises ``BadInput``, before anything is written, for a store
@@ -127,9 +127,9 @@ def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> int:
         raise BadInput(f"{into} cannot be merged into itself")
     for other in others:
         Store(other, read_only=True).close()
-    taken = 0
+    taken = []
     with Store(into) as target:
         for other in others:
             with Store(other, read_only=True) as source:
-                taken += target.take(source)
+                taken.append(target.take(source))
     return taken

@@ -99,6 +99,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "flops_per_item": ("REAL", "FLOP of the phase for one item, a multiply-add is two"),
     "digest": ("TEXT", "identity of the cell, the task's version and the source that it ran"),
 }
+REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
+JSON_TEXTS = ("block_options", "family_options", "recipe", "samples", "paired")
 UNIQUE = ("digest", "metric", "axis", "index")
 
 LATER_ATTEMPT = "later attempt"

@@ -11,26 +11,48 @@ import json
 import math
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from filelock import FileLock, Timeout
 
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
 from highway_bench.provenance.lock import file_lock, holder
 from highway_bench.results.attempts import attempts_in, stored
+from highway_bench.results.integrity import check_pages, check_schema, problems
 from highway_bench.results.migration import columns_of, migrate
-from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, SCHEMA, UNIQUE, Row, Status, worst
+from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, REALS, SCHEMA, UNIQUE, Row, Status, worst
 
 if TYPE_CHECKING:
     import pandas as pd
 
+DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+MOMENT = 0.2  # seconds to wait for the lock: another process may be testing it
 BUSY_MS = 10_000  # how long a statement waits for another connection's lock
 
-REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
+
+class DiskError(HighwayBenchError):
+    """The disk of a store is full, or cannot be read or written. What was stored before is safe."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Cells of another store: ``added`` here, ``replaced`` what was here, the ``same`` as here, or ``older`` than here
+    and left out."""
+
+    added: int = 0
+    replaced: int = 0
+    same: int = 0
+    older: int = 0
+
+    @property
+    def changed(self) -> int:
+        return self.added + self.replaced
 
 
 class Store:
@@ -39,7 +61,8 @@ class Store:
     Opened for writing, a missing file and its folders are created, and no other process can write until ``close``.
     Opened ``read_only``, the file must exist. Raises ``BadInput``, in one line, for a path that cannot be written or
     read, that another process is writing, that is damaged or no store, or that a newer version wrote. An older store is
-    migrated when it is opened for writing, after a backup next to it; ``read_only`` it is read as it is.
+    migrated when it is opened for writing, after a backup next to it; ``read_only`` it is read as it is. A damaged file
+    is never written. ``DiskError`` is raised, here and by every method, where the disk is full or fails.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -53,6 +76,8 @@ class Store:
             self._lock = _locked(self.path)
         try:
             with self._explained():
+                if not read_only and _is_written(self.path):
+                    _check_before_writing(self.path)
                 self._db = _connected(self.path, read_only)
             try:
                 with self._explained():
@@ -99,9 +124,12 @@ class Store:
         """
         statuses: dict[str, Status] = {}
         with self._explained():
+            # From the index "cells", a fraction of the table; only a skip needs its row, for the axis.
             for digest, text in self._db.execute(
-                'SELECT DISTINCT "digest", "status" FROM "rows" WHERE "axis" IS NOT ? OR "status" IS NOT ?',
-                (LATER_ATTEMPT, Status.SKIPPED),
+                'SELECT DISTINCT "digest", "status" FROM "rows" INDEXED BY "cells" WHERE "status" IS NOT ? UNION ALL '
+                'SELECT DISTINCT "digest", "status" FROM "rows" INDEXED BY "cells" '
+                'WHERE "status" = ? AND "axis" IS NOT ?',
+                (Status.SKIPPED, Status.SKIPPED, LATER_ATTEMPT),
             ):
                 statuses[digest] = worst([text, statuses.get(digest, text)])
         return statuses
@@ -146,29 +174,67 @@ class Store:
             runs = self._db.execute("SELECT run_id, provenance FROM runs ORDER BY rowid").fetchall()
         return {run_id: json.loads(text) for run_id, text in runs}
 
-    def take(self, other: Store) -> int:
-        """Add ``other``'s runs and its cells that are missing or older here, and return the number of changed cells.
+    def set_progress(self, progress: Mapping[str, Any]) -> None:
+        """Store how far the run that writes this store is, for other processes; it replaces the last one."""
+        with self._explained(), self._db:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('progress', ?)", (json.dumps(progress),))
+
+    def progress(self) -> dict[str, Any] | None:
+        """What ``set_progress`` stored last; ``None`` before the first run."""
+        with self._explained():
+            entry = self._db.execute("SELECT value FROM meta WHERE name = 'progress'").fetchone()
+        return None if entry is None else dict(json.loads(entry[0]))
+
+    def failures(self, run_id: str) -> list[Row]:
+        """One row of each cell that failed in the run, oldest first."""
+        found: dict[str, Row] = {}
+        for one in self.rows(run_id=run_id, status=sorted(FAILURES)):
+            found.setdefault(one["digest"], one)
+        return list(found.values())
+
+    def problems(self) -> list[str]:
+        """What is wrong in the whole file, a line each; empty for a sound store. It takes seconds a million rows."""
+        with self._explained():
+            return list(problems(self._db, self._columns))
+
+    def remove(self, digests: Iterable[str]) -> int:
+        """Remove the rows of ``digests``, give their space back to the disk, and return the number of rows."""
+        with self._explained():
+            with self._db:
+                wanted = json.dumps(sorted(digests))
+                removed = self._db.execute(
+                    'DELETE FROM "rows" WHERE "digest" IN (SELECT value FROM json_each(?))', (wanted,)
+                ).rowcount
+            if removed:
+                self._db.execute("VACUUM")
+        return removed
+
+    def take(self, other: Store) -> Taken:
+        """Add ``other``'s runs and its cells that are missing or older here.
 
         A cell has its newest result afterwards, and the last later attempt that measured less. One transaction adds
         either all of ``other`` or nothing.
         """
-        taken = 0
+        counts: Counter[str] = Counter()
         with self._explained(), self._db:
             here = self._times()
             for digest, times in other._times().items():
                 if times <= here.get(digest, set()):
+                    counts["same"] += 1
                     continue
                 mine = self.rows(digest=digest)
                 attempts = [*attempts_in(other.rows(digest=digest)), *attempts_in(mine)]
                 rows = stored(sorted(attempts, key=lambda attempt: max(row["time_utc"] or "" for row in attempt)))
-                if rows != mine:
-                    self._put(digest, rows)
-                    taken += 1
+                if rows == mine:
+                    counts["older"] += 1
+                    continue
+                self._put(digest, rows)
+                counts["replaced" if mine else "added"] += 1
             known = self.runs()
             for run_id, provenance in other.runs().items():
-                if run_id not in known:
+                if run_id not in known or (provenance.get("finished") and not known[run_id].get("finished")):
                     self._add_run(run_id, provenance)
-        return taken
+        return Taken(**counts)
 
     def _put(self, digest: str, rows: list[Row]) -> None:
         self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
@@ -211,24 +277,15 @@ class Store:
         if not self.read_only:
             self._db.execute("BEGIN IMMEDIATE")  # a file that cannot be written fails now, not after the first cell
             self._db.rollback()
-        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-        if not tables and not self.read_only:
-            self._create()
-        elif not tables:  # the process that created the file has not created the tables yet
+        version = check_schema(self._db, self.path)
+        if version is None and self.read_only:  # the process that created the file has not created the tables yet
             raise BadInput(f"{self.path} is empty: nothing is stored there yet")
-        elif not {"meta", "rows", "runs"} <= tables:
-            raise BadInput(f"{self.path} is a database, but no highway_bench store")
-        entry = self._db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        version = int(entry[0]) if entry and str(entry[0]).isdecimal() else None
         if version is None:
-            raise BadInput(f"{self.path} does not say which schema it has; it is damaged or no highway_bench store")
-        if version < 1:
-            raise BadInput(f"{self.path} has schema {version}, which never existed; it is damaged")
-        if version > SCHEMA:
-            raise BadInput(f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
-        self._columns = {name for _, name, *_ in self._db.execute('PRAGMA table_info("rows")')}
-        if self._columns != columns_of(version):
-            raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
+            self._create()
+            version = SCHEMA
+        elif self.read_only:
+            check_pages(self._db)
+        self._columns = columns_of(version)
         if version < SCHEMA and not self.read_only:
             migrate(self._db, self.path, version)
             self._columns = set(COLUMNS)
@@ -252,12 +309,15 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn SQLite's errors into one line about this file; a violated constraint is the caller's ``ValueError``."""
+        """Turn SQLite's errors into one line about this file; values that it cannot store are the caller's
+        ``ValueError``."""
         try:
             yield
-        except sqlite3.IntegrityError as error:
-            raise ValueError(f"rows that contradict each other: {error}") from error
+        except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError) as error:
+            raise ValueError(f"rows that cannot be stored: {error}") from error
         except sqlite3.DatabaseError as error:
+            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DISK:  # the low byte is the kind of error
+                raise DiskError(f"store {self.path}: {error}: what was stored before is safe") from error
             raise BadInput(f"store {self.path}: {error}{_advice(error)}") from error
 
 
@@ -269,18 +329,23 @@ def quoted(name: str) -> str:
 def _advice(error: sqlite3.DatabaseError) -> str:
     text = str(error)
     if "not a database" in text or "malformed" in text:
-        return " (it is damaged, or no store: move it away or name another)"
+        return " (it is damaged, or no store: highway-bench results salvage reads what it can; or name another)"
     return " (another process is using it)" if "locked" in text else ""
+
+
+def lock_path(path: Path) -> Path:
+    """The lock of the store at ``path``."""
+    return path.with_name(path.name + ".lock")
 
 
 def _locked(path: Path) -> FileLock:
     """Create ``path``'s folder and acquire the lock next to it."""
     if os.path.isdir(path):
         raise BadInput(f"cannot write the store {path}: it is a folder")
-    lock = file_lock(path.with_name(path.name + ".lock"))
+    lock = file_lock(lock_path(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=MOMENT)
     except Timeout as error:
         process = holder(Path(lock.lock_file))
         by = f" (process {process})" if process else ""
@@ -288,6 +353,17 @@ def _locked(path: Path) -> FileLock:
     except OSError as error:
         raise BadInput(f"cannot write the store {path}: {error.strerror}") from error
     return lock
+
+
+def _is_written(path: Path) -> bool:
+    return os.path.isfile(path) and path.stat().st_size > 0
+
+
+def _check_before_writing(path: Path) -> None:
+    """Check an existing file by a connection that cannot write: a damaged file stays as it is."""
+    with closing(_connected(path, read_only=True)) as db:
+        if check_schema(db, path) is not None:
+            check_pages(db)
 
 
 def _connected(path: Path, read_only: bool) -> sqlite3.Connection:

@@ -92,6 +92,7 @@ def test_every_command_is_there() -> None:
         "show",
         "run",
         "report",
+        "status",
         "results",
         "data",
         "new-block",
@@ -138,9 +139,13 @@ def test_options_are_the_words_of_the_api() -> None:
         "family_option": "family_options",
         "task": "tasks",
         "plugin": "plugins",
-        "fresh": "resume",
     }
-    options = {renamed.get(name, name) for name in inspect.signature(run).parameters} - {"dry_run", "strict", "json"}
+    options = {renamed.get(name, name) for name in inspect.signature(run).parameters} - {
+        "dry_run",
+        "strict",
+        "log_file",
+        "json",
+    }
     assert options == set(SelectionOptions.__annotations__) | set(inspect.signature(hb.run).parameters) - {
         "words",
         "progress",

@@ -63,7 +63,7 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     with Store("results/store.sqlite", read_only=True) as store:
         assert next(iter(store.runs().values()))["command"][0] == "highway-bench"
 
-    printed = json.loads(invoke(*RUN, "--fresh", "--json").stdout)
+    printed = json.loads(invoke(*RUN, "--rerun", "all", "--json").stdout)
     assert (printed["measured"], printed["stored"], printed["counts"], printed["failures"]) == (2, 0, {"ok": 2}, [])
 
     page = invoke("report", "--store", "results/store.sqlite", "--out", "page")
@@ -82,7 +82,11 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     exported = invoke("results", "export", "rows.csv", "--store", "results/store.sqlite")
     assert exported.exit_code == 0
     assert len((here / "rows.csv").read_text().splitlines()) > 10
-    assert invoke("results", "merge", "all.sqlite", "results/store.sqlite").stdout == "2 cells taken: all.sqlite\n"
+    merged = invoke("results", "merge", "all.sqlite", "results/store.sqlite").stdout.splitlines()
+    assert merged == [
+        "results/store.sqlite: 2 cells added, 0 newer than in all.sqlite, 0 the same, 0 older and left out",
+        "2 cells taken: all.sqlite",
+    ]
 
 
 def test_nothing_to_show(here: Path, invoke: Any) -> None:

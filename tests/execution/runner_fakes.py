@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import multiprocessing
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.provenance import identity
 from highway_bench.results.schema import Status
 from highway_bench.tasks import CellCost, Measurement, Metric, Outcome, Skip, Task, cell_by_cell, register_task, tasks
 
@@ -143,7 +147,71 @@ def full_disk(cell: Cell) -> Iterable[Measurement]:
     yield from measured(cell)
 
 
+def segmentation_fault(cell: Cell) -> Iterable[Measurement]:
+    ctypes.string_at(0)
+    yield from measured(cell)
+
+
+def printing(cell: Cell) -> Iterable[Measurement]:
+    """As ``measured``, with megabytes on both streams."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("x" * 2**20 * cell.recipe["megabytes"] + "\n")
+    yield from measured(cell)
+
+
+def memory_of_its_cgroup(cell: Cell) -> Iterable[Measurement]:
+    """Take more memory than the recipe's memory cgroup allows; only this process is in it."""
+    Path(cell.recipe["cgroup"], "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    taken = bytearray(cell.recipe["bytes"])
+    taken[::4096] = b"x" * len(taken[::4096])
+    yield from measured(cell)
+
+
+def deaf(cell: Cell) -> Iterable[Measurement]:
+    """Hang, and ignore the signal that asks the process to end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+    yield from measured(cell)
+
+
+def large(cell: Cell) -> Iterable[Measurement]:
+    """As ``measured``, with a million bytes of samples."""
+    yield Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[float(one) for one in range(100_000)])
+
+
+def break_gpu(cell: Cell) -> Iterable[Measurement]:
+    """Fail as a kernel's assertion does: every later call of CUDA fails too."""
+
+    def broken() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    identity()  # which reads torch's version, before the stand-in
+    cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=broken, empty_cache=broken)
+    sys.modules["torch"] = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=cuda)  # type: ignore[assignment]
+    broken()
+    yield from measured(cell)
+
+
+def short(cell: Cell) -> Iterable[Measurement]:
+    """As ``measured``, after a twentieth of a second."""
+    time.sleep(0.05)
+    yield from measured(cell)
+
+
 ACTIONS = {
+    "short": short,
+    "break-gpu": break_gpu,
+    "segmentation-fault": segmentation_fault,
+    "print": printing,
+    "cgroup-memory": memory_of_its_cgroup,
+    "address-space": lambda cell: [Measurement(metric="loss", value=float(len(bytearray(2**60))))],
+    "exit-255": lambda cell: os._exit(255),
+    "abort": lambda cell: os.abort(),
+    "stop": lambda cell: os.kill(os.getpid(), signal.SIGSTOP),
+    "deaf": deaf,
+    "large": large,
+    "odd-value": lambda cell: [Measurement(metric="loss", value="much")],
+    "odd-message": lambda cell: [Measurement(metric="loss", value=1.0, message="\ud800")],
     "crash-later": crash_later,
     "value": value,
     "edit": edit,

@@ -84,3 +84,13 @@ def test_a_cell_that_exits_python_does_not_affect_its_group(fakes: str, cell: Ca
 )
 def test_workers_at_a_time(device: str, alone: bool, threads: int, workers: int, lanes: int) -> None:
     assert WorkerKind("task", "eager", threads, alone, device, ()).lanes(workers) == lanes
+
+
+def test_a_worker_with_a_broken_gpu_leaves_its_other_cells_to_another(fakes: str, cell: Callable[..., Cell]) -> None:
+    """The cell that broke it has its own status; a later one would fail in the same process."""
+    cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["break-gpu", "measure"])]
+    with LocalEngine(1) as engine:
+        events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
+    ended = [(event.job.keys[event.result.index], event.result.status) for event in events]
+    assert ended == [("0", "failed"), ("1", "ok")], [event.result.message for event in events]
+    assert str(events[0].result.message).startswith("RuntimeError: CUDA error: device-side assert")

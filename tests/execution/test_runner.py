@@ -40,7 +40,7 @@ def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> No
         "interrupt": ("failed", "KeyboardInterrupt"),
         "exit": ("crashed", "exit code 3"),
         "exit-0": ("crashed", "the worker process left with exit code 0"),
-        "kill": ("crashed", "signal 9 (SIGKILL); the system may have run out of memory"),
+        "kill": ("crashed", "the worker process was ended by signal 9 (SIGKILL)"),
         "hang": ("timeout", "stopped after 1 s"),
         "undeclared": ("failed", "'speed', which it does not declare"),
         "twice": ("failed", "two values for one metric"),
@@ -121,7 +121,7 @@ def test_resume_measures_only_what_is_missing_or_failed(fakes: str, store: Store
     assert sorted(line.split()[1] for line in lines(log)[3:]) == ["3", "5"]  # in parallel: either may be first
     assert (summary.measured, summary.stored) == (2, 3)
     assert summary.counts == {"ok": 2, "skipped": 1, "failed": 1, "diverged": 1}
-    run_cells([cell(depth=1)], store, plugins=[fakes], resume=False)
+    run_cells([cell(depth=1)], store, plugins=[fakes], rerun="all")
     assert len(lines(log)) == 6
 
 
@@ -198,7 +198,7 @@ def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_p
     run_cells(cells, store, plugins=[fakes])
     before = store.rows()
     flag.touch()
-    crashed = run_cells(cells, store, plugins=[fakes], resume=False)
+    crashed = run_cells(cells, store, plugins=[fakes], rerun="all")
     assert (crashed.counts, crashed.exit_status) == ({"crashed": 1}, 1)
     assert store.rows()[:-1] == before
     assert store.rows()[-1]["run_id"] == crashed.run_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import http.client
 import json
 import os
 import re
@@ -209,6 +210,48 @@ def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
     ):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(address(serving) + path)
+
+
+def test_other_names_of_this_machine_are_refused(serving) -> None:
+    """A page elsewhere that lets its own name point here must not read these pages through a browser."""
+    port = serving.server_address[1]
+    for host, status in {
+        f"127.0.0.1:{port}": 200,
+        f"localhost:{port}": 200,
+        "localhost:9999": 200,  # a tunnel
+        "[::1]": 200,
+        "evil.example": 421,
+        f"evil.example:{port}": 421,
+        "127.0.0.1.evil.example": 421,
+        "[": 421,
+        "": 421,
+    }.items():
+        connection = http.client.HTTPConnection(HOST, port, timeout=60)
+        connection.putrequest("GET", "/page/index.html", skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        assert connection.getresponse().status == status, host
+        connection.close()
+
+
+def test_a_link_does_not_lead_out_of_the_pages(tmp_path: Path) -> None:
+    """A folder of pages may be a link itself."""
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk/index.html").write_text("page")
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/page").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk/secret.txt").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "disk/loop").symlink_to(tmp_path / "disk/loop")
+    with server(tmp_path / "reports") as one:
+        thread = threading.Thread(target=one.serve_forever, daemon=True)
+        thread.start()
+        assert urllib.request.urlopen(address(one) + "page/index.html").read() == b"page"
+        for path in ("page/secret.txt", "page/loop", "page/%00"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(address(one) + path)
+        one.shutdown()
+        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_a_disturbed_machine_is_told() -> None:
     note = parallel.disturbed(table)
     assert "1 of 2 steps are faster than the roofline" in note
     assert "1 of 2 steps have fewer than 5 samples" in note
-    assert "--fresh" in note
+    assert "--rerun all" in note
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
+from highway_bench.execution.rerun import Rerun
 from highway_bench.execution.runner import run_cells
 from highway_bench.execution.schedule import Schedule
 from highway_bench.results import Store
@@ -322,16 +323,18 @@ def trial(**changes: Any) -> Cell:
     )
 
 
-@pytest.mark.parametrize("resume", [True, False])
-def test_a_run_that_does_not_resume_starts_from_step_0(training: MakeTraining, tmp_path: Path, resume: bool) -> None:
+@pytest.mark.parametrize(("rerun", "saved"), [("failed", 1), ("all", 0), ("seed 0", 0), ("seed 99", 1)])
+def test_a_cell_that_is_named_again_starts_from_step_0(
+    training: MakeTraining, tmp_path: Path, rerun: str, saved: int
+) -> None:
     with Store(tmp_path / "store.sqlite") as store:
-        schedule = Schedule(store, resume=resume)
+        schedule = Schedule(store, Rerun(rerun))
         schedule.add({trial(): ()})
         items = schedule.ready()
         Checkpoint(schedule.checkpoints, [items[0].digest]).save([training()])
         (job,) = schedule.jobs(items, [])
         assert job.checkpoints == tmp_path / "store.sqlite.checkpoints" == schedule.checkpoints
-        assert len(list(headers_in(schedule.checkpoints))) == int(resume)
+        assert len(list(headers_in(schedule.checkpoints))) == saved
 
 
 SCRIPT = """

@@ -4,6 +4,8 @@ A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tr
 compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
 through other modules get a new pool, whose workers read the source of these modules before any import (see
 ``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile.
+
+Time-outs are measured here, by a clock that no change of the system's time moves; the pool's own would follow it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from highway_bench.execution import worker
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.execution.oom_killer import oom_kills
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import Status
 
@@ -37,10 +40,11 @@ POLL = 0.1  # seconds between reads of the results files of running jobs
 SILENCE = 1.0  # seconds after which a gone worker that the pool does not report has left with exit code 0
 ON_GPU = 4  # workers at a time: small networks keep a GPU waiting for its host
 STARTS = 3  # successive times that workers may die before they take a job
+STARTING = 600.0  # seconds in which a worker must take its job: importing torch from a busy disk takes minutes
 
 
 class WorkersUnusable(HighwayBenchError):
-    """Worker processes die before they can take a job."""
+    """Worker processes die, or hang, before they can take a job."""
 
 
 class Workers(SpawnContext):
@@ -60,6 +64,10 @@ class Workers(SpawnContext):
         """The ids of processes that ended."""
         ids = {process.pid for process in self.started if process.pid is not None}
         return {process for process in ids if not psutil.pid_exists(process)}
+
+    def exit_code(self, pid: int | None) -> int | None:
+        """The exit code of the process ``pid``; ``None`` where it is unknown."""
+        return next((process.exitcode for process in self.started if process.pid == pid), None)
 
 
 class WorkerKind(NamedTuple):
@@ -85,8 +93,8 @@ class WorkerKind(NamedTuple):
 class Running:
     """A job in a worker: its results file, the bytes ``read`` of it, and the indices of the cells that ended.
 
-    ``process`` is the worker's process id, once it took the job; ``gone`` the first time at which that process did not
-    exist.
+    ``process`` is the worker's process id, once it took the job, at the time ``taken``; ``gone`` the first time at
+    which that process did not exist. ``stopped`` says that the job took longer than it may.
     """
 
     job: Job
@@ -95,11 +103,17 @@ class Running:
     read: int = 0
     ended: set[int] = field(default_factory=set)
     process: int | None = None
+    taken: float | None = None
     gone: float | None = None
+    stopped: bool = False
+
+    def is_overdue(self) -> bool:
+        """Whether the job has run for longer than its timeout."""
+        return self.taken is not None and time.monotonic() - self.taken > self.job.timeout
 
     def is_lost(self) -> bool:
-        """Whether the worker left with exit code 0. The pool reports any other code, but takes this one for a normal
-        end."""
+        """Whether the worker left and the pool did not report it: it takes exit code 0 for a normal end, and misses a
+        worker that ends as it takes a job."""
         if self.process is None or psutil.pid_exists(self.process):
             return False
         self.gone = self.gone or time.monotonic()
@@ -123,6 +137,7 @@ class LocalEngine:
         self._modules: frozenset[str] = frozenset()
         self._running: dict[Future[Any], Running] = {}
         self._submitted = 0
+        self._oom_kills = oom_kills()
 
     def __enter__(self) -> Self:
         return self
@@ -166,27 +181,35 @@ class LocalEngine:
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
                 gone = self._workers.gone()  # before the files are read: a worker that took a job has written so
                 for future in list(self._running):
-                    yield from self._read(self._running[future])
-                    if future in done or self._running[future].is_lost():
-                        future.cancel()  # makes the pool forget a lost job; no effect on a finished one
+                    running = self._running[future]
+                    yield from self._read(running)
+                    running.stopped = running.is_overdue()
+                    if future in done or running.stopped or running.is_lost():
+                        future.cancel()  # ends the worker of a stopped job, forgets a lost one, leaves a finished one
                         queue.extendleft(reversed((yield from self._finish(future))))
                         deaths = 0
-                waiting = all(running.process is None for running in self._running.values())
-                if (
-                    waiting and gone - self._workers.serving
-                ):  # with exit code 0, after which the pool starts another worker
+                if self._is_stuck(gone):
                     raise BrokenProcessPool
             except BrokenProcessPool:
                 deaths += 1
                 if deaths == STARTS:
                     raise WorkersUnusable(
-                        "worker processes die before they can take a job; in a script, call highway_bench under "
-                        '`if __name__ == "__main__":`, as every worker imports the script; no plug-in may exit Python'
+                        "worker processes die or hang before they can take a job; in a script, call highway_bench "
+                        'under `if __name__ == "__main__":`, as every worker imports the script; no plug-in may exit '
+                        "Python"
                     ) from None
                 self._stop()
                 for running in self._running.values():
                     queue.extendleft(running.left() if running.ended else [running.job])
                 self._running.clear()
+
+    def _is_stuck(self, gone: set[int]) -> bool:
+        """Whether no running job has a worker, and one has died (with exit code 0, after which the pool starts another)
+        or none has come for long."""
+        if not self._running or any(running.process is not None for running in self._running.values()):
+            return False
+        oldest = min(running.began for running in self._running.values())
+        return bool(gone - self._workers.serving) or time.monotonic() - oldest > STARTING
 
     def _submit(self, kind: WorkerKind, lanes: int, job: Job, modules: frozenset[str]) -> None:
         if kind != self._kind or self._pool is None or not modules <= self._modules:
@@ -204,7 +227,7 @@ class LocalEngine:
         # Threads and processes started here inherit the mask: only this process gets Ctrl-C, and stops them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            future = self._pool.schedule(worker.measure, args=(job, path), timeout=job.timeout)
+            future = self._pool.schedule(worker.measure, args=(job, path))
         except RuntimeError as error:  # pebble's error for a pool that broke between two jobs
             raise BrokenProcessPool(str(error)) from error
         finally:
@@ -219,7 +242,7 @@ class LocalEngine:
                 if not line.endswith(b"\n"):  # being written, or the worker died while writing
                     break
                 if running.process is None:
-                    running.process = int(line)
+                    running.process, running.taken = int(line), time.monotonic()
                     self._workers.serving.add(running.process)
                 else:
                     result = CellResult.of_line(line.decode())
@@ -233,12 +256,13 @@ class LocalEngine:
         running = self._running[future]
         try:
             status, message = Status.FAILED, str(future.result())
-        except TimeoutError:
-            status, message = Status.TIMEOUT, f"stopped after {running.job.timeout:g} s"
-        except ProcessExpired as error:
-            status, message = Status.CRASHED, death(error.exitcode)
         except CancelledError:
-            status, message = Status.CRASHED, death(0)
+            if running.stopped:
+                status, message = Status.TIMEOUT, f"stopped after {running.job.timeout:g} s"
+            else:
+                status, message = self._death(self._workers.exit_code(running.process))
+        except ProcessExpired as error:
+            status, message = self._death(error.exitcode)
         except BrokenProcessPool:
             raise
         except Exception as error:  # the worker's own error, not a task's, such as a full disk
@@ -256,6 +280,17 @@ class LocalEngine:
         del self._running[future]
         running.path.unlink()
         return again
+
+    def _death(self, code: int | None) -> tuple[Status, str]:
+        """The status and the reason of a cell whose worker ended with ``code``. Each kill by the kernel explains one
+        death."""
+        if code != -signal.SIGKILL:
+            return death(code)
+        before, now = self._oom_kills, oom_kills()
+        if before is None or now is None:
+            return death(code)
+        self._oom_kills = min(before + 1, now)
+        return death(code, out_of_memory=now > before)
 
     def _stop(self) -> None:
         if self._pool is not None:

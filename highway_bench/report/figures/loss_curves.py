@@ -36,7 +36,7 @@ MOST = 8
 def loss_curves(results: Results) -> list[Picture]:
     """Pictures of up to ``MOST`` panels: one panel per family and depth, one line per block and seed."""
     frame = results.of_task("trainability")
-    short = frame[~frame["recipe"].map(gives_verdicts) & frame["trial"].isna()]
+    short = frame[~frame["recipe"].map(gives_verdicts).astype(bool) & frame["trial"].isna()]
     points = short[(short["metric"] == "loss") & (short["axis"] == "step")]
     if points.empty:
         raise NothingToShow("loss curves need short training runs without a verdict")

@@ -1,0 +1,231 @@
+"""Salvage: what can be read of a damaged store, as a new store. The damaged file is only read.
+
+Rows are read by number, in chunks; a chunk that cannot be read is halved until the unreadable rows are left. The rows
+of a cell have successive numbers, so a cell next to an unreadable number may lack rows. Such a cell is left out whole:
+it would pass for a complete one, and the next run measures it again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from highway_bench.errors import BadInput
+from highway_bench.results.integrity import is_object
+from highway_bench.results.schema import COLUMNS, JSON_TEXTS, REALS, Row, Status
+from highway_bench.results.store import Store
+
+CHUNK = 4096  # rows read at once
+PAGE = 4096  # bytes of SQLite's pages
+PATIENCE = 16  # chunks without a readable row after which there is none, where the last number is unknown
+INDICES = {"rows": "cells", "runs": "sqlite_autoindex_runs_1"}
+DIGEST = re.compile("[0-9a-f]{32}")
+
+RawRow = tuple[Any, ...]
+
+
+@dataclass
+class Salvaged:
+    """What a salvage read: ``cells``, ``rows`` and ``runs`` that are in the new store; ``left_out``, the digests of
+    cells of which rows are or may be missing; the numbers of rows and records that are ``lost``."""
+
+    cells: int = 0
+    rows: int = 0
+    runs: int = 0
+    left_out: set[str] = field(default_factory=set)
+    lost: int = 0
+    lost_runs: int = 0
+
+
+def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Salvaged:
+    """Write what can be read of the store ``damaged`` into the new store ``into``.
+
+    Raises ``BadInput`` if there is no such file, if ``into`` exists, or if no cell can be read.
+    """
+    source, target = Path(damaged), Path(into)
+    if not os.path.isfile(source):
+        raise BadInput(f"no store at {source}")
+    if os.path.lexists(target):
+        raise BadInput(f"{target} exists: name a new file")
+    done = Salvaged()
+    try:
+        with _opened(source) as db:
+            present = {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
+            columns = [name for name in COLUMNS if name in present]
+            cells = _whole_cells(_valid(_read(db, "rows", columns), columns, done), done.left_out)
+            first = next(cells, None)
+            if first is None:
+                raise BadInput(f"{source}: no cell can be read")
+            with Store(target) as store:
+                whole = set()
+                for rows in chain([first], cells):
+                    store.put(rows[0]["digest"], rows)
+                    whole.add(rows[0]["digest"])
+                    done.rows += len(rows)
+                done.cells = len(whole)
+                done.left_out.update(_indexed(db) - whole)
+                for values in _read(db, "runs", ["run_id", "provenance"]):
+                    if values is None or not isinstance(values[0], str) or not is_object(values[1]):
+                        done.lost_runs += 1
+                    else:
+                        store.add_run(values[0], json.loads(values[1]))
+                        done.runs += 1
+    except sqlite3.DatabaseError as error:
+        raise BadInput(f"{source}: nothing can be read: {error}") from error
+    return done
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that reads ``path``; if the first page is damaged, a copy that has the first page of a new store."""
+    with closing(_connected(path)) as db:
+        try:
+            db.execute('SELECT "digest", "metric", "axis", "status" FROM "rows" LIMIT 0')
+            whole = True
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+                raise BadInput(f"{path} is a database, but no highway_bench store") from error
+            whole = False
+        if whole:
+            yield db
+    if not whole:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "copy.sqlite"
+            shutil.copyfile(path, copy)
+            with copy.open("r+b") as out:
+                out.write(_first_page(Path(folder)))
+            with closing(_connected(copy)) as db:
+                yield db
+
+
+def _first_page(folder: Path) -> bytes:
+    """The first page of every store: SQLite's header, and where the tables begin."""
+    with Store(folder / "new.sqlite"):
+        pass
+    page = bytearray((folder / "new.sqlite").read_bytes()[:PAGE])
+    page[18:20] = b"\1\1"  # no journal
+    page[92:96] = bytes(4)  # the number of pages in the header is void: the file's size counts
+    return bytes(page)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    db.execute("PRAGMA writable_schema = ON")  # so that a truncated file is read as far as it goes
+    db.execute("PRAGMA cell_size_check = ON")
+    return db
+
+
+def _indexed(db: sqlite3.Connection) -> set[str]:
+    """The digests in the index, as far as it can be read: those of cells whose rows cannot, too."""
+    found = set()
+    with suppress(sqlite3.DatabaseError):
+        for (digest,) in db.execute('SELECT DISTINCT "digest" FROM "rows" INDEXED BY "cells"'):
+            if isinstance(digest, str) and DIGEST.fullmatch(digest):
+                found.add(digest)
+    return found
+
+
+def _whole_cells(rows: Iterable[Row | None], left_out: set[str]) -> Iterator[list[Row]]:
+    """The rows of each cell that has no unreadable row (``None``) next to its own; the others' digests are
+    ``left_out``."""
+    cell: list[Row] = []
+    broken = gap = False  # an unreadable row is next to the cell, and directly before the next row
+    for row in rows:
+        if row is None:
+            broken = gap = True
+            continue
+        if cell and row["digest"] != cell[0]["digest"]:
+            if broken:
+                left_out.add(cell[0]["digest"])
+            else:
+                yield cell
+            cell = []
+        broken = broken if cell else gap
+        gap = False
+        cell.append(row)
+    if cell and broken:
+        left_out.add(cell[0]["digest"])
+    elif cell:
+        yield cell
+
+
+def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -> Iterator[Row | None]:
+    """``found`` as rows; ``None`` for what cannot be read or has values that no run writes."""
+    for values in found:
+        row = None if values is None else dict.fromkeys(COLUMNS) | dict(zip(columns, values, strict=True))
+        if row is None or not _is_valid(row):
+            done.lost += 1
+            row = None
+        yield row
+
+
+def _is_valid(row: Row) -> bool:
+    texts = [row["digest"], row["metric"], row["axis"], row["status"]]
+    if not all(isinstance(text, str) for text in texts) or not DIGEST.fullmatch(row["digest"]):
+        return False
+    if row["status"] not in set(Status):
+        return False
+    if any(not isinstance(row[name], int | float | None) for name in REALS):
+        return False
+    if any(row[name] is not None and not math.isfinite(row[name]) for name in REALS):
+        return False
+    try:
+        for name in JSON_TEXTS:
+            if row[name] is not None:
+                json.loads(row[name])
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _read(db: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[RawRow | None]:
+    """The rows of ``table`` by their numbers; ``None`` for each number that cannot be read.
+
+    Where the last number is unknown, one ``None`` follows the last readable row.
+    """
+    names = ", ".join(f'"{name}"' for name in columns)
+    query = f'SELECT {names} FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
+    last = _last_number(db, table)
+    first = chunks = unread = 0
+    while first <= last if last is not None else chunks < PATIENCE:
+        chunks += 1
+        for values in _read_range(db, query, first, first + CHUNK - 1):
+            if values is None:
+                unread += 1
+            else:
+                yield from [None] * unread
+                yield values
+                unread = chunks = 0
+        first += CHUNK
+    yield from [None] * (min(unread, 1) if last is None else unread)
+
+
+def _read_range(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[RawRow | None]:
+    try:
+        yield from db.execute(query, (first, last)).fetchall()
+    except sqlite3.DatabaseError:
+        if first == last:
+            yield None
+            return
+        middle = (first + last) // 2
+        yield from _read_range(db, query, first, middle)
+        yield from _read_range(db, query, middle + 1, last)
+
+
+def _last_number(db: sqlite3.Connection, table: str) -> int | None:
+    """The number of the last row, from the table or from an index of it; ``None`` where neither can be read."""
+    for source in ("NOT INDEXED", f'INDEXED BY "{INDICES[table]}"'):
+        with suppress(sqlite3.DatabaseError):
+            return int(db.execute(f'SELECT max(rowid) FROM "{table}" {source}').fetchone()[0] or 0)
+    return None

@@ -1,0 +1,263 @@
+"""Faults of cells, workers, disk and clock: each costs its cell alone, and the run goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.execution import oom_killer, worker
+from highway_bench.execution.engines import local
+from highway_bench.execution.engines.local import LocalEngine
+from highway_bench.execution.failure import death
+from highway_bench.execution.oom_killer import oom_kills
+from highway_bench.execution.progress import Event, Started
+from highway_bench.execution.runner import run_cells
+from highway_bench.results import DiskError, Store
+
+MakeCell = Callable[..., Cell]
+
+MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
+LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
+
+
+def endings(store: Store) -> dict[int, tuple[str, str | None]]:
+    return {row["depth"]: (row["status"], row["message"]) for row in store.rows(metric="loss")}
+
+
+def test_each_fault_costs_its_cell_alone(fakes: str, store: Store, cell: MakeCell) -> None:
+    """Healthy cells lie between the faults; ``test_runner`` has more faults."""
+    expected = {
+        "segmentation-fault": ("crashed", "the worker process was ended by signal 11 (SIGSEGV)"),
+        "abort": ("crashed", "the worker process was ended by signal 6 (SIGABRT)"),
+        "exit-255": ("crashed", "the worker process left with exit code 255"),
+        "address-space": ("oom", "MemoryError"),
+        "stop": ("timeout", "stopped after 2 s"),
+        "deaf": ("timeout", "stopped after 2 s"),
+        "odd-value": ("failed", "TypeError: "),
+        "odd-message": ("failed", "in the worker: UnicodeEncodeError: "),
+    }
+    cells = []
+    for depth, do in enumerate(expected, start=1):
+        slow = do in {"stop", "deaf"}
+        cells += [cell(do, depth=depth, timeout=2.0 if slow else 60.0), cell(depth=100 + depth, timeout=60.0)]
+    summary = run_cells(cells, store, workers=2, plugins=[fakes])
+    found = endings(store)
+    for depth, (status, message) in enumerate(expected.values(), start=1):
+        assert found[depth][0] == status, found[depth]
+        assert str(found[depth][1]).startswith(message)
+        assert found[100 + depth] == ("ok", None)
+    assert (summary.measured, summary.exit_status) == (2 * len(expected), 1)
+
+
+def test_a_worker_that_is_killed_from_outside(fakes: str, store: Store, cell: MakeCell, tmp_path: Path) -> None:
+    hold = tmp_path / "hold"
+    hold.touch()
+    log = Path(cell().recipe["log"])
+
+    def kill() -> None:
+        until = time.monotonic() + 60.0
+        while not log.read_text().endswith("\n") and time.monotonic() < until:
+            time.sleep(0.02)
+        hold.unlink()
+        os.kill(int(log.read_text().split()[-1]), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    run_cells([cell("hang", depth=1, hold=str(hold)), cell(depth=2)], store, workers=1, plugins=[fakes])
+    thread.join()
+    status, message = endings(store)[1]
+    assert (status, str(message).startswith("the worker process was ended by signal 9 (SIGKILL)")) == ("crashed", True)
+    assert endings(store)[2] == ("ok", None)
+
+
+@pytest.fixture
+def memory_cgroup() -> Iterator[Path]:
+    """A memory cgroup of 256 MiB; the test is skipped where none can be made."""
+    if oom_kills() is None:
+        pytest.skip("the kernel does not count what its OOM killer ends")
+    for root in MEMORY_CGROUPS:
+        path = root / f"highway-bench-test-{os.getpid()}"
+        try:
+            path.mkdir()
+        except OSError:
+            continue
+        try:
+            limits = [name for name in LIMITS if (path / name).exists()]
+            for name in limits:
+                (path / name).write_text(str(LIMITS[name]), encoding="ascii")
+            if limits:
+                yield path
+                return
+        except OSError:
+            continue
+        finally:
+            for _ in range(50):  # until the kernel has taken its last process out
+                try:
+                    path.rmdir()
+                    break
+                except OSError:
+                    time.sleep(0.1)
+    pytest.skip("no memory cgroup can be made here: that takes root, or a delegated cgroup")
+
+
+def test_the_kernels_oom_killer(fakes: str, store: Store, cell: MakeCell, memory_cgroup: Path) -> None:
+    """The kernel ends the worker, not the run. A later kill by hand is not taken for another."""
+    cells = [
+        cell(depth=1),
+        cell("cgroup-memory", depth=2, cgroup=str(memory_cgroup), bytes=2**29),
+        cell("kill", depth=3),
+        cell(depth=4),
+    ]
+    run_cells(cells, store, workers=1, plugins=[fakes])
+    assert endings(store) == {
+        1: ("ok", None),
+        2: ("oom", "out of memory: the kernel's OOM killer ended the worker process"),
+        3: ("crashed", "the worker process was ended by signal 9 (SIGKILL)"),
+        4: ("ok", None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "kernel", "expected"),
+    [
+        (-9, True, ("oom", "out of memory: the kernel's OOM killer ended the worker process")),
+        (-9, False, ("crashed", "the worker process was ended by signal 9 (SIGKILL)")),
+        (
+            -9,
+            None,
+            ("crashed", "the worker process was ended by signal 9 (SIGKILL); the system may have run out of memory"),
+        ),
+        (-11, True, ("crashed", "the worker process was ended by signal 11 (SIGSEGV)")),
+        (3, True, ("crashed", "the worker process left with exit code 3")),
+    ],
+)
+def test_deaths(code: int, kernel: bool | None, expected: tuple[str, str]) -> None:
+    assert death(code, out_of_memory=kernel) == expected
+
+
+def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalEngine(1) as engine:
+        counts = iter([(engine._oom_kills or 0) + 1] * 2)
+        monkeypatch.setattr(local, "oom_kills", lambda: next(counts))
+        engine._oom_kills = engine._oom_kills or 0
+        assert [engine._death(-9)[0] for _ in range(2)] == ["oom", "crashed"]
+
+
+def test_a_kernel_that_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(oom_killer, "COUNTERS", tmp_path / "absent")
+    assert oom_kills() is None
+    (tmp_path / "vmstat").write_text("pgfault 3\noom_kill 17\n", encoding="ascii")
+    monkeypatch.setattr(oom_killer, "COUNTERS", tmp_path / "vmstat")
+    assert oom_kills() == 17
+
+
+def test_megabytes_of_print_reach_no_result(fakes: str, tmp_path: Path, cell: MakeCell) -> None:
+    """What workers print goes to stderr: stdout has the results of the command alone."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        "from highway_bench.cell import Cell\n"
+        "from highway_bench.execution.runner import run_cells\n"
+        "from highway_bench.results import Store\n"
+        "if __name__ == '__main__':\n"
+        "    cells = [Cell(task='fake', block='plain', family='dense', depth=depth, width=8, nominal_width=8,\n"
+        "                  recipe={'do': 'print', 'megabytes': 3, 'log': sys.argv[2]}) for depth in (1, 2)]\n"
+        "    with Store(sys.argv[1]) as store:\n"
+        "        print(run_cells(cells, store, workers=1, plugins=['runner_fakes']).counts['ok'])\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "store.sqlite"), str(tmp_path / "log")],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+    )
+    assert done.stdout == "2\n"
+    assert len(done.stderr) > 12 * 2**20
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
+def test_a_clock_that_is_set(
+    fakes: str, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """A change of the system's time ends no cell, and a hanging one is stopped all the same."""
+    clock = time.time
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Started):
+            monkeypatch.setattr(time, "time", lambda: clock() + jump)
+
+    cells = [cell("hang", depth=1, timeout=3.0), cell(depth=2, timeout=60.0)]
+    run_cells(cells, store, workers=2, plugins=[fakes], on_event=on_event)
+    assert endings(store) == {1: ("timeout", "stopped after 3 s"), 2: ("ok", None)}
+
+
+def test_workers_that_hang_before_they_take_a_job(
+    fakes: str, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hangs.py").write_text(
+        "import multiprocessing, time\nif multiprocessing.parent_process() is not None: time.sleep(60)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(local, "STARTING", 0.5)
+    with Store(tmp_path / "s") as store, pytest.raises(local.WorkersUnusable, match="hang before they can take a job"):
+        run_cells([cell()], store, workers=1, plugins=[fakes, "hangs"])
+
+
+def limited(store: Store, pages: int) -> None:
+    """Let SQLite say that the disk is full once the store has so many pages more."""
+    (now,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {now + pages}")
+
+
+def test_a_result_that_does_not_fit_on_the_disk(fakes: str, store: Store, cell: MakeCell) -> None:
+    limited(store, 60)
+    run_cells([cell(depth=1), cell("large", depth=2), cell(depth=3)], store, workers=1, plugins=[fakes])
+    assert {depth: status for depth, (status, _) in endings(store).items()} == {1: "ok", 2: "failed", 3: "ok"}
+    assert "its result could not be stored: store" in str(endings(store)[2][1])
+    assert "database or disk is full" in str(endings(store)[2][1])
+
+
+def test_a_full_disk_ends_the_run_and_the_store_is_sound(fakes: str, tmp_path: Path, cell: MakeCell) -> None:
+    cells = [cell(depth=depth) for depth in range(1, 40)]
+    with Store(tmp_path / "s") as store:
+        limited(store, 8)
+        with pytest.raises(DiskError, match="database or disk is full: what was stored before is safe"):
+            run_cells(cells, store, workers=1, plugins=[fakes])
+        before = endings(store)
+        assert 0 < len(before) < len(cells)
+    with Store(tmp_path / "s") as store:  # with space again
+        assert store.problems() == []
+        summary = run_cells(cells, store, workers=1, plugins=[fakes])
+        assert (summary.stored, summary.measured) == (len(before), len(cells) - len(before))
+
+
+def test_a_broken_gpu_context_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel's failed assertion makes every later call of CUDA fail: another process must take the other cells."""
+
+    def broken() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    left: list[int] = []
+    cuda: dict[str, Any] = {"is_initialized": lambda: True, "synchronize": lambda: None, "empty_cache": lambda: None}
+    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
+    worker._release_memory()
+    assert left == []
+    cuda["synchronize"] = broken
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
+    worker._release_memory()
+    assert left == [worker.BROKEN_GPU]

@@ -1,0 +1,198 @@
+"""A damaged store is recognised when it is opened, is never written, and is read as far as it goes."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from highway_bench.errors import BadInput
+from highway_bench.results import Row, Store, integrity, row, salvage
+
+PAGE = 4096
+CELLS, ROWS = 120, 12
+
+
+def digest(number: int) -> str:
+    return f"{number:032x}"
+
+
+def rows_of(number: int) -> list[Row]:
+    return [
+        row(
+            digest=digest(number),
+            metric="loss",
+            axis="step",
+            index=float(index),
+            value=number + index / 100,
+            status="ok",
+            time_utc=f"2026-01-01T00:00:{number % 60:02}",
+            run_id="r",
+            block="plain",
+            samples="[1.0, 2.0]",
+            message="m" * 80,
+        )
+        for index in range(ROWS)
+    ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A sound store of some hundred pages."""
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store:
+        for number in range(CELLS):
+            store.put(digest(number), rows_of(number))
+        store.add_run("r", {"command": ["run"], "started": "2026-01-01"})
+    return path
+
+
+def leaf_pages(path: Path, table: str) -> list[int]:
+    """Pages whose bytes have a text that only the leaves of ``table`` have, counted from 0."""
+    content = path.read_bytes()
+    text = {"rows": b"m" * 80, "runs": b'"command"'}[table]
+    return [page for page in range(1, len(content) // PAGE) if text in content[page * PAGE : (page + 1) * PAGE]]
+
+
+def overwrite(path: Path, page: int, content: bytes | None = None) -> None:
+    with path.open("r+b") as out:
+        out.seek(page * PAGE)
+        out.write(content if content is not None else random.Random(page).randbytes(PAGE))
+
+
+def inner(path: Path) -> None:
+    overwrite(path, leaf_pages(path, "rows")[20])
+
+
+def first(path: Path) -> None:
+    overwrite(path, 0)
+
+
+def zeroed(path: Path) -> None:
+    overwrite(path, leaf_pages(path, "rows")[3], bytes(PAGE))
+
+
+def truncated(path: Path) -> None:
+    with path.open("r+b") as out:
+        out.truncate(path.stat().st_size // 2 // PAGE * PAGE)
+
+
+DAMAGES = (first, inner, zeroed, truncated)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_found_at_opening_and_nothing_is_written(
+    path: Path, damage: Callable[[Path], None], read_only: bool
+) -> None:
+    damage(path)
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match=r"(malformed|not a database).* \(it is damaged.*results salvage") as caught:
+        Store(path, read_only=read_only)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whole_cells_are_salvaged_and_no_part_of_one(
+    path: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(path)
+    before = path.read_bytes()
+    done = salvage(path, tmp_path / "whole.sqlite")
+    assert path.read_bytes() == before
+    with Store(tmp_path / "whole.sqlite") as store:
+        assert store.problems() == []
+        found = store.digests()
+        for number in (number for number in range(CELLS) if digest(number) in found):
+            assert store.rows(digest=digest(number)) == rows_of(number)
+        assert (len(found), done.rows) == (done.cells, done.cells * ROWS)
+    assert bool(done.left_out) == (damage is not first)
+    assert not done.left_out & found.keys()
+    if damage is not truncated:
+        assert done.cells + len(done.left_out) == CELLS
+        assert done.cells >= CELLS - 4
+        assert (done.runs, done.lost_runs) == (1, 0)
+
+
+def test_a_sound_store_is_salvaged_whole(path: Path, tmp_path: Path) -> None:
+    done = salvage(path, tmp_path / "copy.sqlite")
+    assert (done.cells, done.rows, done.runs, done.lost, done.left_out) == (CELLS, CELLS * ROWS, 1, 0, set())
+    with Store(path, read_only=True) as first, Store(tmp_path / "copy.sqlite", read_only=True) as second:
+        assert second.rows() == first.rows()
+        assert second.runs() == first.runs()
+
+
+def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        for number, change in enumerate(
+            ("\"status\" = 'fine'", "\"value\" = 'much'", '"value" = 9e999', "\"samples\" = '[1'", '"metric" = NULL')
+        ):
+            where = f'"digest" = \'{digest(10 * number + 5)}\' AND "index" = 4'
+            db.execute(f'UPDATE "rows" SET {change} WHERE {where}')
+    db.close()
+    done = salvage(path, tmp_path / "whole.sqlite")
+    assert done.left_out == {digest(10 * number + 5) for number in range(5)}
+    with Store(path, read_only=True) as store:
+        assert store.problems() == [
+            "1 rows have an unknown status",
+            "1 rows lack their digest or metric",
+            "1 rows have a samples that is no JSON",
+            "1 rows have a value that is no number",
+        ]
+
+
+def test_what_cannot_be_salvaged(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    with pytest.raises(BadInput, match="exists: name a new file"):
+        salvage(path, tmp_path / "there")
+    with pytest.raises(BadInput, match="no store at"):
+        salvage(tmp_path / "absent", tmp_path / "new")
+    (tmp_path / "text").write_text("no database, but long enough for the header of one " * 100)
+    with pytest.raises(BadInput, match="no cell can be read"):
+        salvage(tmp_path / "text", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_large_store_is_checked_at_its_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening must not read a million rows; what is damaged inside is found by ``problems``, or when it is read."""
+    inner(path)
+    monkeypatch.setattr(integrity, "SMALL", 0)
+    with Store(path, read_only=True) as store:
+        assert store.problems()
+        with pytest.raises(BadInput, match="malformed"):
+            store.rows()
+    overwrite(path, leaf_pages(path, "rows")[-1])
+    with pytest.raises(BadInput, match="malformed"):
+        Store(path)
+
+
+def test_a_journal_next_to_a_damaged_store_stays(path: Path, tmp_path: Path) -> None:
+    """A killed writer leaves a journal; opening must not copy it into a damaged file."""
+    with Store(path) as store:
+        store.put(digest(999), rows_of(999))
+        journal = path.with_name(f"{path.name}-wal").read_bytes()
+        content = path.read_bytes()
+    path.write_bytes(content)
+    path.with_name(f"{path.name}-wal").write_bytes(journal)
+    inner(path)
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match="malformed"):
+        Store(path)
+    assert path.read_bytes() == before
+    assert path.with_name(f"{path.name}-wal").read_bytes() == journal
+
+
+@pytest.mark.parametrize(
+    "sql", ["CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END", "CREATE VIEW t AS SELECT 1"]
+)
+def test_sql_that_a_file_brings_along_is_refused(path: Path, sql: str) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute(sql)
+    db.close()
+    for read_only in (True, False):
+        with pytest.raises(BadInput, match=r"has the (trigger|view) t, which no store has"):
+            Store(path, read_only=read_only)
