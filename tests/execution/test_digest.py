@@ -153,7 +153,7 @@ def test_a_timed_stack_depends_on_no_architecture_and_no_estimate(task: str) -> 
     closure = SourceTree().closure(modules_of(cell)[0])
     assert "highway_bench.tasks.modes" in closure
     assert not any("architecture" in name for name in closure)
-    assert "highway_bench.training.recipe" not in closure
+    assert "highway_bench.training.loop" not in closure  # the update alone is training's
     assert ("highway_bench.blocks.plain" in closure) == (task == "throughput")  # timed next to it
     assert "highway_bench.tasks.network_bytes" not in closure
 
