@@ -213,16 +213,26 @@ def tests(session: nox.Session) -> None:
     """
     install(session, "-e", ".[history]", groups=("tests",))
     # By file, because the tests of a file share costly fixtures; in order, because a file of few tests may take long.
-    everything = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
+    everything = ("-m", "not slow", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
 
 
 @nox.session
-def faults(session: nox.Session) -> None:
-    """Kill, break and starve sweeps on purpose, 200 kills in a chain, which takes minutes; arguments go to pytest."""
+def slow(session: nox.Session) -> None:
+    """Run the slow tests: interrupted and killed runs, built commits, compiled steps; arguments go to pytest.
+
+    A chain of 200 kills: HIGHWAY_BENCH_KILLS=200 nox -s slow -- tests/faults -s.
+    """
     install(session, "-e", ".[history]", groups=("tests",))
-    everything = ("-s", "tests/faults", "tests/execution", "tests/results")
-    session.run("python", "-m", "pytest", *(session.posargs or everything), env={"HIGHWAY_BENCH_KILLS": "200"})
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "--benchmark-disable",
+        "-m",
+        "slow",
+        *(session.posargs or ("-n", "auto", "tests", "benches")),
+    )
 
 
 @nox.session(name="torch-free", python=PYTHONS)

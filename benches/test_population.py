@@ -153,6 +153,7 @@ def measured(trials: int, size: Size, device: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [8, 32, 64])
 def test_population(benchmark: BenchmarkFixture, trials: int) -> None:
     benchmark.group = "trials of 50 layers × 50 units"

@@ -92,6 +92,7 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
     assert printed == {"schema": 2, **advice.plain()}
 
 
+@pytest.mark.slow
 def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
     words = {"out": tmp_path / "out", "block": ("plain",)}
     with pytest.raises(KeyboardInterrupt):

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
 from highway_bench.results import Store
@@ -22,6 +24,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join([PACKAGE, os.environ.get("PYTHONPATH", "")])}
 
 
+@pytest.mark.slow
 def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> None:
     """A new block outside the tree, and a layer of the user's: written, checked, run under workers, in the rows."""
     written = invoke("new-block", "my-gate")
@@ -63,6 +66,7 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
     assert {row["family"] for row in rows} == {"dense", "my_layers:make_layer"}
 
 
+@pytest.mark.slow
 def test_ctrl_c(here: Path) -> None:
     """Exit status 130, one line, and finished measurements are stored."""
     words = [

@@ -110,6 +110,7 @@ def finish(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str)
     assert sorted(depth for depth, times in begun.items() if times > 1) == [QUICK + 1, QUICK + 2]
 
 
+@pytest.mark.slow
 def test_kill_of_the_runner(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
     process = interrupted(tmp_path, log, cells, lambda process: process.kill())
     assert process.wait(60) == -signal.SIGKILL
@@ -118,6 +119,7 @@ def test_kill_of_the_runner(tmp_path: Path, log: Path, hold: Path, cells: list[C
     finish(tmp_path, log, hold, cells, fakes)
 
 
+@pytest.mark.slow
 def test_ctrl_c(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
     process = interrupted(tmp_path, log, cells, lambda process: os.killpg(process.pid, signal.SIGINT))
     assert process.wait(60) == 130

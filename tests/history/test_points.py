@@ -55,6 +55,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
         assert read_result(throwaway.paths.results / throwaway.machine.name / name).points == points
 
 
+@pytest.mark.slow
 def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     throwaway.write("highway_bench/__init__.py", "")
     old = throwaway.commit("predates the benchmarks")
