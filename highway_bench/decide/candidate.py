@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from highway_bench.cell import Cell
 from highway_bench.decide.rates import GRID, around, chosen_rate, next_tries
 from highway_bench.plan.matched import matched
 from highway_bench.tasks.from_cell import cell_family, cell_spec
 
+ADAMW: Final[Mapping[str, Any]] = {  # the optimiser of every part
+    "optimiser": "adamw",
+    "schedule": "cosine",
+    "decay": 0.1,
+    "weight_decay": 0.1,
+    "clip": 1.0,
+}
 TUNING_SEEDS = (1_000, 1_001, 1_002)  # not those of the finals
 FRESH_SEEDS = 5
 MORE_SEEDS = 5  # where some of the first ones trained and others did not

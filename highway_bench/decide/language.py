@@ -14,7 +14,7 @@ from typing import Any
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, Trainings, starts_of
+from highway_bench.decide.candidate import ADAMW, TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
 from highway_bench.decide.rates import around, size
 from highway_bench.plan.matched import matched
@@ -28,15 +28,7 @@ FINAL_SEEDS = {SHALLOW: 10, DEEP: 5}
 WIDER_SEEDS = 3
 FIRST_RATES = (0.01, 0.003, 0.001)
 BATCH = 16
-RECIPE: dict[str, Any] = {
-    "optimiser": "adamw",
-    "schedule": "cosine",
-    "warm_up": 100,
-    "decay": 0.1,
-    "weight_decay": 0.1,
-    "clip": 1.0,
-    "steps": 1_500,
-}
+RECIPE: dict[str, Any] = {**ADAMW, "warm_up": 100, "steps": 1_500}
 
 
 def language(device: str = "cpu") -> LanguagePart:

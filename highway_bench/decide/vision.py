@@ -5,21 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import starts_of
+from highway_bench.decide.candidate import ADAMW, starts_of
 from highway_bench.decide.part import Part
 
 BLOCKS = ("plain", "highway", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
 WIDTHS = {"conv": 16, "conv-pair": 16, "bilstm": 32, "transformer": 32}
 DEPTHS = {"conv": (5, 10, 20, 40), "conv-pair": (5, 10, 20, 40), "bilstm": (5, 10, 20, 40), "transformer": (5, 10, 20)}
-FIRST_RATES = (0.3, 0.1, 0.03)
+FIRST_RATES = (0.03, 0.01, 0.003)
 BATCH = 32
-RECIPE: dict[str, Any] = {
-    "optimiser": "sgd",
-    "momentum": 0.9,
-    "decay": 0.1,
-    "steps": 400,
-    "dataset": {"pooled": 2},
-}
+RECIPE: dict[str, Any] = {**ADAMW, "warm_up": 50, "steps": 600, "dataset": {"pooled": 2}}
 
 
 def vision(device: str = "cpu") -> Part:
