@@ -49,7 +49,8 @@ class ConnectionResult:
 
     ``steps`` are those of its longest runs, with the learning ``rate`` of the lowest ``loss`` (a mean over seeds in the
     finals, ``None`` where it diverged). ``runs`` and ``succeeded`` count these runs. ``accuracy`` is the mean test
-    accuracy in the finals, ``reason`` an error, or why it was left out.
+    accuracy in the finals, ``reason`` an error, or why it was left out; ``forecast`` is the probability that a seed
+    trains to success.
     """
 
     connection: Connection
@@ -63,6 +64,7 @@ class ConnectionResult:
     succeeded: int = 0
     accuracy: float | None = None
     reason: str = ""
+    forecast: float | None = None
 
 
 def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -> Learning:
@@ -222,6 +224,7 @@ class Advice:
             "runs": one.runs,
             "succeeded": one.succeeded,
             "test_accuracy": one.accuracy,
+            "forecast": one.forecast,
             "step_ratio": number(one.cost.ratio),
             "step_ratio_low": number(one.cost.low),
             "step_ratio_high": number(one.cost.high),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.memory import measure_memory
@@ -33,6 +34,20 @@ class MemoryNeed:
     def depth_in(self, available: float) -> int:
         """The largest depth that ``available`` bytes hold."""
         return max(0, math.floor((available - self.base) / self.layer))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a training step needs of the memory, and how many workers can train at the same time."""
+
+    need: MemoryNeed
+    workers: int
+
+
+def fit(request: AdviceRequest, workers: int) -> Fit:
+    """The fit of ``request``; raises ``BadInput`` for a depth that does not fit memory."""
+    need = memory_need(request.run(request.connections[0], 2, request.first_rates[-1], 0))
+    return Fit(need, workers_that_fit(need, request.depth, workers, request.device))
 
 
 def memory_need(cell: Cell) -> MemoryNeed:

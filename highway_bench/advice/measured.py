@@ -10,7 +10,6 @@ from highway_bench.cell import Cell
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.plan.plan import Plan
-from highway_bench.plugins import modules_outside
 from highway_bench.results.store import Store
 
 Scalars = Mapping[str, float | None]
@@ -56,8 +55,7 @@ class MeasuredCells:
     def measure(self, cells: Iterable[Cell]) -> None:
         """Measure ``cells``, each once."""
         wanted = tuple(dict.fromkeys(cells))
-        plan = Plan(wanted, tuple(dict.fromkeys([*self.plugins, *modules_outside(wanted)])))
-        result = plan.run(
+        result = Plan(wanted, self.plugins).run(
             self.store, engine=self.engine, workers=self.workers, on_event=self._event, command=self.command
         )
         self._digests |= result.summary.digests
@@ -65,6 +63,10 @@ class MeasuredCells:
         self.failures |= {ending.cell: f"{ending.status}: {ending.message}" for ending in result.failures}
         for cell in wanted:
             self._values[cell] = self.store.scalars(self._digests[cell])
+
+    def digest(self, cell: Cell) -> str:
+        """The digest of a measured cell."""
+        return self._digests[cell]
 
     def value(self, cell: Cell, metric: str) -> float | None:
         """A metric of a measured cell; ``None`` where it has none."""

@@ -33,6 +33,10 @@ def advise(
     family_option: FamilyOptions = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda if available.")] = None,
     repetition: Annotated[int, typer.Option(min=0, help="Another number gives other seeds.")] = 0,
+    forecast: Annotated[
+        Path | None,
+        typer.Option(help="A store or a folder of committed rows: forecast who trains, if that proves to have skill."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = OUT,
     engine: EngineName = "local",
     workers: WorkerCount = None,
@@ -69,6 +73,7 @@ def advise(
         advice = measure(
             layer,
             **options,
+            forecast=forecast,
             plugins=plugin or (),
             engine=engine,
             workers=workers,
@@ -92,9 +97,9 @@ def advise(
 
 def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: int | None, *, as_json: bool) -> None:
     """Print what would be compared, and the memory of it."""
-    from highway_bench.advice.fit import gib
+    from highway_bench.advice.about import about, notes_on
+    from highway_bench.advice.fit import fit, gib
     from highway_bench.advice.request import requested
-    from highway_bench.advice.run import about, fit, notes_on
     from highway_bench.plugins import load_plugins
     from highway_bench.provenance.machine import cores
 

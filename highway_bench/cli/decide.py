@@ -61,6 +61,9 @@ def decide(
         print_json({"candidates": chosen.table(), "trainings": len(trainings), "store": str(store)})
     else:
         typer.echo(f"{len(trainings)} trainings of {len(chosen.candidates)} candidates\nstore: {store}")
+    if trainer.failures:
+        typer.echo(trainer.failures, err=True)
+        raise typer.Exit(1)
 
 
 def print_candidates(part: Part, *, as_json: bool) -> None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from highway_bench.decide.contrasts import ALPHA, contrasts
+from highway_bench.measure.paired import ALPHA, UNKNOWN, contrasts
 from highway_bench.measure.statistics import IntervalEstimate, wilson
-
-UNKNOWN: Final = IntervalEstimate(math.nan, math.nan, math.nan, 0)
 
 Standing = Literal["better", "worse", "undecided"]
 
@@ -85,7 +83,7 @@ def contrasts_of(mine: pd.DataFrame, others: Sequence[pd.DataFrame]) -> tuple[Bl
         success = difference_of_shares(counts(mine), counts(other), 1 - ALPHA / len(others))
         loss, p = UNKNOWN, math.nan
         if block in losses:
-            log, p = losses[block]
+            log, p = losses[block].difference, losses[block].p
             loss = IntervalEstimate(math.exp(log.value), math.exp(log.low), math.exp(log.high), log.n)
         results.append(BlockContrast(block, success, loss, p))
     return tuple(results)

@@ -13,17 +13,16 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.blocks import blocks
-from highway_bench.comparison.contrasts import UNKNOWN, BlockPosition, contrasts_of, ratio_of_means
+from highway_bench.comparison.contrasts import BlockPosition, contrasts_of, ratio_of_means
 from highway_bench.comparison.finals import RUNG, SETTING, alike, finals, label
-from highway_bench.comparison.rungs import REFERENCE, BlockTrainer, DepthByDepth, check_cells, instead_of
+from highway_bench.comparison.rungs import REFERENCE, DepthByDepth, check_cells, instead_of
 from highway_bench.decide.candidate import Candidate, Trainings
-from highway_bench.decide.contrasts import ALPHA
-from highway_bench.decide.protocol import get_part
+from highway_bench.decide.protocol import Trainer, get_part
 from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
+from highway_bench.measure.paired import ALPHA, UNKNOWN
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval
-from highway_bench.plan.plan import Ending
 from highway_bench.plugins import load_plugins
 from highway_bench.report.format import counted, listed
 from highway_bench.report.rows import block_label, groups
@@ -92,7 +91,7 @@ def compare_my_block(
     name = block_in(file, block)
     chosen = chosen_references(part, families)
     committed = committed_finals(rows)
-    check = BlockTrainer(Path(store), engine, workers, on_event)
+    check = Trainer(Path(store), engine, workers, on_event)
     cells, candidates, missing = [], [], []
     for family, starts in chosen.items():
         # In some parts only one start of the reference has finals.
@@ -104,13 +103,13 @@ def compare_my_block(
         raise BadInput(f"{rows} has no rows of {REFERENCE} of part {part!r} under protocol {PROTOCOL}")
     check.measure(cells)
     if check.failures:
-        raise ReferenceDisagrees(f"nothing is compared: {_failed(check.failures)}")
+        raise ReferenceDisagrees(f"nothing is compared: {check.failures}")
     checks = checked(finals(check.rows), committed)
-    trainer = BlockTrainer(Path(store), engine, workers, on_event)
+    trainer = Trainer(Path(store), engine, workers, on_event)
     trainings = trainer.train(DepthByDepth(part, tuple(candidates), until))
     mine = finals(trainer.rows)
     missing += [line for candidate in candidates for line in untrained(candidate, trainings, mine)]
-    missing += [_failed(trainer.failures)] if trainer.failures else []
+    missing += [trainer.failures] if trainer.failures else []
     own = label(candidates[0].template.columns())
     return BlockComparison(own, tuple(checks), tuple(positions(mine, committed)), tuple(missing))
 
@@ -201,11 +200,6 @@ def untrained(candidate: Candidate, trainings: Trainings, mine: pd.DataFrame) ->
     why = "no seed trained at the depth before" if trained else "no training finished"
     why = "no time left, the same command goes on" if candidate.pending(trainings) else why
     return [f"{family}, depth {listed(lacking)}: {why}"]
-
-
-def _failed(failures: Sequence[Ending]) -> str:
-    """How many trainings failed, and the reason of the first."""
-    return f"{counted(len(failures), 'training')} failed, the first: {failures[0].cell}: {failures[0].message}"
 
 
 def _where(runs: pd.DataFrame) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,10 +12,6 @@ from highway_bench.cell import Cell
 from highway_bench.comparison.finals import SETTING, alike, label
 from highway_bench.decide.candidate import Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
-from highway_bench.decide.protocol import Trainer
-from highway_bench.plan.plan import Ending, Plan, RunResult
-from highway_bench.plugins import modules_outside
-from highway_bench.results.schema import COLUMNS
 
 REFERENCE: Final = "pre-norm"
 CHECK_SEEDS: Final = (0, 1, 2)
@@ -38,30 +33,6 @@ def check_cells(reference: Candidate, committed: pd.DataFrame) -> list[Cell]:
         return []
     rate = float(own.loc[own["depth"] == depths[0], "rate"].iloc[0])
     return [reference.run(depths[0], rate, seed) for seed in CHECK_SEEDS]
-
-
-@dataclass(frozen=True)
-class BlockTrainer(Trainer):
-    """Trains blocks of the user's own too, and collects the results of all rounds."""
-
-    results: list[RunResult] = field(default_factory=list)
-
-    def measure(self, cells: Sequence[Cell]) -> RunResult:
-        plan = Plan(tuple(dict.fromkeys(cells)), modules_outside(cells))
-        result = plan.run(self.store, engine=self.engine, workers=self.workers, on_event=self.on_event)
-        self.results.append(result)
-        return result
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """The rows of all cells that were trained or stored."""
-        empty = pd.DataFrame(columns=list(COLUMNS))
-        return pd.concat([one.rows for one in self.results], ignore_index=True) if self.results else empty
-
-    @property
-    def failures(self) -> list[Ending]:
-        """The cells that failed."""
-        return [ending for one in self.results for ending in one.failures]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TrainingEnd, Trainings
@@ -16,13 +18,15 @@ from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.plan.plan import Plan, RunResult
+from highway_bench.report.format import counted
+from highway_bench.results.schema import COLUMNS
 
 
 @dataclass(frozen=True)
 class Trainer:
     """Trains parts. What ``store`` has is not measured again, so an interrupted part goes on where it stopped.
 
-    ``on_round`` receives the number of each round and of its cells.
+    ``on_round`` receives the number of each round and of its cells, ``results`` has the results of all rounds.
     """
 
     store: Path
@@ -30,6 +34,7 @@ class Trainer:
     workers: int | None = None
     on_event: Callable[[Event], None] | None = None
     on_round: Callable[[int, int], None] = lambda number, cells: None
+    results: list[RunResult] = field(default_factory=list)
 
     def train(self, part: Part) -> Trainings:
         """Train ``part`` to its end, and return how each training ended."""
@@ -44,13 +49,32 @@ class Trainer:
     def measure(self, cells: Sequence[Cell]) -> RunResult:
         """Measure those of ``cells`` that the store lacks."""
         plan = Plan(tuple(dict.fromkeys(cells)))
-        return plan.run(self.store, engine=self.engine, workers=self.workers, on_event=self.on_event)
+        result = plan.run(self.store, engine=self.engine, workers=self.workers, on_event=self.on_event)
+        self.results.append(result)
+        return result
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The rows of all cells that were requested."""
+        empty = pd.DataFrame(columns=list(COLUMNS))
+        return pd.concat([one.rows for one in self.results], ignore_index=True) if self.results else empty
+
+    @property
+    def failures(self) -> str:
+        """How many cells failed, and the reason of the first; empty if none did."""
+        every = [ending for one in self.results for ending in one.failures]
+        if not every:
+            return ""
+        return f"{counted(len(every), 'cell')} failed, the first: {every[0].cell}: {every[0].message}"
 
 
 def seconds(trainer: Trainer | None) -> Part:
     """The part of equal seconds, after the language part has ended and the steps of its blocks are timed."""
     if trainer is None:
-        raise BadInput("the candidates of part 'seconds' follow from the results of language: run it without --dry-run")
+        raise BadInput(
+            "part 'seconds' has no candidates yet, they follow from the results of language: 'highway-bench decide "
+            "--part seconds', without --dry-run, measures both; compare-my-block takes part vision or language"
+        )
     part = language()
     trainings = trainer.train(part)
     cells = timing_cells(part, trainings)

@@ -1,4 +1,4 @@
-"""What has been published about connections against pre-norm in language models, to print next to our own contrasts.
+"""What has been published about connections in language models, to print next to our own contrasts with pre-norm.
 
 Most of these are single runs of far larger networks, and many of the differences are smaller than what ten seeds of a
 small network can show.
@@ -11,24 +11,24 @@ from typing import Final, NamedTuple
 
 
 class PublishedContrast(NamedTuple):
-    """A published result of one connection against pre-norm, and its source."""
+    """A published result of one connection: the ``network``, the ``result`` against pre-norm unless it names another
+    baseline, and its ``source``."""
 
+    network: str
     result: str
     source: str
 
 
 PUBLISHED: Final[Mapping[str, PublishedContrast]] = {
-    "hc-dynamic": PublishedContrast("−0.030 nat at 1B", "arXiv:2409.19606"),
-    "mhc": PublishedContrast("−0.019 nat at 436M", "arXiv:2603.15031"),
-    "attn-residual": PublishedContrast("−0.029 nat at 436M", "arXiv:2603.15031"),
-    "dense-average": PublishedContrast("+0.001 nat at 436M", "arXiv:2603.15031"),
-    "x0-mix": PublishedContrast("−0.0103 bit at depth 8, −0.0039 at depth 20", "karpathy/nanochat"),
-    "rezero": PublishedContrast("56 % fewer steps to 1.2 bits at 12 layers", "arXiv:2003.04887"),
-    "keel": PublishedContrast("better at 64 to 1,024 layers", "arXiv:2601.19895"),
+    "hc-dynamic": PublishedContrast("OLMo, 1B", "loss 2.811 to 2.781: −0.030 nat", "arXiv:2409.19606"),
+    "mhc": PublishedContrast("436M", "loss 1.766 to 1.747: −0.019 nat", "arXiv:2603.15031"),
+    "attn-residual": PublishedContrast("436M", "loss 1.766 to 1.737: −0.029 nat", "arXiv:2603.15031"),
+    "dense-average": PublishedContrast("436M", "loss 1.766 to 1.767: +0.001 nat", "arXiv:2603.15031"),
+    "x0-mix": PublishedContrast(
+        "nanochat, 8 and 20 layers", "−0.0103 and −0.0039 bit per byte", "karpathy/nanochat, dev/LOG.md"
+    ),
+    "rezero": PublishedContrast(
+        "12 layers, enwiki8", "1.2 bits 56 % sooner than the vanilla Transformer (post-norm)", "arXiv:2003.04887"
+    ),
+    "keel": PublishedContrast("64 to 1,024 layers", "better at each depth", "arXiv:2601.19895"),
 }
-
-
-def published_on(block: str) -> str:
-    """The published result on ``block`` and its source, empty where none is known here."""
-    one = PUBLISHED.get(block)
-    return f"{one.result} ({one.source})" if one else ""

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import Candidate, Trainings
-from highway_bench.decide.contrasts import leaders
 from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, REFERENCE, LanguagePart, mean_size, rate_at
 from highway_bench.decide.part import Part
 from highway_bench.errors import BadInput
+from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.plan.plan import RunResult
 

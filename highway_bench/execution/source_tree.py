@@ -12,7 +12,7 @@ import json
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,7 +138,7 @@ class SourceTree:
             return bool(rest) and not any(name == one or name.startswith(one + ".") for one in NOT_MEASURED)
         if top == source.name.partition(".")[0]:
             return True
-        if source.home is None or any(source.home.is_relative_to(library) for library in LIBRARIES):
+        if source.is_library:
             return False
         other = self._source(top)
         return other is not None and other.home == source.home
@@ -165,49 +165,72 @@ class ModuleSource:
         return parents[levels] if levels < len(parents) else None
 
     @cached_property
+    def is_library(self) -> bool:
+        """Whether it belongs to Python or to an installed package."""
+        return self.home is None or any(self.home.is_relative_to(library) for library in LIBRARIES)
+
+    @cached_property
     def content(self) -> str:
         """A hash of the bytes."""
         return hashlib.sha256(self._bytes).hexdigest()[:32]
 
-    @cached_property
+    @property
     def meaning(self) -> str:
         """A hash of the code without comments, docstrings and layout; of the bytes where it is not Python."""
-        return hash_of(json.dumps(_plain(self._tree))) if self.path.suffix == ".py" else self.content
+        return self._code.meaning if self.path.suffix == ".py" else self.content
 
-    @cached_property
-    def imports(self) -> list[tuple[str, list[str]]]:
-        """(module, names) of every import statement that can run, relative ones made absolute."""
-        return list(self._imports_in(self._tree)) if self.path.suffix == ".py" else []
+    @property
+    def imports(self) -> tuple[Import, ...]:
+        """Every import statement that can run, with the absolute name of its module."""
+        return self._code.imports if self.path.suffix == ".py" else ()
 
     @cached_property
     def _bytes(self) -> bytes:
         return self.path.read_bytes()
 
     @cached_property
-    def _tree(self) -> ast.Module:
-        try:
-            return ast.parse(self._bytes, filename=str(self.path))
-        except SyntaxError as error:
-            raise BadInput(f"module {self.name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
+    def _code(self) -> Code:
+        return code_of(self._bytes, self.name, self.is_package)
 
-    def _imports_in(self, node: ast.AST) -> Iterator[tuple[str, list[str]]]:
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, []) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield self._absolute(node), [alias.name for alias in node.names]
-        elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
-            for alternative in node.orelse:  # the body never runs
-                yield from self._imports_in(alternative)
-        else:
-            for child in ast.iter_child_nodes(node):
-                yield from self._imports_in(child)
 
-    def _absolute(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        package = self.name.split(".")
-        drop = node.level - (1 if self.is_package else 0)
-        return ".".join([*package[: len(package) - drop], *([node.module] if node.module else [])])
+class Import(NamedTuple):
+    """An import statement: ``import module``, or ``from module import names``."""
+
+    module: str
+    names: tuple[str, ...] = ()
+
+
+class Code(NamedTuple):
+    """What a module's source means, as a hash, and what it imports."""
+
+    meaning: str
+    imports: tuple[Import, ...]
+
+
+@lru_cache(maxsize=4096)
+def code_of(source: bytes, name: str, is_package: bool) -> Code:
+    """The code of the module ``name``, parsed once in a process: every run reads all files again, and few change."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise BadInput(f"module {name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
+    package = name.split(".") if is_package else name.split(".")[:-1]
+    return Code(hash_of(json.dumps(_plain(tree))), tuple(_imports_in(tree, package)))
+
+
+def _imports_in(node: ast.AST, package: list[str]) -> Iterator[Import]:
+    if isinstance(node, ast.Import):
+        yield from (Import(alias.name) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = package[: len(package) + 1 - node.level] if node.level else []
+        module = ".".join([*above, *([node.module] if node.module else [])])
+        yield Import(module, tuple(alias.name for alias in node.names))
+    elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
+        for alternative in node.orelse:  # the body never runs
+            yield from _imports_in(alternative, package)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _imports_in(child, package)
 
 
 def find_source(name: str) -> ModuleSource | None:

@@ -40,6 +40,7 @@ FEATURES: Final = (
     Feature("loss_fall", f"fall of ln loss in {FIRST_STEPS} steps"),
 )
 NAMES: Final = tuple(feature.name for feature in FEATURES)
+EXAMPLE: Final = ("digest", "connection", "family", *NAMES, "success")
 KEY: Final = ("block", "family_label", "depth", "width")
 """What a training shares with the cell of ``propagation`` that measured its start; ``block`` includes the start."""
 
@@ -50,7 +51,8 @@ AT_START: Final = ("gradient_ratio", "jacobian_gain", "gradient_correlation", "d
 
 
 def examples(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per training run at the best rate of its depth: ``connection``, ``family``, ``NAMES``, ``success``.
+    """One row per training run at the best rate of its depth: ``digest``, ``connection``, ``family``, ``NAMES``,
+    ``success``.
 
     Where no other rate was tried, its rate counts as the best. A feature that was not measured is NaN. Runs whose start
     was not measured at all are left out. ``connection`` is shared by the variants of a block.
@@ -58,7 +60,7 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
     rows = prepared(rows)
     runs, measured = at_best_rates(finished(rows), best_rates(rows)), measured_starts(rows)
     if runs.empty or measured.empty:
-        return pd.DataFrame(columns=["connection", "family", *NAMES, "success"])
+        return pd.DataFrame(columns=list(EXAMPLE))
     runs = runs.merge(measured, on=list(KEY)).join(loss_falls(rows), on="digest")
     return runs.assign(
         connection=runs["name"].map(connection),
@@ -66,7 +68,7 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
         gradient_decades=decades(runs["gradient_ratio"]),
         jacobian_decades=decades(runs["jacobian_gain"]),
         depth_scales=(runs["depth"] / (SCALES * runs["depth_scale"])).fillna(0.0),
-    )[["connection", "family", *NAMES, "success"]].reset_index(drop=True)
+    )[list(EXAMPLE)].reset_index(drop=True)
 
 
 def finished(rows: pd.DataFrame) -> pd.DataFrame:

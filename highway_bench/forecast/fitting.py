@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,8 @@ import pandas as pd
 from highway_bench.forecast.examples import FEATURES, NAMES, examples
 from highway_bench.forecast.logistic import LogisticModel, fit_logistic
 from highway_bench.forecast.skill import LEFT_OUT, CalibrationBin, Skill, calibration, held_out, skills_of
+from highway_bench.report import open_results
+from highway_bench.results.parquet import ParquetRows, parquet_files
 
 LEAST: Final = {"connection": (5, "connections"), "family": (2, "families")}
 """The fewest groups that a validation needs, and their plural."""
@@ -39,6 +42,12 @@ class Forecast:
         values = [math.nan if (value := features.get(name)) is None else float(value) for name in NAMES]
         return float(self.model.probability(np.array([values]))[0])
 
+    def of_runs(self, rows: pd.DataFrame) -> dict[str, float]:
+        """By digest, the probability of each training run in ``rows`` whose start was measured."""
+        table = examples(rows)
+        values = self.model.probability(table[list(NAMES)].to_numpy(dtype=float))
+        return dict(zip(table["digest"], values.tolist(), strict=True))
+
 
 @dataclass(frozen=True)
 class NoSkill:
@@ -46,6 +55,15 @@ class NoSkill:
 
     reason: str
     validation: Validation | None = None
+
+
+def fit_from(source: str | os.PathLike[str]) -> Forecast | NoSkill:
+    """The forecast from the rows of a store, or from the Parquet files of a folder such as the committed ``docs/data``.
+
+    Raises ``BadInput`` where there are none."""
+    if not os.path.isdir(source):
+        return fit(open_results(source).rows)
+    return fit(pd.concat([ParquetRows(path).frame() for path in parquet_files([source])], ignore_index=True))
 
 
 def fit(rows: pd.DataFrame) -> Forecast | NoSkill:

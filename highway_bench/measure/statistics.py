@@ -123,7 +123,7 @@ def ratio_over_processes(
     return IntervalEstimate(math.exp(ratio.value), math.exp(ratio.low), math.exp(ratio.high), ratio.n)
 
 
-# ------------------------------------------------------------------------------------------- trials and comparisons
+# -------------------------------------------------------------------------------------------------------- trials
 
 
 def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
@@ -142,35 +142,6 @@ def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
     total = math.comb(n, k)
     best = math.fsum(value * (math.comb(n - i, k - 1) / total) for i, value in enumerate(ranked[: n - k + 1], start=1))
     return best if minimise else -best
-
-
-def sign_flip_minimum_p(n: int) -> float:
-    """Smallest two-sided p that a paired sign-flip test of ``n`` pairs can give: 2 / 2ⁿ."""
-    if n < 1:
-        raise BadInput(f"a sign-flip test needs at least one pair, not {n}")
-    return 2.0 ** (1 - n)
-
-
-def pairs_needed(comparisons: int, alpha: float = 0.05) -> int:
-    """Fewest pairs (seeds) with which one of ``comparisons`` sign-flip tests, Holm-corrected, can beat ``alpha``."""
-    if comparisons < 1 or not 0 < alpha < 1:
-        raise BadInput(f"needs one comparison or more and 0 < alpha < 1, not {comparisons} and {alpha}")
-    n = 1
-    while comparisons * sign_flip_minimum_p(n) >= alpha:
-        n += 1
-    return n
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjusted p-values (Holm 1979), in the order given."""
-    if not all(0 <= p <= 1 for p in p_values):
-        raise BadInput(f"p-values lie between 0 and 1, not {list(p_values)}")
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
 
 
 # ------------------------------------------------------------------------------------------------------- checks

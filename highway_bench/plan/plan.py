@@ -63,6 +63,7 @@ class RunResult:
 class Plan:
     """Cells to measure, in order, and the modules that workers import first.
 
+    Modules that register the cells' own entries need not be among ``plugins``: a run adds them.
     ``expected`` maps a cell to the statuses, apart from ``ok``, that the profile expects of it; for a cell that is not
     in it every status is expected. With ``loads``, the data are loaded once before the run, so that a broken file, or a
     batch larger than its data, is an error before anything is measured.
@@ -98,7 +99,7 @@ class Plan:
         cells = tuple(expected)
         # The data sets of the package's own profiles are part of installed packages, and larger than their batches.
         loads = not isinstance(profile, str) or selection.dataset is not None or selection.batch_size is not None
-        return cls(cells, tuple(dict.fromkeys([*modules, *modules_outside(cells)])), expected, loads)
+        return cls(cells, modules, expected, loads)
 
     @cached_property
     def needs(self) -> dict[Cell, tuple[Cell, ...]]:
@@ -153,7 +154,7 @@ class Plan:
                 given,
                 engine=engine,
                 workers=workers,
-                plugins=self.plugins,
+                plugins=tuple(dict.fromkeys([*self.plugins, *modules_outside(self.cells)])),
                 rerun=rerun,
                 on_event=on_event,
                 command=command,

@@ -1,4 +1,4 @@
-"""Small requests, layers of a user's, measurements by a formula, and an engine that runs cells in this process."""
+"""Small requests, layers of a user's, and measurements by a formula."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from highway_bench.advice.costs import RelativeCost
 from highway_bench.advice.request import AdviceRequest, requested
 from highway_bench.cell import Cell
 from highway_bench.data import datasets
-from highway_bench.execution import worker
-from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.measure.roofline import Roofline
+from tests.inline_engine import InlineEngine
 
 LAYERS = """
 import torch
@@ -181,37 +181,6 @@ def cost() -> Callable[..., RelativeCost]:
     return make
 
 
-class InlineEngine:
-    """Runs every job in this process. ``most`` cells end before Ctrl-C comes."""
-
-    workers = 1
-
-    def __init__(self, folder: Path, most: float = float("inf")) -> None:
-        self.folder, self.most = folder, most
-        self.cells: list[Cell] = []
-
-    def __enter__(self) -> InlineEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        for job in jobs:
-            if len(self.cells) + len(job.cells) > self.most:
-                raise KeyboardInterrupt
-            yield Began(job)
-            path = self.folder / f"job-{len(self.cells)}.jsonl"
-            path.unlink(missing_ok=True)
-            worker.measure(job, path)
-            self.cells += job.cells
-            for line in path.read_text().splitlines(keepends=True)[1:]:
-                yield Ended(job, CellResult.of_line(line))
-
-    def drain(self) -> Iterator[Ended]:
-        return iter(())
-
-
 @pytest.fixture(scope="module")
 def inline(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., InlineEngine]:
     return lambda **words: InlineEngine(tmp_path_factory.mktemp("jobs"), **words)
@@ -219,9 +188,14 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., InlineEngi
 
 @pytest.fixture(scope="module")
 def brief() -> Iterator[None]:
-    """Budgets of a few steps and seeds, whatever the machine: nothing here depends on times."""
+    """Budgets of a few steps and seeds, whatever the machine: nothing here depends on times.
+
+    Steps are timed in this process alone, against a roofline that is given: no advice reads it.
+    """
     patch = pytest.MonkeyPatch()
+    patch.setattr("highway_bench.tasks.throughput.measure_roofline", lambda *where: Roofline(*where, 1e9, 1e9, 1e9))
     for name, value in {
+        "COSTS": 0.0,
         "HALVING": 100.0,
         "CHOICES": ((2, 1, 1, 2),),
         "MOST_STEPS": 3,

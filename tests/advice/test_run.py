@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, inline: Callable[..., Any], br
 
     def make(layer: str = "dense", most: float = float("inf"), **changes: Any) -> tuple[Advice, Any]:
         engine = inline(most=most)
-        words = {"block": ("highway", "plain"), "out": shared, "engine": engine}
+        words = {"block": ("plain",), "out": shared, "engine": engine}
         return advise(layer, **WORDS | words | changes), engine
 
     return make
@@ -47,7 +47,7 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     advice, engine = first
     assert {cell.task for cell in engine.cells} == {"trainability", "throughput", "memory"}
     assert advice.verdict in set(QualityVerdict)
-    assert {one.connection.block for one in advice.results} == {"pre-norm", "highway", "plain"}
+    assert {one.connection.block for one in advice.results} == {"pre-norm", "plain"}
     assert all(one.learning != Learning.FAILED for one in advice.results)
     assert all(one.cost.saved > 0 for one in advice.results)
     assert advice.ladder == (3, 9)
@@ -84,7 +84,7 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
 
     monkeypatch.setattr("highway_bench.advice.run.advise", inline)
     sizes = ["--depth", "2", "--minutes", "2", "--width", "8", "--batch-size", "16", "--data", "digits"]
-    words = ["advise", "dense", *sizes, "--block", "highway", "--block", "plain", "--out", str(advice.store.parents[1])]
+    words = ["advise", "dense", *sizes, "--block", "plain", "--out", str(advice.store.parents[1])]
     lines = CliRunner().invoke(app, words).stdout.splitlines()
     assert lines[:4] == advice.lines()
     assert lines[-1] == f"page: {advice.page}"
@@ -113,7 +113,7 @@ def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: py
 
         return HalvingPlan(2, 2, 1)
 
-    monkeypatch.setattr("highway_bench.advice.run.halving_plan", least)
+    monkeypatch.setattr("highway_bench.advice.work.halving_plan", least)
     advice, _ = run(out=tmp_path)
     left = [one for one in advice.results if one.learning == Learning.LEFT_OUT]
     assert [one.reason for one in left] == ["no time: 2 connections fit 2 minutes"] * len(left)

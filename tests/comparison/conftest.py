@@ -16,9 +16,7 @@ from highway_bench.decide import protocol
 from highway_bench.decide.candidate import starts_of
 from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer
-from highway_bench.execution import schedule
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.source_tree import SourceTree
 from highway_bench.provenance import identity
 from highway_bench.results import Status, Store, export_runs
 from highway_bench.scaffold import block_text
@@ -40,6 +38,7 @@ class FormulaEngine:
         self.losses = losses
         self.fails = fails
         self.cells: list[Cell] = []
+        self.plugins: set[str] = set()
 
     def loss(self, cell: Cell) -> float:
         noise = random.Random(f"{cell.block} {cell.seed} {cell.depth}").gauss(0.0, 0.02)
@@ -48,6 +47,7 @@ class FormulaEngine:
     def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
         for job in jobs:
             yield Began(job)
+            self.plugins.update(job.plugins)
             for index, cell in enumerate(job.cells):
                 self.cells.append(cell)
                 yield Ended(
@@ -91,17 +91,6 @@ def tiny(trainer: object = None) -> Part:
     return Part("tiny", tuple(starts_of(cell, (1, 2), (0.3, 0.1, 0.03))[0] for cell in cells))
 
 
-TREE = SourceTree()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def read_once() -> Iterator[None]:
-    """Sources are read once for all runs, which takes most of the time of a run that trains nothing."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "SourceTree", lambda: TREE)
-        yield
-
-
 @pytest.fixture
 def part(monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of the tiny part."""
@@ -115,7 +104,7 @@ def engine() -> Callable[..., FormulaEngine]:
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory, read_once: None) -> Path:
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of committed rows of the tiny part."""
     path = tmp_path_factory.mktemp("committed")
     Trainer(path / "store.sqlite", FormulaEngine()).train(tiny())

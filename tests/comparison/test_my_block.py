@@ -34,6 +34,7 @@ def test_where_a_block_would_be(my_gate: str, part: str, committed: Path, tmp_pa
     assert [cell.block for cell in trains.cells[:6]] == ["pre-norm"] * 6
     assert {cell.block for cell in trains.cells[6:]} == {"my-gate"}
     assert compared.missing == ()
+    assert trains.plugins == {"my_gate"}
     expected = {"highway": "undecided", "pre-norm": "worse"}
     for one in compared.positions:
         standings = {other.other.partition(" ")[0]: other.standing for other in one.contrasts}
@@ -84,6 +85,7 @@ def test_bad_input_is_one_line_before_anything_is_trained(
         ({"minutes": 0}, "more than 0 minutes"),
         ({"families": ["conv"]}, "unknown family of part 'tiny' 'conv'"),
         ({"part": "vison"}, "unknown part 'vison'"),
+        ({"part": "seconds"}, "'highway-bench decide --part seconds', without --dry-run, measures both"),
         ({"block": "highway"}, "unknown block of"),
         ({"rows": tmp_path / "absent"}, "no committed rows"),
         ({"rows": tmp_path / "empty"}, "there is no Parquet file in"),
@@ -105,7 +107,7 @@ def test_failed_trainings_are_named(
 ) -> None:
     trains = engine(LOSSES, fails=fails)
     if fails == "pre-norm":
-        with pytest.raises(ReferenceDisagrees, match=r"6 trainings failed, the first: .*pre-norm.*: out of ideas"):
+        with pytest.raises(ReferenceDisagrees, match=r"6 cells failed, the first: .*pre-norm.*: out of ideas"):
             compare(my_gate, committed, tmp_path, trains)
     else:
         compared = compare(my_gate, committed, tmp_path, trains)

@@ -9,23 +9,13 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, TUNING_SEEDS, Candidate, TrainingEnd
-from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput
+from tests.decide.conftest import TINY, TrainedPart
+from tests.inline_engine import InlineEngine
 
-TEMPLATE = Cell(
-    task="trainability",
-    block="plain",
-    family="dense",
-    depth=1,
-    width=8,
-    nominal_width=8,
-    batch_size=32,
-    dataset="digits",
-    recipe={"optimiser": "sgd", "steps": 4},
-)
-CANDIDATE = Candidate(TEMPLATE, (2, 4, 8), (0.3, 0.1, 0.03))
+CANDIDATE = Candidate(TINY.candidates[0].template, (2, 4, 8), (0.3, 0.1, 0.03))
 
 
 def trained(candidate: Candidate, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
@@ -60,14 +50,12 @@ def test_a_depth_at_which_some_trained_gets_more_seeds() -> None:
     assert len(CANDIDATE.finals(2, trainings)) == FRESH_SEEDS + MORE_SEEDS
 
 
-def test_a_protocol_is_resumed(tmp_path: Path) -> None:
-    part = Part("tiny", (Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03)),))
-    rounds: list[int] = []
-    trainer = Trainer(tmp_path / "s.sqlite", workers=1, on_round=lambda number, cells: rounds.append(cells))
-    first = trainer.train(part)
-    assert rounds[0] == 3
-    assert rounds[-1] == FRESH_SEEDS or rounds[-1] == MORE_SEEDS
-    assert trainer.train(part) == first
+def test_a_protocol_is_resumed(trained_part: TrainedPart, tmp_path: Path) -> None:
+    assert trained_part.rounds[0] == 3
+    assert trained_part.rounds[-1] == FRESH_SEEDS or trained_part.rounds[-1] == MORE_SEEDS
+    again = InlineEngine(tmp_path)
+    assert Trainer(trained_part.store, again).train(TINY) == trained_part.trainings
+    assert again.cells == []
 
 
 def test_the_vision_part_has_two_starts_of_each_block_that_has_them() -> None:

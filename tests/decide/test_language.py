@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS, TrainingEnd
-from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, LanguagePart, language
+from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, LanguagePart
 
 BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders
 
@@ -26,11 +26,6 @@ def trained(part: LanguagePart, loss: Callable[[Cell], float | None]) -> dict[Ce
         assert not set(cells) & trainings.keys()
         trainings |= {cell: TrainingEnd(loss(cell), True) for cell in cells}
     return trainings
-
-
-@pytest.fixture(scope="module")
-def part() -> LanguagePart:
-    return language()
 
 
 @pytest.fixture(scope="module")

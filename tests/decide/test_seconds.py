@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TrainingEnd
-from highway_bench.decide.language import DEEP, LanguagePart, language
+from highway_bench.decide.language import DEEP, LanguagePart
 from highway_bench.decide.protocol import get_part
 from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cells
 from highway_bench.errors import BadInput
@@ -18,11 +18,6 @@ from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.plan import RunResult
 
 LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
-
-
-@pytest.fixture(scope="module")
-def part() -> LanguagePart:
-    return language()
 
 
 @pytest.fixture(scope="module")

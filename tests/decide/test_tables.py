@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
+from highway_bench.blocks import blocks
 from highway_bench.cli.decide import write_tables
-from highway_bench.decide.candidate import Candidate
-from highway_bench.decide.part import Part
-from highway_bench.decide.protocol import Trainer
-from highway_bench.decide.tables import contrast_table, width_shown
+from highway_bench.decide.published import PUBLISHED
+from highway_bench.decide.tables import contrast_table, published_shown, width_shown
 from highway_bench.errors import BadInput
+from tests.decide.conftest import TrainedPart
 
 
 def run(
@@ -53,7 +53,26 @@ def test_contrasts_of_equal_steps_and_of_equal_seconds() -> None:
     }
     assert narrow.loc[("keel", 1_500), "difference"] == pytest.approx(-0.098, abs=1e-3)
     assert narrow.loc[("keel", 1_200), "pairs"] == 5
-    assert narrow.loc[("mhc", 1_500), "published"].startswith("−0.019 nat")
+
+
+def test_published_results_next_to_ours() -> None:
+    shown = published_shown(contrast_table(RUNS))
+    rows = {row[0]: row for row in shown.entries}
+    assert set(rows) == set(PUBLISHED)
+    assert rows["mhc"][3] == "arXiv:2603.15031"
+    assert rows["keel"][4].startswith("−0.098 [")
+    assert rows["keel"][4].endswith(", better")  # that of equal steps, not that of equal seconds
+    assert rows["mhc"][5:] == ("not measured", rows["mhc"][6])
+    assert rows["rezero"][4:] == ("not measured",) * 3
+    assert {row[4] for row in published_shown(pd.DataFrame()).entries} == {"not measured"}
+
+
+def test_every_published_result_is_of_a_block_and_has_a_source() -> None:
+    for block, one in PUBLISHED.items():
+        assert block in blocks
+        assert re.match(r"arXiv:\d{4}\.\d{5}|[\w-]+/[\w-]+", one.source)
+        assert one.result
+        assert one.network
 
 
 def test_ranks_at_twice_the_width() -> None:
@@ -62,25 +81,14 @@ def test_ranks_at_twice_the_width() -> None:
     assert "correlation of the 3 connections: " in shown.note
 
 
-def test_the_tables_of_a_store(tmp_path: Path) -> None:
-    template = Cell(
-        task="trainability",
-        block="plain",
-        family="dense",
-        depth=1,
-        width=8,
-        nominal_width=8,
-        batch_size=32,
-        dataset="digits",
-        recipe={"optimiser": "sgd", "steps": 4},
-    )
-    store, path = tmp_path / "decide.sqlite", tmp_path / "decide.md"
-    Trainer(store, workers=1).train(Part("tiny", (Candidate(template, (1,), (0.3, 0.1, 0.03)),)))
+def test_the_tables_of_a_store(trained_part: TrainedPart, tmp_path: Path) -> None:
+    store, path = trained_part.store, tmp_path / "decide.md"
     write_tables(store, path.with_suffix(".tex"))
     assert r"\caption{Every family by depth" in path.with_suffix(".tex").read_text()
     write_tables(store, path)
     text = path.read_text(encoding="utf-8")
     assert "## Every family by depth" in text
     assert "| dense | 1 | plain |" in text
+    assert "| keel | 64 to 1,024 layers | better at each depth | arXiv:2601.19895 | not measured |" in text
     with pytest.raises(BadInput, match="cannot be written"):
         write_tables(store, tmp_path)

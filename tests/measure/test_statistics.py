@@ -17,13 +17,10 @@ from scipy import stats
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import (
     best_of_k,
-    holm,
     log10_interval,
     median_interval,
     paired_ratio,
-    pairs_needed,
     ratio_over_processes,
-    sign_flip_minimum_p,
     t_interval,
     wilson,
 )
@@ -182,28 +179,6 @@ def test_a_diverged_trial_ranks_last() -> None:
     assert best_of_k([0.5, -math.inf], 2, minimise=False) == 0.5
 
 
-def test_smallest_p_of_sign_flip_tests() -> None:
-    assert [sign_flip_minimum_p(n) for n in (5, 6, 8)] == [0.0625, 0.03125, 0.0078125]
-
-
-def test_pairs_needed_for_holm_corrected_families() -> None:
-    assert [pairs_needed(comparisons) for comparisons in (1, 4, 10)] == [6, 8, 9]
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([]) == []
-
-
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[float]) -> None:
-    adjusted = holm(p_values)
-    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    assert [adjusted[i] for i in order] == sorted(adjusted)
-    assert holm(p_values[::-1]) == pytest.approx(adjusted[::-1])
-
-
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
@@ -223,9 +198,6 @@ def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[flo
         lambda: best_of_k([1.0], 2),
         lambda: best_of_k([1.0], 0),
         lambda: best_of_k([math.nan], 1),
-        lambda: sign_flip_minimum_p(0),
-        lambda: pairs_needed(0),
-        lambda: holm([1.5]),
     ],
 )
 def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]
@@ -235,5 +207,5 @@ def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-d
 
 
 def test_statistics_do_not_import_torch() -> None:
-    code = "import sys; from highway_bench.measure import clock, statistics; assert 'torch' not in sys.modules"
+    code = "import sys; from highway_bench.measure import clock, paired; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

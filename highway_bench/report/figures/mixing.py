@@ -32,15 +32,11 @@ MATRICES: Final = (
 )
 BLOCKS: Final = 6
 """The largest number of blocks in one picture."""
-CELLS: Final = 5
-"""The largest number of rows and of columns that are drawn of one matrix."""
-DARK: Final = 0.55
-"""From this value on, numbers in a cell are white."""
 
 
 @register_figure("mixing", title="depth mixing", order=125, section="gates")
 def depth_mixing(results: Results) -> list[Picture]:
-    """One row of matrices per block: each cell is shaded and has its number."""
+    """One row of matrices per block: each cell is shaded, and the ends of the last row are numbers."""
     table = results.mixing()
     if table.empty:
         raise NothingToShow("depth mixing needs the gates task")
@@ -60,47 +56,50 @@ def _picture(name: str, contest: dict[str, Any], part: pd.DataFrame, labels: lis
         for (label, metric), own in part.groupby(["label", "metric"])
     }
     seeds = part["seed"].nunique()
+    alike = len({matrix.shape for matrix in matrices.values()}) == 1  # not where a block joins two sublayers as one
     alt: list[str] = []
     with settings():
-        figure, axes = panels(len(labels) * len(MATRICES), len(MATRICES), 1.5)
+        figure, axes = panels(len(labels) * len(MATRICES), len(MATRICES), 1.2)
         for row, label in enumerate(labels):
-            for panel, (metric, words) in zip(axes[row * len(MATRICES) :], MATRICES, strict=False):
+            in_row = axes[row * len(MATRICES) :]
+            in_row[0].set_ylabel(shortened(label, 22), fontsize=7)
+            for panel, (metric, words) in zip(in_row, MATRICES, strict=False):
                 matrix = matrices[label, metric]
-                _draw(panel, thinned(matrix))
-                panel.set_title(f"{shortened(label, 22)}\n{words}", loc="left", fontsize=7)
+                _draw(panel, matrix)
+                heading = f"{words}\n{_ends(matrix)}" if row == 0 else _ends(matrix)
+                panel.set_title(heading, loc="left", fontsize=7)
+                if alike:  # the axes of the last row and the first column are those of all
+                    last, first = label == labels[-1], panel is in_row[0]
+                    panel.tick_params(bottom=last, labelbottom=last, left=first, labelleft=first)
                 alt.append(f"{label}, {words}: {_extremes(matrix)}")
-        for panel in axes[:: len(MATRICES)]:
-            panel.set_ylabel("layer")
-        for panel in axes[-len(MATRICES) :]:
-            panel.set_xlabel("branch")
+        figure.supylabel("layer that reads", fontsize=8)
+        figure.supxlabel("branch that is read", fontsize=8)
         title = f"{family_name(contest)}, depth {contest['depth']}: {_finding(matrices, labels)}"
         head(figure, title)
     caption = (
         f"{contest_text(contest)}. Means over n = {seeds} seeds. Row: the layer that reads; column: the branch whose "
-        "output it reads, 0 for the first layer's input. A weight is 1 where the output is added as it is; the shares "
-        f"of a whole row sum to 1. At most {CELLS} rows and columns of a matrix are drawn."
+        "output it reads, 0 for the first layer's input. The darker the larger, black from 1 on; the numbers are the "
+        "last layer's for its first and its last branch. A weight is 1 where the output is added as it is; the shares "
+        "of a row sum to 1."
     )
     return Picture(name, title, f"Depth mixing. {joined(alt, 60)}", caption, figure)
 
 
-def thinned(matrix: pd.DataFrame) -> pd.DataFrame:
-    """At most ``CELLS`` evenly spaced rows and columns, the first and the last among them."""
-    rows, columns = (np.unique(np.linspace(0, size - 1, min(size, CELLS)).round().astype(int)) for size in matrix.shape)
-    return matrix.iloc[rows, columns]
-
-
 def _draw(panel: Axes, matrix: pd.DataFrame) -> None:
-    values = matrix.to_numpy(dtype=float)
-    at = [np.arange(size + 1) - 0.5 for size in values.shape[::-1]]
-    panel.pcolormesh(*at, np.abs(values), cmap="Greys", vmin=0, vmax=1, edgecolors="white", linewidth=0.5)
-    panel.invert_yaxis()
-    for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            colour = "white" if abs(value) >= DARK else "black"
-            panel.text(column, row, cell_text(value), ha="center", va="center", fontsize=5.5, color=colour)
-    panel.set_yticks(range(len(matrix.index)), [f"{layer:g}" for layer in matrix.index], fontsize=6)
-    panel.set_xticks(range(len(matrix.columns)), [f"{branch:g}" for branch in matrix.columns], fontsize=6)
+    """An image with a pixel for each number: as shapes, the matrices would be most of the bytes of a page."""
+    panel.imshow(
+        np.abs(matrix.to_numpy(dtype=float)), cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="none"
+    )
+    for index, axis in ((matrix.index, panel.yaxis), (matrix.columns, panel.xaxis)):
+        ends = sorted({0, len(index) - 1})
+        axis.set_ticks(ends, [f"{index[end]:g}" for end in ends], fontsize=6)
     panel.grid(False)
+
+
+def _ends(matrix: pd.DataFrame) -> str:
+    """The last row's first and last value."""
+    last = matrix.iloc[-1].dropna()
+    return f"{cell_text(last.iloc[0])} … {cell_text(last.iloc[-1])}" if len(last) else "not finite"
 
 
 def cell_text(value: float) -> str:

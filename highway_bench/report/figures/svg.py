@@ -1,4 +1,4 @@
-"""Figures as SVG: deterministic bytes, ids that are unique on a page, and a title and text for screen readers."""
+"""Figures as SVG: deterministic and few bytes, ids that are unique on a page, a title and text for screen readers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from highway_bench.report.figures.base import Picture, settings
 SVG: Final = "http://www.w3.org/2000/svg"
 XLINK: Final = "http://www.w3.org/1999/xlink"
 REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
+TARGET: Final = re.compile(r"(?:^|url\()#([^)]+)")
 
 ET.register_namespace("", SVG)
 ET.register_namespace("xlink", XLINK)
@@ -25,8 +26,12 @@ def svg_text(picture: Picture) -> str:
     root = ET.fromstring(buffer.getvalue())  # the parser drops comments
     for metadata in root.findall(f"{{{SVG}}}metadata"):
         root.remove(metadata)
+    targets = {one for element in root.iter() for value in element.attrib.values() for one in TARGET.findall(value)}
     for element in root.iter():
+        if element.get("id") not in targets:
+            element.attrib.pop("id", None)
         _renamed(element, picture.name)
+        element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
     del root.attrib["width"], root.attrib["height"]
     title, description = ET.Element(f"{{{SVG}}}title"), ET.Element(f"{{{SVG}}}desc")
     title.text, description.text = picture.title, picture.alt

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from highway_bench.measure.statistics import t_interval
+from highway_bench.measure.paired import ALPHA, Contrast, contrasts, ranked
 from highway_bench.results.schema import Status
-
-ALPHA: Final = 0.05
-POWER: Final = 0.8
 
 
 @dataclass(frozen=True)
@@ -60,8 +56,11 @@ def lead(runs: pd.DataFrame, blocks: Sequence[str]) -> Lead:
     the interval allows for that, because it covers every comparison of the true best block with another.
     """
     losses = _losses(runs[runs["block"].isin(blocks)])
-    best, *others = (str(block) for block in losses.mean().sort_values(kind="stable").index)
-    return Lead(best, tuple(_margin(losses[best], losses[other], len(others)) for other in others))
+    values: dict[str, dict[Any, float]] = {str(block): own.dropna().to_dict() for block, own in losses.items()}
+    best, *others = ranked(values)
+    alpha = ALPHA / max(1, len(others))
+    found = contrasts(values, best, 1 - alpha)
+    return Lead(best, tuple(_margin(block, found[block], alpha) for block in others))
 
 
 def _losses(runs: pd.DataFrame) -> pd.DataFrame:
@@ -73,19 +72,7 @@ def _losses(runs: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _margin(best: pd.Series, other: pd.Series, comparisons: int) -> Margin:
-    differences = (best - other).dropna()
-    if differences.empty:
-        return Margin(str(other.name), math.nan, math.nan, math.nan, 0, math.nan)
-    interval = t_interval(differences, 1 - ALPHA / comparisons)
-    ratio, low, high = (math.exp(bound) for bound in (interval.value, interval.low, interval.high))
-    return Margin(str(other.name), ratio, low, high, interval.n, _needed(differences, comparisons))
-
-
-def _needed(differences: pd.Series, comparisons: int) -> float:
-    """Pairs for a paired t test of this mean and standard deviation (Guenther 1981, doi:10.2307/2683371)."""
-    mean, deviation = float(differences.mean()), float(differences.std())
-    if not mean or not deviation > 0:
-        return math.nan
-    level, power = float(stats.norm.isf(ALPHA / comparisons / 2)), float(stats.norm.ppf(POWER))
-    return math.ceil(((level + power) * deviation / mean) ** 2 + level**2 / 2)
+def _margin(block: str, behind: Contrast, alpha: float) -> Margin:
+    mean = behind.difference
+    ratio, low, high = (math.exp(-bound) for bound in (mean.value, mean.high, mean.low))
+    return Margin(block, ratio, low, high, mean.n, behind.pairs_needed(alpha))

@@ -1,0 +1,51 @@
+"""About an advice: its request in plain values, and sentences on its data, its memory and its forecast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from highway_bench.advice.fit import Fit, gib
+from highway_bench.advice.request import AdviceRequest
+from highway_bench.forecast import Forecast, NoSkill
+from highway_bench.forecast.page import verdict_text
+
+
+def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]:
+    """Sentences on the data, the memory and the depth of timed networks."""
+    reads = f": {request.data.note}" if request.data.note else ""
+    notes = [f"Trained on {request.data}{reads}."]
+    notes.append(f"A training step of pre-norm needs about {gib(fitted.need.at(request.depth))}.")
+    if timed_depth != request.depth:
+        notes.append(
+            f"Steps were timed and bytes counted at depth {timed_depth}: at {request.depth} it takes too long."
+        )
+    if request.loss is not None:
+        notes.append(f"The loss is {request.loss}; the best constant prediction has {request.chance_loss:.3g}.")
+    return notes
+
+
+def forecast_notes(result: Forecast | NoSkill | None) -> list[str]:
+    """A sentence on the forecast, with its least skill; none where no forecast was requested."""
+    if isinstance(result, Forecast):
+        least = min(result.validation.skills, key=lambda skill: skill.score.low)
+        return [f"{verdict_text(result)} Its Brier skill is at least {least.score}, against the {least.against}."]
+    return [] if result is None else [verdict_text(result)]
+
+
+def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:
+    """The request in plain values, with the ``bytes`` of a training step of pre-norm."""
+    return {
+        "layer": request.family.name,
+        "kind": request.family.kind,
+        "depth": request.depth,
+        "width": request.width,
+        "batch_size": request.batch_size,
+        "minutes": request.minutes,
+        "data": str(request.data),
+        "loss": request.loss,
+        "chance_loss": request.chance_loss,
+        "device": request.device,
+        "repetition": request.repetition,
+        "bytes": fitted.need.at(request.depth),
+        "workers": fitted.workers,
+    }

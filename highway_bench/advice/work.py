@@ -1,0 +1,208 @@
+"""The work of an advice: what it measures, step by step, and how these steps share its minutes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, Final
+
+from highway_bench.advice.about import about, forecast_notes, notes_on
+from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, ordered
+from highway_bench.advice.budget import (
+    FINALS,
+    HalvingPlan,
+    Pace,
+    TimingPlan,
+    halving_plan,
+    seeds_that_fit,
+    timing_plan,
+)
+from highway_bench.advice.connections import REFERENCE, Connection
+from highway_bench.advice.costs import RelativeCost, block_costs, cost_cells
+from highway_bench.advice.finals import judged
+from highway_bench.advice.fit import USABLE, Fit, free_bytes, gib
+from highway_bench.advice.halving import Halving
+from highway_bench.advice.measured import MeasuredCells
+from highway_bench.advice.request import AdviceRequest
+from highway_bench.advice.stored import Decisions
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.forecast import Forecast, NoSkill
+from highway_bench.forecast.starts import lacking_starts
+
+PACE_STEPS: Final = 6
+LEAST_FINALS: Final = 0.2  # share of the time that the finals have, even where the rungs took longer than predicted
+WHOLE: Final = 0.97  # share of the time at which the finals are to end
+
+
+@dataclass(frozen=True)
+class AdviceWork:
+    """The work of one advice. Each step is measured, or read from the store, when the next one needs it."""
+
+    request: AdviceRequest
+    fit: Fit
+    measured: MeasuredCells
+    decisions: Decisions
+    began: float
+    forecast: Forecast | NoSkill | None = None
+
+    def advice(self, folder: Path) -> Advice:
+        """Measure all that the advice needs, and conclude."""
+        pace = self.pace()
+        timing, costs = self.costs(pace)
+        plan = self.decisions.once("halving", lambda: self.decide_halving(pace, costs))
+        connections = [Connection(*one) for one in plan["connections"]]
+        steps = HalvingPlan(len(connections), plan["steps"], plan["rungs"], plan["seeds"])
+        halving = Halving(self.request, connections, steps, self.measured)
+        while cells := halving.pending():
+            self.measured.measure(cells)
+        if isinstance(self.forecast, Forecast):
+            self.measured.measure(lacking_starts(self.measured.store.frame()))
+        finals = self.decisions.once("finals", lambda: self.decide_finals(halving, pace))
+        runs = self.finals(finals, halving)
+        foreseen = self.forecast.of_runs(self.measured.store.frame()) if isinstance(self.forecast, Forecast) else {}
+        results = [self.result(one, halving, costs, runs, foreseen) for one in connections]
+        results += [
+            ConnectionResult(
+                one, self.request.widths[one.block], Learning.LEFT_OUT, costs[one.block], reason=plan["left_out"][name]
+            )
+            for one in self.request.connections
+            if (name := " ".join(one)) in plan["left_out"]
+        ]
+        losses = {one: [self.measured.value(cell, "final_loss") for cell in cells] for one, cells in runs.items()}
+        return Advice(
+            about=about(self.request, self.fit),
+            results=ordered(results),
+            quality=judged(losses),
+            finalists=list(runs),
+            ladder=halving.plan.ladder,
+            timed_depth=timing.depth,
+            notes=[*notes_on(self.request, self.fit, timing.depth), *forecast_notes(self.forecast)],
+            store=folder / "store.sqlite",
+            study=halving.study(),
+        )
+
+    def pace(self) -> Pace:
+        """The seconds of a training step of pre-norm while every worker trains."""
+        return Pace(**self.decisions.once("pace", self.decide_pace))
+
+    def decide_pace(self) -> dict[str, float]:
+        """Measure the pace, with two runs in each worker: the first one also loads the data."""
+        first = self.request.connections[0]
+        seeds, began = range(2 * self.fit.workers), time.monotonic()
+        cells = [self.request.run(first, PACE_STEPS, self.request.first_rates[-1], seed) for seed in seeds]
+        self.measured.measure(cells)
+        steps = [value for cell in cells if (value := self.measured.value(cell, "step_seconds")) is not None]
+        if not steps:
+            raise BadInput(f"{first} cannot be trained: {self.measured.failures.get(cells[0], 'no step ended')}")
+        step = median(steps)
+        whole = [self.measured.seconds[cell] for cell in cells if cell in self.measured.seconds]
+        start = time.monotonic() - began - math.fsum(whole) / self.fit.workers
+        return {"step": step, "setup": max(0.0, min(whole, default=0.0) - PACE_STEPS * step), "start": max(0.0, start)}
+
+    def costs(self, pace: Pace) -> tuple[TimingPlan, dict[str, RelativeCost]]:
+        """The costs of each block, and how they were timed."""
+        request, names = self.request, list(self.request.widths)
+        plan = TimingPlan(
+            **self.decisions.once(
+                "timing", lambda: asdict(timing_plan(request.minutes, request.depth, len(names), pace))
+            )
+        )
+        cells = cost_cells(request, names, plan)
+        self.measured.measure([*cells["memory"], *cells["throughput"]])
+        return plan, block_costs(cells, self.measured)
+
+    def decide_halving(self, pace: Pace, costs: Mapping[str, RelativeCost]) -> dict[str, Any]:
+        """Which connections fit memory and time, for how many steps; and why the others are left out."""
+        left_out: dict[str, str] = {}
+        fits: list[Connection] = []
+        available = USABLE * free_bytes(self.request.device) / self.fit.workers
+        saved = costs[REFERENCE].saved
+        for one in self.request.connections:
+            share = costs[one.block].saved / saved
+            need = self.fit.need.at(self.request.depth) * (share if math.isfinite(share) else 1.0)
+            if need > available:
+                left_out[" ".join(one)] = f"it needs about {gib(need)}, and {gib(available)} a worker are free"
+            else:
+                fits.append(one)
+        ratios = [costs[one.block].likely for one in fits]
+        plan = halving_plan(self.request.minutes, self.fit.workers, ratios, pace)
+        reason = f"no time: {plan.connections} connections fit {self.request.minutes:g} minutes"
+        left_out |= {" ".join(one): reason for one in fits[plan.connections :]}
+        return {
+            "connections": [list(one) for one in fits[: plan.connections]],
+            "steps": plan.steps,
+            "rungs": plan.rungs,
+            "seeds": plan.seeds,
+            "left_out": left_out,
+        }
+
+    def decide_finals(self, halving: Halving, pace: Pace) -> dict[str, Any]:
+        """Who is in the finals, at which learning rate, and with how many seeds."""
+        finalists, rung = halving.finalists(), halving.plan.rungs - 1
+        rates = [halving.best(rung, one)[0] for one in finalists]
+        seconds = []
+        for one, rate in zip(finalists, rates, strict=True):
+            step = self.measured.value(halving.cells(rung, one, rate)[0], "step_seconds") or pace.step
+            seconds.append(step * (halving.plan.ladder[-1] + self.evaluation_steps()) + pace.setup)
+        minutes = self.request.minutes
+        left = 60 * minutes * WHOLE - (time.monotonic() - self.began)
+        share = max(60 * minutes * LEAST_FINALS, min(60 * minutes * FINALS, left))
+        count, seeds = seeds_that_fit(share, self.fit.workers, seconds, pace.start)
+        return {"connections": [list(one) for one in finalists[:count]], "rates": rates[:count], "seeds": seeds}
+
+    def evaluation_steps(self) -> float:
+        """What testing a network takes, in training steps: a forward pass is a third of one."""
+        data = self.request.data.dataset.load(seed=0)
+        items = min(len(data.train.inputs), 2_000) + len(data.test.inputs)
+        return items / self.request.batch_size / 3
+
+    def finals(self, plan: Mapping[str, Any], halving: Halving) -> dict[Connection, list[Cell]]:
+        """Measure the finals: the cells of each finalist, in the order of the seeds."""
+        steps, seeds = halving.plan.ladder[-1], self.request.final_seeds(plan["seeds"])
+        runs = {
+            Connection(*one): [self.request.run(Connection(*one), steps, rate, seed, evaluate="end") for seed in seeds]
+            for one, rate in zip(plan["connections"], plan["rates"], strict=True)
+        }
+        self.measured.measure([cell for together in zip(*runs.values(), strict=True) for cell in together])
+        return runs
+
+    def result(
+        self,
+        connection: Connection,
+        halving: Halving,
+        costs: Mapping[str, RelativeCost],
+        finals: Mapping[Connection, list[Cell]],
+        foreseen: Mapping[str, float],
+    ) -> ConnectionResult:
+        """What was measured of one connection that was trained; ``foreseen`` are the forecasts by digest."""
+        rung = halving.last_rung(connection)
+        rate, _ = halving.best(rung, connection)
+        cells = finals.get(connection) or halving.cells(rung, connection, rate)
+        values = [self.measured.value(cell, "final_loss") for cell in cells]
+        finite = [value for value in values if value is not None]
+        succeeded = sum(self.measured.value(cell, "success") == 1 for cell in cells)
+        tests = [value for cell in cells if (value := self.measured.value(cell, "test_accuracy")) is not None]
+        forecasts = [foreseen[key] for cell in cells if (key := self.measured.digest(cell)) in foreseen]
+        learning = learning_of(values, succeeded, self.request.chance_loss)
+        reasons = [self.measured.failures[cell] for cell in cells if cell in self.measured.failures]
+        if reasons and not finite:
+            learning = Learning.FAILED
+        return ConnectionResult(
+            connection,
+            self.request.widths[connection.block],
+            learning,
+            costs[connection.block],
+            steps=int(cells[0].recipe["steps"]),
+            rate=float(cells[0].recipe["rate"]),
+            loss=fmean(finite) if len(finite) == len(values) else None,
+            runs=len(cells),
+            succeeded=succeeded,
+            accuracy=fmean(tests) if tests else None,
+            reason=reasons[0] if reasons else "",
+            forecast=fmean(forecasts) if forecasts else None,
+        )
