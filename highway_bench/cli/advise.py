@@ -9,7 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, FamilyOptions, Plugins, WorkerCount, assignments
+from highway_bench.cli._options import (
+    AsJson,
+    ClusterAddress,
+    EngineName,
+    FamilyOptions,
+    Plugins,
+    WorkerCount,
+    assignments,
+    engine_at,
+)
 from highway_bench.cli._output import console, print_json, print_table
 
 OUT = Path("reports/advice")
@@ -35,6 +44,7 @@ def advise(
     repetition: Annotated[int, typer.Option(min=0, help="Another number gives other seeds.")] = 0,
     out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = OUT,
     engine: EngineName = "local",
+    address: ClusterAddress = None,
     workers: WorkerCount = None,
     plugin: Plugins = None,
     dry_run: Annotated[
@@ -70,7 +80,7 @@ def advise(
             layer,
             **options,
             plugins=plugin or (),
-            engine=engine,
+            engine=engine_at(engine, address, workers),
             workers=workers,
             progress=True,
             command=["highway-bench", *sys.argv[1:]],
