@@ -11,6 +11,8 @@ import json
 import logging
 import os
 import platform
+import re
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -36,9 +38,11 @@ ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",  # whoever reaches a port of a cluster without a token can run code on it
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_task_oom_retries": "3",  # Ray would repeat a job that is too large for the nodes without end
+    "RAY_gcs_server_port_wait_time_s": "1",  # and try for ten minutes to reach a cluster that has ended
 }
 SHARED = ("HIGHWAY_BENCH_DATA",)  # variables of this process that workers must have too
 NODE = "ray.io/node-id"  # Ray's own label of every node
+REACHED = 10.0  # seconds in which the cluster's port must answer
 ANSWER = 300.0  # seconds in which a node must give its facts: importing from a busy disk takes minutes
 POLL = 1.0  # seconds between looks at the cluster where no result comes
 STOPPING = 10.0  # seconds for the last checkpoints of cancelled jobs
@@ -187,8 +191,17 @@ class RayEngine:
     def _connect(self) -> None:
         """Connect to the cluster, and send ``_modules`` to it."""
         ray = imported_ray()
-        if self._address == "local" or "://" in self._address:
-            raise BadInput(f"{self._address!r} is no address of a cluster: write HOST:PORT, as `ray start` printed it")
+        where = "of this machine" if self._address == "auto" else f"at {self._address}"
+        if self._address != "auto":
+            host, _, port = self._address.rpartition(":")
+            if not host or not re.fullmatch("[0-9]{1,5}", port) or "/" in host:
+                raise BadInput(
+                    f"{self._address!r} is no address of a cluster: write HOST:PORT, as `ray start` prints it"
+                )
+            try:
+                socket.create_connection((host, int(port)), timeout=REACHED).close()
+            except (OSError, OverflowError) as error:
+                raise BadInput(f"no connection to the Ray cluster {where}: {error}") from error
         if ray.is_initialized():
             raise BadInput("this process is connected to a Ray cluster already: call ray.shutdown() first")
         try:
@@ -202,8 +215,11 @@ class RayEngine:
                 log_to_driver=False,  # stdout has the command's results; Ray has the logs of its processes
                 logging_level=logging.ERROR,
             )
+        except ConnectionError as error:  # the reason is in a line that Ray itself prints
+            raise BadInput(
+                f"no connection to the Ray cluster {where}: is it running, with this user's token?"
+            ) from error
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            where = "of this machine" if self._address == "auto" else f"at {self._address}"
             raise BadInput(f"no connection to the Ray cluster {where}: {first_line(error)}") from error
         self._checkpoints.clear()
 
