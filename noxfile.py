@@ -235,6 +235,14 @@ def slow(session: nox.Session) -> None:
     )
 
 
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """Test the Ray engine on a cluster of several nodes, in a network of its own on this machine; arguments go to
+    pytest."""
+    install(session, "-e", ".[cluster]", groups=("tests",))
+    session.run("python", "-m", "pytest", *(session.posargs or ("tests/cluster",)))
+
+
 @nox.session(name="torch-free", python=PYTHONS)
 def torch_free(session: nox.Session) -> None:
     """Test the modules that need no torch, on each installed Python; arguments go to pytest."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from highway_bench.errors import BadInput
+
+if TYPE_CHECKING:
+    from highway_bench.execution.engines import AnyEngine
 
 STORE = Path("reports/results.sqlite")
 
@@ -36,7 +39,15 @@ FamilyOptions = Annotated[
 
 
 WorkerCount = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
-EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local, or an engine of a plug-in.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Where cells run: local, ray (a cluster), or an engine of a plug-in.")
+]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="The Ray cluster; by default RAY_ADDRESS, or the one on this machine."
+    ),
+]
 MeasureAgain = Annotated[
     str | None,
     typer.Option(
@@ -44,6 +55,17 @@ MeasureAgain = Annotated[
     ),
 ]
 LogPath = Annotated[Path | None, typer.Option("--log-file", help="Append what happens to this file, line by line.")]
+
+
+def engine_at(name: str, address: str | None, workers: int | None = None) -> AnyEngine:
+    """The engine called ``name``; with an ``address``, the one on that cluster."""
+    if address is None:
+        return name
+    if name != "ray":
+        raise BadInput("--address is the address of a Ray cluster: it needs --engine ray")
+    from highway_bench.execution.engines.cluster import RayEngine
+
+    return RayEngine(workers, address=address)
 
 
 def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:

@@ -9,7 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, FamilyOptions, Plugins, WorkerCount, assignments
+from highway_bench.cli._options import (
+    AsJson,
+    ClusterAddress,
+    EngineName,
+    FamilyOptions,
+    Plugins,
+    WorkerCount,
+    assignments,
+    engine_at,
+)
 from highway_bench.cli._output import console, print_json, print_table
 
 OUT = Path("reports/advice")
@@ -39,6 +48,7 @@ def advise(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = OUT,
     engine: EngineName = "local",
+    address: ClusterAddress = None,
     workers: WorkerCount = None,
     plugin: Plugins = None,
     dry_run: Annotated[
@@ -75,7 +85,7 @@ def advise(
             **options,
             forecast=forecast,
             plugins=plugin or (),
-            engine=engine,
+            engine=engine_at(engine, address, workers),
             workers=workers,
             progress=True,
             command=["highway-bench", *sys.argv[1:]],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, WorkerCount
+from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, WorkerCount, engine_at
 from highway_bench.cli._output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def compare_my_block(
         Path | None, typer.Option(help="The folder of committed rows; by default docs/data of this checkout.")
     ] = None,
     engine: EngineName = "local",
+    address: ClusterAddress = None,
     workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of your block's results.")] = STORE,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained; train nothing.")] = False,
@@ -79,7 +80,7 @@ def compare_my_block(
                 rows=COMMITTED if rows is None else rows,
                 store=store,
                 minutes=minutes,
-                engine=engine,
+                engine=engine_at(engine, address, workers),
                 workers=workers,
                 on_event=on_event,
             )

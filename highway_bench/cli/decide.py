@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, LogPath, WorkerCount
+from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, LogPath, WorkerCount, engine_at
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.errors import BadInput
 
@@ -22,6 +22,7 @@ def decide(
     part: Annotated[str, typer.Option(help="The part of the protocol: vision, language or seconds.")] = "vision",
     family: Annotated[list[str] | None, typer.Option(help="Only these families of the part.")] = None,
     engine: EngineName = "local",
+    address: ClusterAddress = None,
     workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
     tables: Annotated[
@@ -48,7 +49,8 @@ def decide(
 
     try:
         with showing_progress(log=log_file) as on_event:
-            trainer = Trainer(store, engine, workers, on_event, announce)
+            where = engine_at(engine, address, workers)
+            trainer = Trainer(store, where, workers, on_event, announce)
             chosen = get_part(part, None if dry_run else trainer)
             chosen = chosen.only(family) if family else chosen
             if dry_run:

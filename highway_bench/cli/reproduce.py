@@ -14,7 +14,15 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, EngineName, LogPath, MeasureAgain, WorkerCount
+from highway_bench.cli._options import (
+    AsJson,
+    ClusterAddress,
+    EngineName,
+    LogPath,
+    MeasureAgain,
+    WorkerCount,
+    engine_at,
+)
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
 from highway_bench.reproduce.request import Request
@@ -35,6 +43,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="The reproduction; without a name, all are listed.")] = None,
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",
+    address: ClusterAddress = None,
     workers: WorkerCount = None,
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
     out: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("reports/reproduce"),
@@ -81,7 +90,7 @@ def reproduce(
                 request,
                 store=store,
                 out=out,
-                engine=engine,
+                engine=engine_at(engine, address, workers),
                 workers=workers,
                 rerun=rerun or FAILED,
                 on_event=on_event,

@@ -13,7 +13,18 @@ import typer
 
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import STORE, AsJson, EngineName, LogPath, MeasureAgain, Plugins, StorePath, WorkerCount
+from highway_bench.cli._options import (
+    STORE,
+    AsJson,
+    ClusterAddress,
+    EngineName,
+    LogPath,
+    MeasureAgain,
+    Plugins,
+    StorePath,
+    WorkerCount,
+    engine_at,
+)
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
@@ -38,6 +49,7 @@ def run(
     ] = "standard",
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",
+    address: ClusterAddress = None,
     workers: WorkerCount = None,
     store: StorePath = STORE,
     plugin: Plugins = None,
@@ -78,7 +90,7 @@ def run(
         with showing_progress(log=log_file) as on_event:
             result = plan.run(
                 store,
-                engine=engine,
+                engine=engine_at(engine, address, workers),
                 workers=workers,
                 rerun=rerun or FAILED,
                 on_event=on_event,

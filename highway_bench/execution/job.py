@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,24 @@ class Job:
         """The job of the cell at ``index`` alone."""
         one = slice(index, index + 1)
         return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one])
+
+    def line(self) -> str:
+        """This job as one line of JSON, without ``checkpoints``: that folder is on this machine's disk."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "checkpoints"}
+        return json.dumps(values | {"cells": [cell.columns() for cell in self.cells]}, ensure_ascii=False)
+
+    @classmethod
+    def of_line(cls, line: str) -> Job:
+        """The job that ``line`` was written from, without ``checkpoints``."""
+        values: dict[str, Any] = json.loads(line)
+        return cls(
+            **values
+            | {name: tuple(values[name]) for name in ("keys", "timeouts", "plugins")}
+            | {
+                "cells": tuple(map(Cell.of_columns, values["cells"])),
+                "sources": {name: Fingerprint(*hashes) for name, hashes in values["sources"].items()},
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 COUNTERS = Path("/proc/vmstat")
 ADJUSTMENT = Path("/proc/self/oom_score_adj")
-FIRST = "500"  # of 1000: before a process of equal size that has the usual 0
+FIRST = 500  # of 1000: before a process of equal size that has the usual 0
 
 
 def oom_kills() -> int | None:
@@ -21,6 +21,10 @@ def oom_kills() -> int | None:
 
 
 def take_this_process_first() -> None:
-    """Let the kernel end this process, and not the one that started it, where memory runs out."""
-    with suppress(OSError):  # not Linux, or a parent that must go even earlier
-        ADJUSTMENT.write_text(FIRST, encoding="ascii")
+    """Let the kernel end this process, and not the one that started it, where memory runs out.
+
+    A process that Ray starts has the highest value already; among equals the kernel ends the largest.
+    """
+    with suppress(OSError, ValueError):  # not Linux
+        inherited = int(ADJUSTMENT.read_text(encoding="ascii"))
+        ADJUSTMENT.write_text(str(max(FIRST, inherited)), encoding="ascii")

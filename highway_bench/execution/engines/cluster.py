@@ -1,0 +1,392 @@
+"""Ray engine: runs jobs on the nodes of a Ray cluster. Placement, back-pressure and retries after a loss are Ray's.
+
+A job is a Ray task that reserves its cores or its share of a GPU; one that must run alone reserves a whole node. The
+results of its cells stream back as they end (see ``_node``). Jobs and results travel as JSON; the package and the
+modules of plug-ins go to the nodes as ``py_modules``, so that a node needs the libraries only, and no network.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import re
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from highway_bench.errors import USER_ERRORS, BadInput, HighwayBenchError
+from highway_bench.execution.engines import _node
+from highway_bench.execution.engines.base import register_engine
+from highway_bench.execution.engines.local import ON_GPU
+from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.execution.source_tree import PACKAGE, find_source
+from highway_bench.provenance import Identity, identity
+from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.machine import torch_version
+from highway_bench.results.schema import Status
+from highway_bench.tasks.base import tasks
+
+ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token",  # whoever reaches a port of a cluster without a token can run code on it
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_task_oom_retries": "3",  # Ray would repeat a job that is too large for the nodes without end
+    "RAY_gcs_server_port_wait_time_s": "1",  # and try for ten minutes to reach a cluster that has ended
+}
+SHARED = ("HIGHWAY_BENCH_DATA",)  # variables of this process that workers must have too
+NODE = "ray.io/node-id"  # Ray's own label of every node
+REACHED = 10.0  # seconds in which the cluster's port must answer
+ANSWER = 300.0  # seconds in which a node must give its facts: importing from a busy disk takes minutes
+POLL = 1.0  # seconds between looks at the cluster where no result comes
+STOPPING = 10.0  # seconds for the last checkpoints of cancelled jobs
+WAITING = 2  # jobs a core that Ray has at a time, so that none waits for this process
+
+
+@dataclass(frozen=True)
+class ClusterNode:
+    """A node that runs cells: its id and address in Ray, the cores and GPUs that Ray may use, and what it is."""
+
+    id: str
+    address: str
+    cores: int
+    gpus: int
+    python: str
+    identities: Mapping[str, Identity]
+
+    def mismatch(self) -> str | None:
+        """What differs from this process's Python and torch; a build of torch for another device does not."""
+        there, here = (
+            f"Python {python.rpartition('.')[0]} with torch {torch.partition('+')[0]}"
+            for python, torch in (
+                (self.python, self.identities["cpu"].torch),
+                (platform.python_version(), torch_version()),
+            )
+        )
+        return None if there == here else f"node {self.address} has {there}, and this command {here}: install the same"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a job reserves, and the ids of the nodes that it may run on; empty for any."""
+
+    cores: int
+    gpus: float = 0.0
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As options of a Ray task."""
+        where = {"label_selector": {NODE: f"in({','.join(self.nodes)})"}} if self.nodes else {}
+        return {"num_cpus": self.cores, "num_gpus": self.gpus, **where}
+
+
+@dataclass
+class Submitted:
+    """A job that Ray has, the results that came and were not yielded yet, and the indices of the cells that ended."""
+
+    job: Job
+    placement: Placement
+    began: bool = False
+    lines: deque[str] = field(default_factory=deque)
+    ended: set[int] = field(default_factory=set)
+
+    def results(self) -> Iterator[Ended]:
+        """The results that came. One is yielded again if the caller did not resume after it."""
+        while self.lines:
+            result = CellResult.of_line(self.lines[0])
+            if result.index not in self.ended:
+                yield Ended(self.job, result)
+                self.ended.add(result.index)
+            self.lines.popleft()
+
+    def left(self) -> list[Job]:
+        """The cells that have not ended, each as its own job."""
+        return [self.job.single(index) for index in range(len(self.job.cells)) if index not in self.ended]
+
+
+@register_engine("ray")
+class RayEngine:
+    """Runs jobs on the cluster at ``address`` (HOST:PORT), else at RAY_ADDRESS, else on the one of this machine.
+
+    By default each core of the cluster runs a job; ``workers`` limits the jobs that reserve the same. The command must
+    be given on a machine of the cluster: cells whose values depend on the hardware are measured on nodes of the same
+    machine, with the same torch.
+    """
+
+    def __init__(self, workers: int | None = None, *, address: str | None = None) -> None:
+        self._given = workers
+        self._address = address or os.environ.get("RAY_ADDRESS") or "auto"
+        self._modules = {module_path(PACKAGE)}
+        self._nodes: list[ClusterNode] = []
+        self._submitted: dict[Any, Submitted] = {}
+        self._checkpoints: dict[Path, Any] = {}
+
+    @property
+    def workers(self) -> int:
+        """Jobs of one core that run in parallel."""
+        return self._given or sum(node.cores for node in self._nodes) or 1
+
+    def __enter__(self) -> Self:
+        """Connect, and ask every node. Raises ``BadInput`` for a cluster that cannot be used."""
+        self._connect()
+        try:
+            self._nodes = asked_nodes()
+        except BaseException:
+            imported_ray().shutdown()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cancel()
+        imported_ray().shutdown()
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+        """Run ``jobs``; those that need a whole node go to Ray first. Every cell of every job ends exactly once.
+
+        Raises ``BadInput`` where no node can run a job, and ``HighwayBenchError`` where a node's workers are unusable.
+        """
+        ray = imported_ray()
+        queues: dict[Placement, deque[Job]] = {}
+        for job in sorted(jobs, key=lambda job: not job.alone):
+            queues.setdefault(self._placement(job), deque()).append(job)
+        self._send_modules(job for queue in queues.values() for job in queue)
+        most = self._given or WAITING * self.workers
+        checked = time.monotonic()
+        while self._submitted or any(queues.values()):
+            sizes = Counter(submitted.placement for submitted in self._submitted.values())
+            for placement, queue in queues.items():
+                while queue and sizes[placement] < most:
+                    self._submit(queue.popleft(), placement)
+                    sizes[placement] += 1
+            streams = list(self._submitted)
+            ready, _ = ray.wait(streams, timeout=POLL)
+            if ready:  # and all others that have results too
+                ready, _ = ray.wait(streams, num_returns=len(streams), timeout=0)
+            for stream in ready:
+                placement = self._submitted[stream].placement
+                queues[placement].extendleft(reversed((yield from self._receive(stream))))
+            if time.monotonic() - checked > POLL:
+                yield from self._give_up()
+                checked = time.monotonic()
+
+    def drain(self) -> Iterator[Ended]:
+        """After an interrupt: yield the cells that ended but were not yielded yet, and stop the workers."""
+        ray = imported_ray()
+        for stream, submitted in self._submitted.items():
+            with suppress(ray.exceptions.RayError):
+                while ray.wait([stream], timeout=0)[0] and (item := next(stream, None)) is not None:
+                    submitted.lines.extend(lines_of(ray.get(item)))
+            yield from submitted.results()
+        self._cancel()
+
+    def _connect(self) -> None:
+        """Connect to the cluster, and send ``_modules`` to it."""
+        ray = imported_ray()
+        where = "of this machine" if self._address == "auto" else f"at {self._address}"
+        if self._address != "auto":
+            host, _, port = self._address.rpartition(":")
+            if not host or not re.fullmatch("[0-9]{1,5}", port) or "/" in host:
+                raise BadInput(
+                    f"{self._address!r} is no address of a cluster: write HOST:PORT, as `ray start` prints it"
+                )
+            try:
+                socket.create_connection((host, int(port)), timeout=REACHED).close()
+            except (OSError, OverflowError) as error:
+                raise BadInput(f"no connection to the Ray cluster {where}: {error}") from error
+        if ray.is_initialized():
+            raise BadInput("this process is connected to a Ray cluster already: call ray.shutdown() first")
+        try:
+            ray.init(
+                self._address,
+                runtime_env={
+                    "py_modules": sorted(map(str, self._modules)),
+                    "excludes": ["__pycache__"],
+                    "env_vars": {name: os.environ[name] for name in SHARED if name in os.environ},
+                },
+                log_to_driver=False,  # stdout has the command's results; Ray has the logs of its processes
+                logging_level=logging.ERROR,
+            )
+        except ConnectionError as error:  # the reason is in a line that Ray itself prints
+            raise BadInput(
+                f"no connection to the Ray cluster {where}: is it running, with this user's token?"
+            ) from error
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            raise BadInput(f"no connection to the Ray cluster {where}: {first_line(error)}") from error
+        self._checkpoints.clear()
+
+    def _send_modules(self, jobs: Iterable[Job]) -> None:
+        """Send the modules that ``jobs`` run through. Ray takes them only with a new connection."""
+        names = {name.partition(".")[0] for job in jobs for name in (*job.sources, *job.plugins)}
+        modules = self._modules | set(map(module_path, names))
+        if modules != self._modules:
+            self._modules = modules
+            imported_ray().shutdown()
+            self._connect()
+
+    def _placement(self, job: Job) -> Placement:
+        """What ``job`` reserves, and where it may run."""
+        device, task = job.cells[0].device, tasks.get(job.task)
+        nodes = [node for node in self._nodes if node.gpus or device == "cpu"]
+        if not nodes:
+            raise BadInput("no node of the cluster has a GPU that Ray may use")
+        if task.meter:
+            here = identity(device)
+            nodes = [node for node in nodes if node.identities[device] == here]
+            if not nodes:
+                raise BadInput(
+                    f"task {job.task!r} depends on the machine, and no node is, as this one, {here.machine} with torch "
+                    f"{here.torch}: give the command on a machine like the nodes"
+                )
+        if job.alone:
+            cores, _ = Counter(node.cores for node in nodes).most_common(1)[0]
+            nodes = [node for node in nodes if node.cores == cores]
+        else:
+            cores = min(job.threads, max(node.cores for node in nodes))
+        named = tuple(node.id for node in nodes) if task.meter or job.alone else ()
+        return Placement(cores, 0.0 if device == "cpu" else 1.0 if job.alone else gpu_share(job), named)
+
+    def _submit(self, job: Job, placement: Placement) -> None:
+        ray = imported_ray()
+        checkpoints = None
+        if job.checkpoints is not None:
+            if job.checkpoints not in self._checkpoints:
+                here = {NODE: ray.get_runtime_context().get_node_id()}
+                actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here)
+                self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
+            checkpoints = self._checkpoints[job.checkpoints]
+        stream = ray.remote(_node.measure).options(**placement.options).remote(job.line(), checkpoints)
+        self._submitted[stream] = Submitted(job, placement)
+
+    def _receive(self, stream: Any) -> Generator[Began | Ended, None, list[Job]]:
+        """Yield what came of a job; return jobs for cells that must run one by one, as the job was lost too often."""
+        ray = imported_ray()
+        submitted = self._submitted[stream]
+        try:
+            item = next(stream, None)
+            if item is not None:
+                submitted.lines.extend(lines_of(ray.get(item)))
+        except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError) as error:
+            del self._submitted[stream]
+            raise HighwayBenchError(f"a node cannot run jobs: {first_line(error)}") from error
+        except ray.exceptions.RayError as error:
+            del self._submitted[stream]
+            if len(submitted.job.cells) > 1:
+                return submitted.left()
+            status = Status.OOM if isinstance(error, ray.exceptions.OutOfMemoryError) else Status.CRASHED
+            yield from lost(submitted, status, first_line(error))
+            return []
+        if not submitted.began:
+            submitted.began = True
+            yield Began(submitted.job)
+        yield from submitted.results()
+        if item is None:
+            del self._submitted[stream]
+            yield from lost(submitted, Status.FAILED, "the node gave no result")
+        return []
+
+    def _give_up(self) -> Iterator[Ended]:
+        """End the cells that only nodes could run which the cluster has lost: Ray would wait for them without end."""
+        ray = imported_ray()
+        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        for stream, submitted in list(self._submitted.items()):
+            if submitted.placement.nodes and alive.isdisjoint(submitted.placement.nodes):
+                ray.cancel(stream)
+                del self._submitted[stream]
+                yield from lost(submitted, Status.CRASHED, "the cluster has lost every node that could run it")
+
+    def _cancel(self) -> None:
+        """Stop what runs, with time for the last checkpoints."""
+        ray = imported_ray()
+        for stream in self._submitted:
+            ray.cancel(stream)
+        ends = [stream.completed() for stream in self._submitted]
+        if ends:
+            ray.wait(ends, num_returns=len(ends), timeout=STOPPING)
+        self._submitted.clear()
+
+
+def imported_ray() -> Any:
+    """The module ``ray``, with token authentication on and usage reports off unless the environment says otherwise.
+
+    Raises ``BadInput`` where it is not installed.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise BadInput("engine 'ray' needs Ray: install highway-bench[cluster]") from error
+    return ray
+
+
+def asked_nodes() -> list[ClusterNode]:
+    """The nodes of the cluster that run cells. Raises ``BadInput`` where one has other versions, or cannot answer."""
+    ray = imported_ray()
+    ask = ray.remote(_node.facts)
+    asked = []
+    for node in ray.nodes():
+        cores, gpus = (int(node["Resources"].get(name, 0)) for name in ("CPU", "GPU"))
+        if node["Alive"] and cores:
+            where = {NODE: node["NodeID"]}
+            asked.append((node, cores, gpus, ask.options(num_cpus=0, label_selector=where).remote(gpus > 0)))
+    nodes = []
+    for node, cores, gpus, answer in asked:
+        address = node["NodeManagerAddress"]
+        try:
+            facts = json.loads(ray.get(answer, timeout=ANSWER))
+        except ray.exceptions.RayError as error:
+            raise BadInput(f"node {address} cannot run jobs: {first_line(error)}") from error
+        identities = {device: Identity(*one) for device, one in facts["identities"].items()}
+        nodes.append(ClusterNode(node["NodeID"], address, cores, gpus, facts["python"], identities))
+    for mismatch in filter(None, (node.mismatch() for node in nodes)):
+        raise BadInput(mismatch)
+    if not nodes:
+        raise BadInput("no node of the Ray cluster has a core for jobs")
+    return nodes
+
+
+def module_path(name: str) -> Path:
+    """The folder or the file of the top-level module ``name``; raises ``BadInput`` for one that cannot be sent."""
+    source = find_source(name)
+    if source is None or name == "__main__" or source.path.suffix != ".py":
+        raise BadInput(f"module {name!r} cannot be sent to a cluster: make it a .py file, or a folder with __init__.py")
+    return source.path.parent if source.is_package else source.path
+
+
+def gpu_share(job: Job) -> float:
+    """The share of a GPU that a job reserves if it need not run alone: by its memory, and at least 1 / ``ON_GPU``."""
+    task = tasks.get(job.task)
+    try:
+        needed = sum(task.cost(cell).bytes for cell in job.cells)
+    except USER_ERRORS:  # a plug-in's
+        needed = 0
+    return min(1.0, max(1 / ON_GPU, needed / gpu(job.cells[0].device).memory))
+
+
+def lost(submitted: Submitted, status: Status, message: str) -> Iterator[Ended]:
+    """The end of each cell without a result."""
+    for index in range(len(submitted.job.cells)):
+        if index not in submitted.ended:
+            yield Ended(submitted.job, CellResult(index=index, status=status, message=message))
+            submitted.ended.add(index)
+
+
+def lines_of(text: str) -> list[str]:
+    """The results in an item of a stream."""
+    return [line for line in text.split("\n") if line]
+
+
+def first_line(error: BaseException) -> str:
+    """The message of Ray's ``error``, or of the exception on the node, in one line."""
+    cause = getattr(error, "cause", None) or error
+    text = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
+    return text or type(cause).__name__
