@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -31,10 +31,23 @@ class Maps(nn.Module):
         return self.transform(x), *self.gate(x).chunk(self.gates, dim=self.axis)
 
 
+class ActivatedLinear(nn.Linear):
+    """g(Wx + b) in one module. A second one for g would cost a narrow layer a tenth of its time."""
+
+    def __init__(self, inputs: int, outputs: int, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(inputs, outputs)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.activation(nn.functional.linear(x, self.weight, self.bias))
+
+
 class FusedMaps(nn.Module):
     """(H(x), a₁, …) from one affine product. Each of its slices is initialised as if it were a map by itself."""
 
-    def __init__(self, product: nn.Linear | nn.Conv2d, activation: nn.Module, gates: int, axis: int) -> None:
+    def __init__(
+        self, product: nn.Linear | nn.Conv2d, activation: Callable[[Tensor], Tensor], gates: int, axis: int
+    ) -> None:
         super().__init__()
         self.product = product
         self.activation = activation
