@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
 from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
+from highway_bench.families.direct import DirectParts
 from highway_bench.families.init import init_gate_
 
 
@@ -17,7 +18,7 @@ def count_parameters(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-class Maps(nn.Module):
+class Maps(DirectParts):
     """(H(x), a₁, …) for an H that is no affine map: one module for H, another for all gates' pre-activations."""
 
     def __init__(self, transform: nn.Module, gate: nn.Module, gates: int, axis: int) -> None:
@@ -42,7 +43,7 @@ class ActivatedLinear(nn.Linear):
         return self.activation(nn.functional.linear(x, self.weight, self.bias))
 
 
-class FusedMaps(nn.Module):
+class FusedMaps(DirectParts):
     """(H(x), a₁, …) from one affine product. Each of its slices is initialised as if it were a map by itself."""
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cached_property
 
@@ -32,6 +33,10 @@ class NetworkStep:
         self.cell, self.x, self.cotangent = cell, x, cotangent
         self.parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self.call = EXECUTION_MODES[cell.mode].call(network)
+
+    def of_copy(self) -> NetworkStep:
+        """The same step of a copy of the network, whose weights lie elsewhere in memory."""
+        return NetworkStep(copy.deepcopy(self.network), self.cell, self.x, self.cotangent)
 
     @cached_property
     def launch(self) -> Callable[[], None]:
