@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.families import Site as Site
     from highway_bench.families import family as family
     from highway_bench.network import build as build
+    from highway_bench.peers.comparison import compare_peers as compare_peers
     from highway_bench.plan.plan import Plan as Plan
     from highway_bench.plan.run import run as run
     from highway_bench.plan.selection import Selection as Selection
@@ -51,6 +52,7 @@ _HOMES = {
     "advise": "highway_bench.advice.run",
     "build": "highway_bench.network",
     "check_block": "highway_bench.block_check",
+    "compare_peers": "highway_bench.peers.comparison",
     "family": "highway_bench.families",
     "open_results": "highway_bench.report",
     "register_block": "highway_bench.blocks",

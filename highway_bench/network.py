@@ -18,6 +18,7 @@ from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
+from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
 from highway_bench.stem_head import build_head, build_stem
@@ -31,7 +32,7 @@ class Stage(NamedTuple):
     stride: int = 1
 
 
-class Stack(nn.Module):
+class Stack(DirectParts):
     """enter → connections → leave, at one width: a network without stem and head, or one stage of it.
 
     ``joins`` are the connections, in order. A layer of a family with two sublayers has two.

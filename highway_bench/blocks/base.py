@@ -12,6 +12,7 @@ from torch import nn
 from highway_bench.cell import StartName
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import Family, Init, Site
+from highway_bench.families.direct import DirectParts
 from highway_bench.registry import Registry
 
 BlockGroup = Literal["core", "modern", "control", "own"]
@@ -26,7 +27,7 @@ InitState = Literal["identity", "near-identity", "base", "mean", "mix"]
 or none of these."""
 
 
-class Block(nn.Module):
+class Block(DirectParts):
     """One connection. ``__init__(site, **options)`` gets its parts from ``site.family``; ``forward`` shows the
     equation.
 

@@ -24,6 +24,7 @@ from highway_bench.cli import (
     history,
     listing,
     new_block,
+    peers,
     report,
     reproduce,
     results,
@@ -86,6 +87,7 @@ add(app, "decide", decide.decide, "highway-bench decide --part vision --family c
 add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
 add(app, "forecast", forecast.forecast, "highway-bench forecast --store reports/results.sqlite")
 add(app, "advise", advise.advise, "highway-bench advise transformer --depth 12 --minutes 10")
+add(app, "peers", peers.peers, "highway-bench peers sequential two-linear-maps --width 50 --mode eager")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
 add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
 add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")

@@ -11,7 +11,7 @@ from torch import nn
 from highway_bench.errors import BadInput
 from highway_bench.families._site import Gate, Site
 from highway_bench.families.base import Transform, register_family
-from highway_bench.families.init import Activation, activation_module, init_map_
+from highway_bench.families.init import Activation, activation_function, activation_module, init_map_
 from highway_bench.families.parts import FusedMaps, init_gates_
 
 Norm = Literal["layer", "batch"]
@@ -69,7 +69,7 @@ class Conv(ImageTransform):
 
     def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
         product = self._product(site, gates)
-        return FusedMaps(product, activation_module(self.activation), len(gates), self.feature_axis)
+        return FusedMaps(product, activation_function(self.activation), len(gates), self.feature_axis)
 
     def transform_parameters(self, width: int) -> int:
         return self.kernel**2 * width * width + width

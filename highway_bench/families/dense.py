@@ -9,8 +9,8 @@ from torch import nn
 
 from highway_bench.families._site import Gate, Site
 from highway_bench.families.base import TrainCost, Transform, register_family
-from highway_bench.families.init import Activation, activation_module, init_map_
-from highway_bench.families.parts import FusedMaps, init_gates_
+from highway_bench.families.init import Activation, activation_function, init_map_
+from highway_bench.families.parts import ActivatedLinear, FusedMaps, init_gates_
 
 
 @register_family(
@@ -28,11 +28,14 @@ class Dense(Transform):
     activation: Activation = "relu"
 
     def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
-        return nn.Sequential(self._product(site, (), gain), activation_module(self.activation))
+        product = ActivatedLinear(site.in_width, site.width, activation_function(self.activation))
+        self._init(product, site, (), gain)
+        return product
 
     def maps(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
-        product = self._product(site, gates)
-        return FusedMaps(product, activation_module(self.activation), len(gates), self.feature_axis)
+        product = nn.Linear(site.in_width, (1 + len(gates)) * site.width)
+        self._init(product, site, gates)
+        return FusedMaps(product, activation_function(self.activation), len(gates), self.feature_axis)
 
     def transform_parameters(self, width: int) -> int:
         return width * width + width
@@ -40,9 +43,8 @@ class Dense(Transform):
     def transform_flops(self, width: int, positions: int) -> int:
         return 2 * width * width * positions
 
-    def _product(self, site: Site, gates: Sequence[Gate], gain: float = 1.0) -> nn.Linear:
-        product = nn.Linear(site.in_width, (1 + len(gates)) * site.width)
+    def _init(self, product: nn.Linear, site: Site, gates: Sequence[Gate], gain: float = 1.0) -> None:
+        """Initialise the slice of H, then those of the gates."""
         init_map_(product.weight.data[: site.width], self.activation, self.init, gain=self.last_gain(site, gain))
         nn.init.zeros_(product.bias.data[: site.width])
         init_gates_(product, site, gates, skip=1)
-        return product

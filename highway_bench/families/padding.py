@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from highway_bench.data.base import PADDING
+from highway_bench.families.direct import DirectParts
 
 
-class ReadsLengths(nn.Module):
+class ReadsLengths(DirectParts):
     """A transform whose output at one step depends on other steps, so that it must ignore padding.
 
     ``lengths``, (batch,) on the CPU and at least 1, are the steps of each item before its padding, during a forward

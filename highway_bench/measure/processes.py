@@ -10,11 +10,14 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+MOST_PROCESSES = 6  # of one sampling; each takes seconds to start, and a few hundred MiB
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,6 +56,32 @@ def call_in(number: int, function: Callable[P, T], *args: P.args, **options: P.k
         raise value
     result: T = value
     return result
+
+
+def sample_processes(
+    sample: Callable[[int], object], is_precise: Callable[[], bool], *, least: int, most_seconds: float
+) -> list[str]:
+    """Call ``sample`` with the number 0, for this process, and then with 1, 2, …, for other processes.
+
+    It is called ``least`` times, and further until ``is_precise``, ``most_seconds`` are over, or there are
+    ``MOST_PROCESSES``. Returns the errors of calls for other processes; after ``least`` of them no further call is
+    made.
+    """
+    begin = time.monotonic()
+    failures: list[str] = []
+    sample(0)
+    number = 1
+    while number < least or not is_precise():
+        if number >= least and (number >= MOST_PROCESSES or time.monotonic() - begin >= most_seconds):
+            break
+        try:
+            sample(number)
+        except Exception as error:  # of another process, whose error must not cost the samples of this one
+            failures.append(f"{type(error).__name__}: {error}")
+            if len(failures) == least:
+                break
+        number += 1
+    return failures
 
 
 def _start(number: int) -> Served:

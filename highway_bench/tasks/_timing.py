@@ -7,7 +7,6 @@ round. The interval covers the processes, because what lasts as long as a proces
 from __future__ import annotations
 
 import importlib
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +21,7 @@ from highway_bench.measure.clock import Budget, Turns, take_turns
 from highway_bench.measure.device import release
 from highway_bench.measure.gpu_watch import stopwatch_of
 from highway_bench.measure.precision import ieee_float32
-from highway_bench.measure.processes import call_in
+from highway_bench.measure.processes import call_in, sample_processes
 from highway_bench.measure.run_delay import pinned
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.measure.yardsticks import YardstickStep
@@ -30,7 +29,6 @@ from highway_bench.tasks._step import StackStep
 from highway_bench.tasks.from_cell import cell_family
 
 YARDSTICK = "yard-stick"
-MOST_PROCESSES = 6  # each takes seconds to start, and a few hundred MiB
 
 Timed = Cell | str
 """What is timed in a round: a cell, or the yard-stick."""
@@ -113,23 +111,20 @@ def time_group(
     """Time ``works``, whose cells differ only in block and mode, in turn with plain and their yard-stick.
 
     They are timed in this process, then in ``processes`` − 1 others, and in further ones until every ratio to plain is
-    known to ± ``precision``, ``most_seconds`` are over, or there are ``MOST_PROCESSES``.
+    known to ± ``precision`` or ``most_seconds`` are over (see ``sample_processes``).
     """
-    begin = time.monotonic()
     cells = tuple(works)
     times = GroupTimes({cell: CellTimes() for cell in cells})
-    times.add(_take_turns(works, budget, 0))
     modules = modules_of(cells)
-    while times.processes + len(times.failures) < processes or not times.precise(precision):
-        number = times.processes + len(times.failures)
-        if number >= processes and (number >= MOST_PROCESSES or time.monotonic() - begin >= most_seconds):
-            break
-        try:
-            times.add(call_in(number, turns_of, cells, modules, budget, number))
-        except Exception as error:  # of another process, whose error must not cost the samples of this one
-            times.failures.append(f"{type(error).__name__}: {error}")
-            if len(times.failures) == processes:
-                break
+
+    def sample(number: int) -> None:
+        times.add(
+            call_in(number, turns_of, cells, modules, budget, number) if number else _take_turns(works, budget, 0)
+        )
+
+    times.failures = sample_processes(
+        sample, lambda: times.precise(precision), least=processes, most_seconds=most_seconds
+    )
     return times
 
 

@@ -37,7 +37,7 @@ def test_halves_are_a_gate_that_is_stuck_half_open() -> None:
     for gated, fixed in zip(highway.joins, scaled.joins, strict=True):  # type: ignore[arg-type]
         product = gated.maps.product
         product.weight.data[8:] = 0
-        fixed.transform[0].weight.data.copy_(product.weight[:8])
+        fixed.transform.weight.data.copy_(product.weight[:8])
     x = torch.randn(4, 8, dtype=torch.float64)
     torch.testing.assert_close(scaled(x), highway(x))
 

@@ -10,9 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import blocks
+from highway_bench.errors import BadInput
 from highway_bench.families import Site, families, make_family
 from highway_bench.families.parts import FusedMaps
+from highway_bench.measure.memory import saved_activations
 from highway_bench.network import Stack, build
+from highway_bench.training.stacked import NotStackable, Stacked
 
 FAMILIES = families.names()
 WIDTH = 8
@@ -256,3 +259,42 @@ def test_a_gate_follows_the_stack_not_the_layer() -> None:
     attention = make_family("transformer").sublayers[0]
     join = spec.join(Site(attention, 8, layer=3, depth=10, sublayer=1, sublayers=2), {})
     assert float(join.maps.gate.bias[0].detach()) == pytest.approx(-math.log(20))
+
+
+@pytest.mark.parametrize("family", ["dense", "conv", "transformer", "bilstm"])
+def test_a_layer_that_recomputes_saves_its_input_alone(family: str) -> None:
+    """With the same outputs and gradients. The first layer's input exists in any case."""
+    written, x = layer("highway", family)
+    recomputing, _ = layer("highway", family, recompute=True)
+    recomputing.load_state_dict(written.state_dict())
+    cotangent = torch.randn_like(x)
+    results = [
+        (stack(x), *torch.autograd.grad(stack(x), list(stack.parameters()), cotangent))
+        for stack in (written, recomputing)
+    ]
+    torch.testing.assert_close(*results, rtol=0, atol=1e-12)
+    deep = build("highway", family, width=WIDTH, depth=5, block_options={"recompute": True}).double()
+    joins = 5 * len(make_family(family).sublayers)
+    saved = saved_activations(lambda: deep(x), exclude=(deep, x))
+    assert saved == (joins - 1) * x.numel() * x.element_size()
+
+
+@pytest.mark.parametrize("family", ["dense", "conv"])
+def test_a_layer_saves_three_numbers_a_feature(family: str) -> None:
+    """x, H and T: nothing else of the gate's arithmetic."""
+    stack = build("highway", family, width=WIDTH, depth=5)
+    x = make_family(family).example(3, WIDTH)
+    saved = saved_activations(lambda: stack(x), exclude=(stack, x))
+    assert saved == (3 * 5 - 1) * x.numel() * x.element_size()
+
+
+def test_recompute_is_true_or_false() -> None:
+    with pytest.raises(BadInput, match=r"^recompute is true or false, not 1$"):
+        build("highway", "dense", width=4, depth=1, block_options={"recompute": 1})
+
+
+def test_networks_that_recompute_train_one_by_one() -> None:
+    """torch has no batching rule for recomputation."""
+    networks = [build("highway", "dense", width=4, depth=2, block_options={"recompute": True}) for _ in range(2)]
+    with pytest.raises(NotStackable):
+        Stacked(networks, lambda network, x: network(x).sum(), [torch.randn(2, 3, 4)])

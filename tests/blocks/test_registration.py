@@ -49,7 +49,7 @@ def test_a_variant_of_the_baseline_is_no_baseline() -> None:
 
 
 def test_options_that_a_block_lacks_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^block 'highway' has no option bias; it has gate_bias$"):
+    with pytest.raises(BadInput, match=r"^block 'highway' has no option bias; it has gate_bias, recompute$"):
         register_variant("highway-odd", Highway, summary="", bias=1.0)
     assert "highway-odd" not in blocks
     with pytest.raises(BadInput, match=r"^block 'plain' has no option gate_bias; it has none$"):

@@ -44,6 +44,7 @@ TINY = {
     "check": ["--family", "dense"],
     "serve": ["--no-browser"],
     "advise": ["--dry-run"],
+    "peers": ["--dry-run"],
 }
 
 
@@ -104,6 +105,7 @@ def test_every_command_is_there() -> None:
         "compare-my-block",
         "forecast",
         "advise",
+        "peers",
     }
 
 

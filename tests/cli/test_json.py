@@ -153,6 +153,7 @@ ADVICE = {
 }
 
 SMALL = ("memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--workers", "1")
+ONCE = [word for recipe in ("seconds=0", "samples=2", "processes=1", "limit=0") for word in ("--recipe", recipe)]
 COST = {"cells": NUMBER, "stored": NUMBER, "seconds": NUMBER, "bytes": NUMBER}
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "list": (
@@ -226,6 +227,28 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "advise --dry-run": (
         ("dense", "--depth", "2", "--block", "plain"),
         ADVICE | {"connections": [{"block": STRING, "start": STRING, "width": NUMBER}], "notes": [STRING]},
+    ),
+    "peers --dry-run": (("sequential",), COST | {"store": STRING, "cells": [CELL]}),
+    "peers": (
+        ("two-linear-maps", "--width", "4", "--depth", "1", "--batch-size", "2", "--mode", "eager", *ONCE),
+        {
+            "store": STRING,
+            "comparisons": [
+                {
+                    **dict.fromkeys(
+                        ("peer", "version", "block", "family", "phase", "mode", "device", "machine"), STRING
+                    ),
+                    **dict.fromkeys(("depth", "width", "batch_size"), NUMBER),
+                    **dict.fromkeys(("step_time", "peer_time", "saved_activations", "peer_saved"), NUMBER),
+                    **dict.fromkeys(("status", "verdict"), STRING),
+                    "difference": NUMBER,
+                    "message": NO_STRING,
+                    "ratio": {"value": NUMBER, "low": NO_NUMBER, "high": NO_NUMBER},
+                    "gpu_ratio": {"value": NO_NUMBER, "low": NO_NUMBER, "high": NO_NUMBER},
+                }
+            ],
+            "failures": [ENDING],
+        },
     ),
     "reproduce --names": ((), {"names": [STRING]}),
     "reproduce flops --dry-run": ((), COST | {"claims": [CLAIM | {"power": "null"}]}),

@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from highway_bench.measure.processes import ProcessDied, call_in
+from highway_bench.measure.processes import MOST_PROCESSES, ProcessDied, call_in, sample_processes
 
 
 def leave(status: int) -> None:
@@ -51,3 +51,30 @@ def test_they_end_when_this_process_is_killed() -> None:
             return
         time.sleep(0.1)
     raise AssertionError("the process is still running")
+
+
+def test_processes_are_sampled_until_it_is_precise() -> None:
+    numbers: list[int] = []
+
+    def sampled(*, precise_at: int, least: int = 3, seconds: float = 60.0, broken: tuple[int, ...] = ()) -> list[str]:
+        def sample(number: int) -> None:
+            numbers.append(number)
+            if number in broken:
+                raise KeyError(number)
+
+        numbers.clear()
+        return sample_processes(sample, lambda: len(numbers) >= precise_at, least=least, most_seconds=seconds)
+
+    assert sampled(precise_at=0) == []
+    assert numbers == [0, 1, 2]
+    sampled(precise_at=5)
+    assert numbers == [0, 1, 2, 3, 4]
+    sampled(precise_at=99)
+    assert numbers == list(range(MOST_PROCESSES))
+    sampled(precise_at=99, seconds=0.0)
+    assert numbers == [0, 1, 2]
+    assert sampled(precise_at=4, broken=(1,)) == ["KeyError: 1"]
+    assert numbers == [0, 1, 2, 3]
+    assert len(sampled(precise_at=99, least=2, broken=(1, 2, 3, 4))) == 2
+    with pytest.raises(KeyError):  # of this process
+        sampled(precise_at=0, broken=(0,))

@@ -365,7 +365,7 @@ def test_one_step_moves_a_layer_by_rate_times_gradient(start: MakeCell) -> None:
     one = start("plain", depth=2, dataset="digits", steps=1, rate=0.01, momentum=0.0, decay=1.0, batch_size=32)
     work = TASK.prepare(one)
     assert work.training is not None
-    weight = work.layers[1][0].transform[0].weight  # type: ignore[union-attr, index]
+    weight = work.layers[1][0].transform.weight  # type: ignore[union-attr]
     before = weight.detach().clone()
     result = by_layer(measure(one, work), "update")
     assert result[2] == pytest.approx(float((weight.detach() - before).norm() / before.norm()), rel=1e-12)

@@ -16,6 +16,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
+from highway_bench.measure.processes import MOST_PROCESSES
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
@@ -134,7 +135,7 @@ def test_processes_are_added_until_the_ratio_is_precise_or_time_is_up(
     called.clear()
     assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3
     first = 4.0  # never precise
-    assert _timing.time_group(works, Budget(), precision=0.03, **options).processes == _timing.MOST_PROCESSES
+    assert _timing.time_group(works, Budget(), precision=0.03, **options).processes == MOST_PROCESSES
 
 
 @pytest.mark.parametrize(("disturbed", "message"), [(0, None), (1, ALL_DISTURBED)])

@@ -1,0 +1,101 @@
+"""``highway-bench peers``: our networks against other implementations of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from highway_bench.cli._derived import with_options_of
+from highway_bench.cli._errors import Interrupted
+from highway_bench.cli._options import AsJson
+from highway_bench.cli._output import console, print_json
+from highway_bench.cli.run import name_cells, plain, print_plan
+from highway_bench.errors import BadInput
+from highway_bench.peers.request import PeerRequest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from highway_bench.report.columns import Shown
+
+STORE = Path("reports/peers.sqlite")
+CELL = ("peer", "version", "block", "family", "depth", "width", "batch_size", "phase", "mode", "device", "machine")
+MEASURED = ("step_time", "peer_time", "saved_activations", "peer_saved", "difference", "status", "message", "verdict")
+RATIOS = ("ratio", "gpu_ratio")
+
+
+@with_options_of(PeerRequest, argument="peer")
+def peers(
+    options: Mapping[str, Any] = MappingProxyType({}),
+    store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
+    tables: Annotated[Path | None, typer.Option(help="Also write the tables to this file, in Markdown.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Time our networks and other implementations of them in turn, on equal weights and inputs.
+
+    A peer whose outputs or gradients are not ours is an error, and is not timed. Stored cells are not measured again.
+    keras and x-transformers: pip install highway-bench[peers].
+    """
+    from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.peers.comparison import plan_of
+    from highway_bench.peers.table import peer_table, peer_tables
+
+    plan = plan_of(PeerRequest.of(**options))
+    if dry_run:
+        print_plan(plan.estimate(store), store, as_json=json)
+        return
+    try:
+        with showing_progress() as on_event:
+            result = plan.run(store, on_event=on_event, command=["highway-bench", *sys.argv[1:]])
+    except KeyboardInterrupt:
+        raise Interrupted.after_storing(store) from None
+    table = peer_table(result.rows)
+    if tables is not None:
+        write_markdown(peer_tables(table), tables)
+    if json:
+        failures = plain(result.failures)
+        print_json({"store": store, "comparisons": [as_json(row) for _, row in table.iterrows()], "failures": failures})
+    else:
+        print_tables(peer_tables(table))
+        name_cells("failed", result.failures)
+        typer.echo(f"store: {store}")
+    raise typer.Exit(result.summary.exit_status)
+
+
+def print_tables(written: list[Shown]) -> None:
+    """Print the tables, one for each connection and family."""
+    from highway_bench.report.console import print_table
+
+    for one in written:
+        print_table(one, console())
+        typer.echo()
+
+
+def write_markdown(written: list[Shown], path: Path) -> None:
+    """Write the tables to ``path``."""
+    from highway_bench.report.markdown import shown_lines
+
+    lines = [line for one in written for line in (f"### {one.title}", "", *shown_lines(one), "")]
+    try:
+        path.write_text("\n".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from error
+
+
+def as_json(row: pd.Series) -> dict[str, Any]:
+    """One comparison as plain data; null where there is no value."""
+
+    def value(name: str) -> Any:
+        found = row[name]
+        return None if found != found or found is None else found
+
+    ratios = {
+        name: {"value": value(name), "low": value(f"{name}_low"), "high": value(f"{name}_high")} for name in RATIOS
+    }
+    return {name: value(name) for name in (*CELL, *MEASURED)} | ratios

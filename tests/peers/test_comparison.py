@@ -1,0 +1,68 @@
+"""The run of a comparison, its rows and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import highway_bench as hb
+from highway_bench.cell import Cell
+from highway_bench.peers.table import peer_table, peer_tables, verdict
+from highway_bench.report.markdown import shown_lines
+from highway_bench.results.schema import Status
+
+MakeCells = Callable[..., tuple[Cell, ...]]
+SMALL = {"width": [4], "depth": 1, "batch_size": 2, "mode": ["eager"], "device": "cpu"}
+QUICK = {"seconds": 0, "samples": 2, "processes": 2, "limit": 0}
+
+
+def test_a_comparison_is_stored_and_printed(cells: MakeCells, tmp_path: Path) -> None:
+    store = tmp_path / "peers.sqlite"
+    first = hb.compare_peers(store, peer=["fused-map", "two-linear-maps"], recipe=QUICK, **SMALL)
+    assert first.summary.counts == {Status.OK: 2}
+    again = hb.compare_peers(store, peer=["fused-map"], recipe=QUICK, **SMALL)
+    assert (again.summary.stored, again.summary.measured) == (1, 0)
+
+    table = peer_table(first.rows)
+    assert list(table["peer"]) == ["fused-map", "two-linear-maps"]
+    assert table["ratio_low"].notna().all()
+    assert list(table["saved_ratio"]) == [1.0, 1.0]  # one layer, whose x is the input
+    (shown,) = peer_tables(table)
+    lines = shown_lines(shown)
+    assert shown.title == "highway, dense"
+    assert "ours ÷ theirs [95 %]" in lines[0]
+    assert lines[2].startswith("| fused-map ")
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (0.9, 0.85, 0.95, "faster"),
+        (1.05, 1.01, 1.09, "slower"),
+        (1.0, 0.95, 1.05, "no difference"),
+        (0.8, 0.5, 1.3, "undecided"),
+        (0.8, float("nan"), float("nan"), "undecided"),
+    ],
+)
+def test_verdicts(value: float, low: float, high: float, expected: str) -> None:
+    assert verdict(value, low, high) == expected
+
+
+def test_a_skipped_peer_is_a_row_without_numbers(
+    cells: MakeCells, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from highway_bench.execution.job import CellResult
+    from highway_bench.execution.rows import Origin, rows_of
+    from highway_bench.results.schema import COLUMNS
+    from highway_bench.tasks import tasks
+
+    (cell,) = cells("keras")
+    result = CellResult(index=0, status=Status.SKIPPED, message="keras is not installed")
+    rows = rows_of(result, cell, tasks.get("peers"), digest="d", origin=Origin("run-1", "abc1234"))
+    table = peer_table(pd.DataFrame(list(rows), columns=list(COLUMNS)))
+    (shown,) = peer_tables(table)
+    assert [one.text for one in shown.heads][-1] == "remark"
+    assert "keras is not installed" in shown.entries[0][-1]

@@ -1,0 +1,171 @@
+"""Every peer computes what our network computes, and one that does not is never timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Turns
+from highway_bench.network import Stack
+from highway_bench.peers.base import register_peer
+from highway_bench.peers.comparison import SIZES
+from highway_bench.peers.known import peers
+from highway_bench.peers.pair import PeerPair
+from highway_bench.peers.step import TOLERANCE, PeerDiffers
+from highway_bench.peers.timing import OURS, PeerTimes
+from highway_bench.tasks import Outcome, tasks
+from highway_bench.tasks.base import Skip
+
+MakeCells = Callable[..., tuple[Cell, ...]]
+OF_TORCH = ["fused-map", "sequential", "stacked-lstm", "transformer-encoder", "two-linear-maps"]
+
+# x-transformers scripts functions when it is imported
+pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\.script. is deprecated:DeprecationWarning")
+
+
+def by_name(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.error is None, outcome.error
+    return {one.metric: one for one in outcome.measurements}
+
+
+def test_the_registry_has_every_peer() -> None:
+    assert peers.names() == sorted([*OF_TORCH, "keras", "x-transformers"])
+    assert {name for name in peers if peers.get(name).package == "torch"} == set(OF_TORCH)
+    for name in peers:
+        peer = peers.get(name)
+        assert peer.summary
+        assert peer.source
+        assert all(peer.family in sizes for sizes in SIZES.values())
+
+
+@pytest.mark.parametrize("name", peers.names())
+@pytest.mark.parametrize("phase", ["forward-backward", "forward"])
+def test_outputs_and_gradients_are_ours(name: str, phase: str, cells: MakeCells) -> None:
+    if peers.get(name).version is None:
+        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
+    (cell,) = cells(name, phase=(phase,))
+    pair = PeerPair.of(cell)
+    assert pair.difference <= TOLERANCE
+    pair.our_step()
+    pair.peer_step()
+    with torch.no_grad():
+        torch.testing.assert_close(pair.peer_step.network(pair.our_step.x), pair.network(pair.our_step.x))
+
+
+@pytest.mark.parametrize("name", ["two-linear-maps", "fused-map", "keras"])
+def test_ours_saves_less_than_other_highway_layers(name: str, cells: MakeCells) -> None:
+    """A layer saves x, H and T, theirs also 1 − T. In the first layer x is the input, which needs no gradient."""
+    if peers.get(name).version is None:
+        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
+    (cell,) = cells(name)
+    pair = PeerPair.of(cell)
+    numbers = 4 * cell.batch_size * cell.width
+    assert pair.our_step.saved == (3 * cell.depth - 1) * numbers
+    assert pair.peer_step.saved == (4 * cell.depth - 2) * numbers
+
+
+@pytest.fixture
+def wrong() -> Iterator[None]:
+    """A peer of another non-linearity."""
+
+    @register_peer("wrong", block="plain", family="dense", summary="tanh", source="this test")
+    def wrong(ours: Stack) -> nn.Module:
+        return nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in ours.joins))
+
+    yield
+    peers.unregister("wrong")
+
+
+def test_a_peer_that_differs_is_an_error_and_the_others_are_timed(
+    cells: MakeCells, wrong: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = (*cells("wrong"), *cells("sequential"))
+    task = tasks.get("peers")
+    monkeypatch.setattr(type(task), "recipe_words", {**task.recipe_words, "peer": task.recipe_words["version"]})
+    assert task.group(group[0]) == task.group(group[1])
+    failed, timed = task.measure(group)
+    assert isinstance(failed.error, PeerDiffers)
+    assert str(failed.error).startswith("its outputs differ by ")
+    found = by_name(timed)
+    assert timed.cell == group[1]
+    assert len(found["step_time"].samples) == len(found["step_time"].paired["peer"]) == 2
+    assert found["peer_ratio"].low is None  # one process has no interval
+    assert found["saved_activations"].value == found["peer_saved"].value == 4 * 8 * 3 * 2
+    assert found["difference"].value <= TOLERANCE
+
+
+def test_a_forward_step_saves_nothing(cells: MakeCells) -> None:
+    (outcome,) = tasks.get("peers").measure(cells("fused-map", phase=("forward",))) if cells("fused-map") else ()
+    assert by_name(outcome).keys() == {"peer_ratio", "step_time", "peer_time", "difference"}
+
+
+def test_a_package_that_is_not_installed_is_a_skip(cells: MakeCells, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("highway_bench.peers.base.Peer.version", None)
+    (cell,) = cells("keras")
+    assert cell.recipe["version"] is None
+    (outcome,) = tasks.get("peers").measure([cell])
+    assert isinstance(outcome.error, Skip)
+    assert str(outcome.error) == "keras is not installed: pip install highway-bench[peers]"
+
+
+def test_modes_that_a_peer_lacks_are_left_out(cells: MakeCells) -> None:
+    modes = {(cell.recipe["peer"], cell.mode) for cell in cells("stacked-lstm", "sequential", mode=())}
+    assert modes == {("stacked-lstm", "eager"), ("sequential", "eager"), ("sequential", "compile")}
+    with pytest.raises(BadInput, match=r"^no graph is made of stacked-lstm: choose --mode eager$"):
+        cells("stacked-lstm", mode=("compile",))
+
+
+def test_what_is_refused(cells: MakeCells) -> None:
+    with pytest.raises(UnknownName, match=r"^unknown peer 'sequentiel'; did you mean sequential\?$"):
+        cells("sequentiel")
+    with pytest.raises(BadInput, match=r"^family 'transformer' needs a width that 4 divides, not 6$"):
+        cells("x-transformers", width=(6,))
+    with pytest.raises(UnknownName, match=r"^unknown phase 'train-step'; "):
+        cells("sequential", phase=("train-step",))
+
+
+@pytest.mark.slow
+def test_a_compiled_pair(cells: MakeCells) -> None:
+    (cell,) = cells("two-linear-maps", mode=("compile",))
+    pair = PeerPair.of(cell)
+    pair.our_step()
+    pair.peer_step()
+    gradients = [
+        torch.autograd.grad(step.call(step.x), step.parameters, step.cotangent)
+        for step in (pair.our_step, pair.peer_step)
+    ]
+    assert [len(one) for one in gradients] == [4, 8]
+
+
+def turns(ours: float, theirs: float, cell: Cell, *, disturbed: bool = False, capped: int = 0) -> Turns[Any]:
+    seconds: dict[Any, list[float]] = {OURS: [ours] * 3, cell: [theirs] * 3}
+    return Turns(seconds, seconds, 1, 0, False, disturbed, capped=capped)
+
+
+def test_a_ratio_covers_processes(cells: MakeCells) -> None:
+    (cell,) = cells("sequential")
+    times = PeerTimes((cell,), [turns(0.9, 1.0, cell), turns(1.8, 2.0, cell)])
+    assert times.process == [0, 0, 0, 1, 1, 1]
+    ratio = times.ratio(cell)
+    assert (ratio.value, ratio.n) == (pytest.approx(0.9), 2)
+    assert times.is_precise(0.01)
+    assert times.undecided is times.gpu_ratio(cell) is None
+    assert PeerTimes((cell,), [turns(1, 1, cell, disturbed=True)]).undecided == ALL_DISTURBED
+    assert PeerTimes((cell,), [turns(1, 1, cell, disturbed=True, capped=2)]).undecided == ALL_CAPPED
+
+
+def test_the_step_of_a_gradient_is_that_of_every_parameter(cells: MakeCells) -> None:
+    (cell,) = cells("sequential")
+    step = PeerPair.of(cell).peer_step
+    calls: list[tuple[Tensor, ...]] = []
+    real = torch.autograd.grad
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.autograd, "grad", lambda *args: calls.append(real(*args)))
+        step()
+    assert [part.shape for part in calls[0]] == [parameter.shape for parameter in step.parameters]
