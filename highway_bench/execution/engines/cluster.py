@@ -46,6 +46,7 @@ REACHED = 10.0  # seconds in which the cluster's port must answer
 ANSWER = 300.0  # seconds in which a node must give its facts: importing from a busy disk takes minutes
 POLL = 1.0  # seconds between looks at the cluster where no result comes
 STOPPING = 10.0  # seconds for the last checkpoints of cancelled jobs
+NO_NODE = "the cluster has lost every node that could run it"
 WAITING = 2  # jobs a core that Ray has at a time, so that none waits for this process
 
 
@@ -282,7 +283,8 @@ class RayEngine:
             if len(submitted.job.cells) > 1:
                 return submitted.left()
             status = Status.OOM if isinstance(error, ray.exceptions.OutOfMemoryError) else Status.CRASHED
-            yield from lost(submitted, status, first_line(error))
+            nowhere = isinstance(error, ray.exceptions.TaskUnschedulableError)
+            yield from lost(submitted, status, NO_NODE if nowhere else first_line(error))
             return []
         if not submitted.began:
             submitted.began = True
@@ -301,7 +303,7 @@ class RayEngine:
             if submitted.placement.nodes and alive.isdisjoint(submitted.placement.nodes):
                 ray.cancel(stream)
                 del self._submitted[stream]
-                yield from lost(submitted, Status.CRASHED, "the cluster has lost every node that could run it")
+                yield from lost(submitted, Status.CRASHED, NO_NODE)
 
     def _cancel(self) -> None:
         """Stop what runs, with time for the last checkpoints."""
