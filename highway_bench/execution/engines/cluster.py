@@ -13,10 +13,11 @@ import os
 import platform
 import re
 import socket
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +47,7 @@ REACHED = 10.0  # seconds in which the cluster's port must answer
 ANSWER = 300.0  # seconds in which a node must give its facts: importing from a busy disk takes minutes
 POLL = 1.0  # seconds between looks at the cluster where no result comes
 STOPPING = 10.0  # seconds for the last checkpoints of cancelled jobs
+NO_NODE = "the cluster has lost every node that could run it"
 WAITING = 2  # jobs a core that Ray has at a time, so that none waits for this process
 
 
@@ -127,6 +129,7 @@ class RayEngine:
         self._nodes: list[ClusterNode] = []
         self._submitted: dict[Any, Submitted] = {}
         self._checkpoints: dict[Path, Any] = {}
+        self._opened = ExitStack()
 
     @property
     def workers(self) -> int:
@@ -134,20 +137,24 @@ class RayEngine:
         return self._given or sum(node.cores for node in self._nodes) or 1
 
     def __enter__(self) -> Self:
-        """Connect, and ask every node. Raises ``BadInput`` for a cluster that cannot be used."""
-        self._connect()
-        try:
+        """Connect, and ask every node. Raises ``BadInput`` for a cluster that cannot be used.
+
+        Ray prints notes, such as the loss of a node, to stdout, which has the command's results. Until this engine is
+        closed, they go to stderr.
+        """
+        with ExitStack() as opened:
+            opened.enter_context(redirect_stdout(sys.stderr))
+            self._connect()
+            opened.callback(imported_ray().shutdown)
             self._nodes = asked_nodes()
-        except BaseException:
-            imported_ray().shutdown()
-            raise
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._cancel()
-        imported_ray().shutdown()
+        with self._opened:
+            self._cancel()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
         """Run ``jobs``; those that need a whole node go to Ray first. Every cell of every job ends exactly once.
@@ -282,7 +289,8 @@ class RayEngine:
             if len(submitted.job.cells) > 1:
                 return submitted.left()
             status = Status.OOM if isinstance(error, ray.exceptions.OutOfMemoryError) else Status.CRASHED
-            yield from lost(submitted, status, first_line(error))
+            nowhere = isinstance(error, ray.exceptions.TaskUnschedulableError)
+            yield from lost(submitted, status, NO_NODE if nowhere else first_line(error))
             return []
         if not submitted.began:
             submitted.began = True
@@ -301,7 +309,7 @@ class RayEngine:
             if submitted.placement.nodes and alive.isdisjoint(submitted.placement.nodes):
                 ray.cancel(stream)
                 del self._submitted[stream]
-                yield from lost(submitted, Status.CRASHED, "the cluster has lost every node that could run it")
+                yield from lost(submitted, Status.CRASHED, NO_NODE)
 
     def _cancel(self) -> None:
         """Stop what runs, with time for the last checkpoints."""
