@@ -201,7 +201,7 @@ def gpu(session: nox.Session) -> None:
 
     With -- --minutes 9 the next call goes on. Without a GPU, -- --device cpu --tiny rehearses every step.
     """
-    install(session, "-e", ".[history]", groups=("tests",))
+    install(session, "-e", ".[history,peers]", groups=("tests",))
     session.run("python", "benches/gpu.py", *session.posargs)
 
 

@@ -107,6 +107,12 @@ def modes(session: Session) -> Command:
     return bench(session, "run", "throughput", *chosen, *size, *dry(session))
 
 
+def peers(session: Session) -> Command:
+    """Our networks against other implementations of them, in a store of their own."""
+    out = ["--store", session.state / "peers.sqlite", "--tables", session.state / "peers.md"]
+    return python("-m", "highway_bench", "peers", "--device", session.device, *out, *dry(session))
+
+
 def dry(session: Session) -> Command:
     """An option for a rehearsal of commands that differ from others in their cells alone."""
     return ["--dry-run"] if session.tiny else []
@@ -164,6 +170,7 @@ STEPS = (
     Step("times", "step times, GPU times, clocks and bytes of the standard profile", times, 5, True, RUNS),
     Step("population", "trials in a population against one by one", population, 4, needs=("pytest_benchmark", *RUNS)),
     Step("modes", "eager, compiled and as a CUDA graph", modes, 6, True, RUNS),
+    Step("peers", "our networks against other implementations of them", peers, 8, True, RUNS),
     Step("point", "the commit's point in the history", point, 8, needs=("asv", *RUNS)),
     Step("import", "the point in this checkout", imported, 0.2, needs=("asv",), only_with_git=True),
     Step("standard", "the rest of the standard profile", rest, 10, True, RUNS),

@@ -55,7 +55,7 @@ def test_a_plain_layer_between_stages_has_no_connection() -> None:
     highway = 2 * 2 * (6 * 6 + 6) + 4 * 2 * (10 * 10 + 10)
     assert sum(p.numel() for p in net.parameters()) == highway + 70
     x = torch.randn(2, 6)
-    torch.testing.assert_close(between(x), torch.relu(x @ between[0].weight.T + between[0].bias))
+    torch.testing.assert_close(between(x), torch.relu(x @ between.weight.T + between.bias))
 
 
 @pytest.mark.parametrize("change", ["pad", "subsample"])
