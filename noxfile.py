@@ -148,6 +148,13 @@ def advice_proof(session: nox.Session) -> None:
     session.run("python", "benches/advice_proof.py", *session.posargs)
 
 
+@nox.session(name="advice-docs")
+def advice_docs(session: nox.Session) -> None:
+    """Make the advices of docs/advice.md and write them there, with their calibration; ten minutes for each advice."""
+    install(session, "-e", ".")
+    session.run("python", "benches/advice_docs.py", *session.posargs)
+
+
 @nox.session
 def compare(session: nox.Session) -> None:
     """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""

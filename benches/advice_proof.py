@@ -17,7 +17,7 @@ import itertools
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
+from highway_bench.report.markdown import markdown_table
 from highway_bench.results import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,21 +157,14 @@ def judge(file: Path) -> None:
     """Print the counts as a table in Markdown."""
     if not file.is_file():
         raise SystemExit(f"there is no file {file}: collect first")
-    lines = lines_in(file)
-    number = counts(lines)
-    rows = [
-        ("advices where the best is known", "hold it", "copies of pre-norm", "one preferred", "undecided"),
-        ("---",) * 5,
-        (
-            number["known"],
-            number["held"],
-            number["copies"],
-            number["apart"],
-            sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines),
-        ),
-    ]
-    for row in rows:
-        sys.stdout.write(f"| {' | '.join(map(str, row))} |\n")
+    sys.stdout.write("\n".join([*table(lines_in(file)), ""]))
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The counts of ``lines`` as a table in Markdown."""
+    undecided = sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines)
+    heads = ["advices where the best is known", "hold it", "copies of pre-norm", "one preferred", "undecided"]
+    return markdown_table(heads, [[str(number) for number in (*counts(lines).values(), undecided)]])
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ PUBLISHED: Final[Mapping[str, PublishedContrast]] = {
         "nanochat, 8 and 20 layers", "−0.0103 and −0.0039 bit per byte", "karpathy/nanochat, dev/LOG.md"
     ),
     "rezero": PublishedContrast(
-        "12 layers, enwiki8", "1.2 bits 56 % sooner than the vanilla Transformer (post-norm)", "arXiv:2003.04887"
+        "12 layers, enwiki8", "1.2 bits 56 % faster than the vanilla Transformer (post-norm)", "arXiv:2003.04887"
     ),
     "keel": PublishedContrast("64 to 1,024 layers", "better at each depth", "arXiv:2601.19895"),
 }

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +71,7 @@ class SourceTree:
     def __init__(self) -> None:
         importlib.invalidate_caches()  # finds files that were just written
         self._sources: dict[str, ModuleSource | None] = {}
+        self._specs: dict[str, ModuleSpec | None] = {}
         self._edges: dict[str, list[str]] = {}
         self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
         self._digests: dict[frozenset[str], str] = {}
@@ -135,7 +137,7 @@ class SourceTree:
     def _followed(self, name: str, source: ModuleSource) -> bool:
         top, _, rest = name.partition(".")
         if top == PACKAGE:
-            return bool(rest) and not any(name == one or name.startswith(one + ".") for one in NOT_MEASURED)
+            return bool(rest) and NOT_MEASURED.isdisjoint(accumulate(name.split("."), "{}.{}".format))
         if top == source.name.partition(".")[0]:
             return True
         if source.is_library:
@@ -145,7 +147,7 @@ class SourceTree:
 
     def _source(self, name: str) -> ModuleSource | None:
         if name not in self._sources:
-            self._sources[name] = find_source(name)
+            self._sources[name] = find_source(name, self._specs)
         return self._sources[name]
 
 
@@ -233,28 +235,36 @@ def _imports_in(node: ast.AST, package: list[str]) -> Iterator[Import]:
             yield from _imports_in(child, package)
 
 
-def find_source(name: str) -> ModuleSource | None:
-    """The file of module ``name``, found without importing it; ``None`` where there is none."""
-    spec = _spec(name)
+def find_source(name: str, specs: dict[str, ModuleSpec | None] | None = None) -> ModuleSource | None:
+    """The file of module ``name``, found without importing it; ``None`` where there is none.
+
+    ``specs`` has those that were found before, also of packages, and receives new ones.
+    """
+    spec = _spec(name, {} if specs is None else specs)
     origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
     is_package = bool(spec and spec.submodule_search_locations is not None)
     return ModuleSource(name, origin, is_package) if origin and origin.is_file() else None
 
 
-def _spec(name: str) -> ModuleSpec | None:
+def _spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
     """The spec of module ``name``. Its packages are not imported, as ``importlib.util.find_spec`` would do."""
-    top, *rest = name.split(".")
-    if top == "__main__":
+    if name not in specs:
+        specs[name] = _new_spec(name, specs)
+    return specs[name]
+
+
+def _new_spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
+    if name == "__main__":
         return _spec_of_main()
+    package = name.rpartition(".")[0]
     try:
-        spec = find_spec(top)
+        if not package:
+            return find_spec(name)
     except (ImportError, ValueError):  # a module created at run time, without a spec
         return None
-    for depth in range(len(rest)):
-        if spec is None or spec.submodule_search_locations is None:
-            return None
-        spec = PathFinder.find_spec(".".join([top, *rest[: depth + 1]]), list(spec.submodule_search_locations))
-    return spec
+    above = _spec(package, specs)
+    folders = None if above is None else above.submodule_search_locations
+    return None if folders is None else PathFinder.find_spec(name, list(folders))
 
 
 def _spec_of_main() -> ModuleSpec | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from highway_bench.report.figures import Picture, svg_text
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.figures.drawing import point_with_interval
 from highway_bench.report.format import between, count, signed, three
+from highway_bench.report.markdown import markdown_table
 from highway_bench.report.style import Style
 
 STYLE = Style("#0072B2", "o", "-")
@@ -77,21 +77,20 @@ def calibration_picture(validation: Validation) -> Picture:
 def write_forecast(result: Forecast | NoSkill, out: Path) -> WrittenForecast:
     """Write the page and the figure into the folder ``out``."""
     out.mkdir(parents=True, exist_ok=True)
-    lines, figure = [verdict_text(result), ""], None
+    page = out / PAGE
+    page.write_text("\n".join([*forecast_lines(result, out), ""]), encoding="utf-8")
+    return WrittenForecast(page, None if result.validation is None else out / PICTURE)
+
+
+def forecast_lines(result: Forecast | NoSkill, folder: Path, address: str = "") -> list[str]:
+    """The verdict, the tables and the figure in Markdown. The figure is written into ``folder``, whose ``address`` in
+    the text begins that of the figure."""
+    lines = [verdict_text(result)]
     if result.validation is not None:
         picture = calibration_picture(result.validation)
-        figure = out / PICTURE
-        figure.write_text(svg_text(picture), encoding="utf-8")
-        lines += markdown_table(SKILL_HEADS, skill_rows(result.validation))
+        (folder / PICTURE).write_text(svg_text(picture), encoding="utf-8")
+        lines += ["", *markdown_table(SKILL_HEADS, skill_rows(result.validation))]
         if isinstance(result, Forecast):
-            lines += markdown_table(WEIGHT_HEADS, weight_rows(result))
-        lines += [f"![{picture.alt}]({PICTURE})", "", f"*{picture.caption}*", ""]
-    page = out / PAGE
-    page.write_text("\n".join(lines), encoding="utf-8")
-    return WrittenForecast(page, figure)
-
-
-def markdown_table(heads: Sequence[str], rows: TextRows) -> list[str]:
-    """A table in Markdown, with an empty line after it."""
-    every = [list(heads), ["---"] * len(heads), *rows]
-    return [f"| {' | '.join(entries)} |" for entries in every] + [""]
+            lines += ["", *markdown_table(WEIGHT_HEADS, weight_rows(result))]
+        lines += ["", f"![{picture.alt}]({address}{PICTURE})", "", f"*{picture.caption}*"]
+    return lines

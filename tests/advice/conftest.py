@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,29 +17,13 @@ from highway_bench.data import datasets
 from highway_bench.measure.roofline import Roofline
 from tests.inline_engine import InlineEngine
 
+ROOT = Path(__file__).resolve().parents[2]
 LAYERS = """
 import torch
 from torch import nn
 
 def fine(width):
     return nn.Sequential(nn.Linear(width, width), nn.Tanh())
-
-def feed_forward(width):
-    return nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.0), nn.Linear(2 * width, width))
-
-def normed_convolution(width):
-    return nn.Sequential(nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
-
-class Attention(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
-
-    def forward(self, x):
-        return self.attention(x, x, x, need_weights=False)[0]
-
-def attention_and_mlp(width):
-    return Attention(width), nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width))
 
 class Causal(nn.Module):
     def __init__(self, width):
@@ -118,6 +103,22 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     return name
 
 
+@pytest.fixture
+def examples(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The module of the layers that the documents use."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    return "user_layers"
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Import one of the scripts in ``benches``."""
+    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+    for name in ("advice_proof", "advice_docs"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module
+
+
 @pytest.fixture(autouse=True)
 def without_the_users_data_set() -> Iterator[None]:
     """What a plug-in registers must not be in other tests' registry."""
@@ -190,15 +191,16 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., InlineEngi
 def brief() -> Iterator[None]:
     """Budgets of a few steps and seeds, whatever the machine: nothing here depends on times.
 
-    Steps are timed in this process alone, against a roofline that is given: no advice reads it.
+    Steps are timed in this process alone, against a roofline that is given: no advice reads it..
     """
     patch = pytest.MonkeyPatch()
+    patch.setattr("highway_bench.execution.runner.source_commit", lambda: "0123456789")
     patch.setattr("highway_bench.tasks.throughput.measure_roofline", lambda *where: Roofline(*where, 1e9, 1e9, 1e9))
     for name, value in {
         "COSTS": 0.0,
         "HALVING": 100.0,
         "CHOICES": ((2, 1, 1, 2),),
-        "MOST_STEPS": 3,
+        "MOST_STEPS": 1,
         "MOST_SEEDS": 3,
         "TIMED_ROUNDS": (2,),
         "PROCESSES": 1,

@@ -16,14 +16,13 @@ Ask = Callable[..., AdviceRequest]
 @pytest.mark.parametrize(
     ("layer", "kind", "data"),
     [
-        ("fine", "vector", "mnist-5k"),
         ("feed_forward", "vector", "mnist-5k"),
         ("normed_convolution", "image", "mnist-5k"),
         ("attention_and_mlp", "sequence", "digits"),
     ],
 )
-def test_layers_as_users_have_them(layers: str, ask: Ask, layer: str, kind: str, data: str) -> None:
-    request = ask(f"{layers}:{layer}", data=None if data == "mnist-5k" else data, batch_size=None)
+def test_layers_as_users_have_them(examples: str, ask: Ask, layer: str, kind: str, data: str) -> None:
+    request = ask(f"{examples}:{layer}", data=None if data == "mnist-5k" else data, batch_size=None)
     assert request.family.kind == kind
     assert request.data.name == data
     assert request.connections[0] == ("pre-norm", "depth-aware")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,19 +12,12 @@ import pytest
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benches/advice_proof.py"
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
 
 @pytest.fixture
-def proof(monkeypatch: pytest.MonkeyPatch) -> Any:
-    spec = importlib.util.spec_from_file_location("advice_proof", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "advice_proof", module)  # where its dataclasses find their types
-    spec.loader.exec_module(module)
-    return module
+def proof(script: Callable[[str], Any]) -> Any:
+    return script("advice_proof")
 
 
 def advice(*use: Connection) -> Any:
@@ -78,6 +70,17 @@ def test_lines_are_not_made_again(proof: Any, tmp_path: Path, capsys: pytest.Cap
     assert len({(words["repetition"], family) for family, words in made}) == 6
     proof.judge(file)
     assert "| 3 | 3 | 3 | 3 | 0 |" in capsys.readouterr().out
+
+
+def test_the_document_has_the_counts(proof: Any, script: Callable[[str], Any], tmp_path: Path) -> None:
+    docs = script("advice_docs")
+    text = docs.DOCUMENT.read_text(encoding="utf-8")
+    assert docs.NOT_MEASURED in docs.with_part(text, docs.CALIBRATION, docs.calibration_lines(tmp_path / "none", None))
+    proof.collect(proof.tasks([])[:2], tmp_path / "lines.jsonl", lambda *_, **__: advice(GATE))
+    lines = docs.calibration_lines(tmp_path / "lines.jsonl", None)
+    assert lines[-1] == "| 0 | 0 | 2 | 2 | 0 |"
+    with pytest.raises(SystemExit, match="has no part 'other'"):
+        docs.with_part(text, "other", lines)
 
 
 def test_without_known_bests_only_copies_are_compared(proof: Any) -> None:

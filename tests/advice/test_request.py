@@ -30,7 +30,7 @@ def test_a_text_that_is_empty_or_too_short(layers: str, ask: Ask, tmp_path: Path
         ask(f"{layers}:Causal", data=str(tmp_path / "text.txt"))
 
 
-def test_a_causal_layer_reads_a_text(layers: str, ask: Ask, tmp_path: Path) -> None:
+def test_a_causal_layer_reads_a_text(layers: str, examples: str, ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("".join(f"{number} sheep\n" for number in range(2_000)))
     request = ask(f"{layers}:Causal", data=str(tmp_path / "text.txt"))
     assert request.data.name == "language"
@@ -38,16 +38,16 @@ def test_a_causal_layer_reads_a_text(layers: str, ask: Ask, tmp_path: Path) -> N
     assert cell.recipe["optimiser"] == "adamw"
     assert cell.recipe["warm_up"] == 10
     with pytest.raises(BadInput, match="reads later steps"):
-        ask(f"{layers}:attention_and_mlp", data=str(tmp_path / "text.txt"))
+        ask(f"{examples}:attention_and_mlp", data=str(tmp_path / "text.txt"))
 
 
 def test_sequences_read_digits_where_no_text_is_here(
-    layers: str, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layers: str, examples: str, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for layer, name in (("Causal", "language"), ("attention_and_mlp", "sentiment")):
-        request = ask(f"{layers}:{layer}", data=None)
+    for layer, name in ((f"{layers}:Causal", "language"), (f"{examples}:attention_and_mlp", "sentiment")):
+        request = ask(layer, data=None)
         assert request.data.name == "mnist-5k"
         assert f"because {name} is not here" in request.data.note
 

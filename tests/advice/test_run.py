@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +19,12 @@ from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.run import advise
 from highway_bench.cli import app
 from highway_bench.errors import BadInput
+from highway_bench.forecast import Forecast, NoSkill
+from highway_bench.forecast.examples import FEATURES
+from highway_bench.forecast.fitting import Validation
+from highway_bench.forecast.logistic import LogisticModel
+from highway_bench.forecast.skill import Skill
+from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.results import Store
 
 WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
@@ -50,7 +58,7 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     assert {one.connection.block for one in advice.results} == {"pre-norm", "plain"}
     assert all(one.learning != Learning.FAILED for one in advice.results)
     assert all(one.cost.saved > 0 for one in advice.results)
-    assert advice.ladder == (3, 9)
+    assert advice.ladder == (1, 3)
     assert len(advice.finalists) in (2, 3, 4)
     again, second = run()
     assert second.cells == []
@@ -92,6 +100,30 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
     assert printed == {"schema": 2, **advice.plain()}
 
 
+def test_a_forecast_is_shown_only_if_it_has_skill(
+    run: Run, first: tuple[Advice, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both advices are the first one, of which only the starts are not measured yet."""
+    size = len(FEATURES)
+    skill = Skill("family", "depth alone", IntervalEstimate(0.3, 0.2, 0.4, 9))
+    found = Forecast(
+        LogisticModel(np.zeros(size), np.ones(size), np.zeros(size), math.log(3)), Validation(40, (skill,), ())
+    )
+    monkeypatch.setattr("highway_bench.advice.run.fit_from", {"none": NoSkill("too few runs"), "some": found}.get)
+    without, engine = run(forecast="none")
+    assert engine.cells == []
+    assert without.notes[-1] == "There is no forecast: too few runs."
+    assert without.plain()["connections"] == first[0].plain()["connections"]
+    with_it, engine = run(forecast="some")
+    assert {cell.task for cell in engine.cells} == {"propagation"}
+    assert [one.forecast for one in with_it.results] == pytest.approx([0.75] * len(with_it.results))
+    assert with_it.notes[-1] == (
+        "There is a forecast, fitted on 40 runs. Its Brier skill is at least 0.3 [0.2, 0.4], against the depth alone."
+    )
+    assert without.page is not None
+    assert "<td>75 %</td>" in without.page.read_text()
+
+
 @pytest.mark.slow
 def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
     words = {"out": tmp_path / "out", "block": ("plain",)}
@@ -129,6 +161,28 @@ def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> No
     assert {cell.recipe["loss"] for cell in trained} == {f"{layers}:loss"}
     assert {cell.dataset for cell in trained} == {"batches"}
     assert all(one.learning != Learning.FAILED for one in advice.results)
+
+
+@pytest.mark.parametrize("name", ["transformer", "feed-forward", "convolution", "two-modules", "refused"])
+def test_the_advices_of_the_document(name: str, run: Run, examples: str, script: Callable[[str], Any]) -> None:
+    """Each of them, tiny, as it is written into the document."""
+    docs = script("advice_docs")
+
+    def make(layer: str, depth: int, command: list[str]) -> Advice:
+        return run(layer, block=("pre-norm",), command=command)[0]
+
+    example = next(one for one in docs.EXAMPLES if one.name == name)
+    lines = docs.advice_lines(example, make)
+    if name == "refused":
+        assert "it draws random numbers in forward (MultiheadAttention with 0.1, Dropout with 0.1)" in lines[0]
+        return
+    assert lines[0].startswith(("> Take pre-norm", "> No connection", "> Undecided", "> pre-norm", "> Only"))
+    assert sum(line.startswith("| pre-norm (") for line in lines) == 2
+    assert lines[-1].startswith("Trained on ")
+    assert " torch " in lines[-1]
+    text = docs.with_part(docs.DOCUMENT.read_text(encoding="utf-8"), name, lines)
+    assert f"    {' '.join(example.words)}\n\n<!-- measured: {name} -->\n\n{lines[0]}\n" in text
+    assert text.count("<!-- end -->") == len(docs.EXAMPLES) + 1
 
 
 def test_a_depth_that_does_not_fit_is_refused_first(run: Run, tmp_path: Path) -> None:

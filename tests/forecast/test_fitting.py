@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from highway_bench.forecast import Forecast, NoSkill, fit
+from highway_bench.errors import BadInput
+from highway_bench.forecast import Forecast, NoSkill, fit, fit_from
 from highway_bench.forecast.page import calibration_picture, verdict_text, write_forecast
+from highway_bench.results import Store
+from highway_bench.results.parquet import write_parquet
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,26 @@ def test_too_few_rows_have_no_forecast(skilled: pd.DataFrame) -> None:
     assert few == NoSkill("runs of 5 connections are needed, and the rows have those of 2")
     one = fit(skilled[skilled["family"] == "family-0"])
     assert one == NoSkill("runs of 2 families are needed, and the rows have those of 1")
+
+
+def test_rows_of_a_store_or_of_a_folder(skilled: pd.DataFrame, tmp_path: Path) -> None:
+    few = skilled[skilled["block"].isin(["gate-0", "gate-1"])]
+    rows = few.astype(object).where(few.notna(), None).to_dict("records")
+    write_parquet(rows, {}, tmp_path / "some.parquet")
+    assert fit_from(tmp_path) == fit(few)
+    with Store(tmp_path / "some.sqlite") as store:
+        for digest, same in itertools.groupby(rows, key=lambda row: row["digest"]):
+            store.put(digest, list(same))
+    assert fit_from(tmp_path / "some.sqlite") == fit(few)
+    with pytest.raises(BadInput):
+        fit_from(tmp_path / "none.sqlite")
+
+
+def test_runs_are_forecast_by_digest(forecast: Forecast, skilled: pd.DataFrame) -> None:
+    foreseen = forecast.of_runs(skilled)
+    assert set(foreseen) == set(skilled.loc[skilled["task"] == "trainability", "digest"])
+    shallow, deep = ([p for key, p in foreseen.items() if f"/{depth}/" in key] for depth in (5, 40))
+    assert 0 < sum(deep) / len(deep) < sum(shallow) / len(shallow) < 1
 
 
 def test_page_and_figure(forecast: Forecast, shuffled: pd.DataFrame, tmp_path: Path) -> None:

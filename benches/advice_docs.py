@@ -1,0 +1,139 @@
+"""The measured parts of docs/advice.md: makes its advices, and writes them and their calibration between its marks.
+
+An advice that was made before is read from ``reports/advice``, and an interrupted one goes on.
+
+    nox -s advice-docs
+    nox -s advice-docs -- --only feed-forward --minutes 10
+    nox -s advice-docs -- --only calibration --forecast reports/decide.sqlite
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from advice_proof import LINES, lines_in, table
+
+from highway_bench.advice.answer import Advice
+from highway_bench.advice.page import finalists_table
+from highway_bench.advice.run import advise
+from highway_bench.errors import BadInput
+from highway_bench.forecast import fit_from
+from highway_bench.forecast.page import forecast_lines
+from highway_bench.plugins import make_importable
+from highway_bench.report.markdown import shown_lines
+from highway_bench.results import Store
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = ROOT / "docs/advice.md"
+LAYERS = ROOT / "examples"
+IMAGES = ROOT / "docs/images"
+OUT = ROOT / "reports/advice"
+MINUTES = 10.0
+NOT_MEASURED = "Not measured yet."
+CALIBRATION = "calibration"
+
+Make = Callable[..., Advice]
+
+
+@dataclass(frozen=True)
+class Example:
+    """An advice in the document, under ``name``."""
+
+    name: str
+    layer: str
+    depth: int
+
+    @property
+    def words(self) -> list[str]:
+        """The command, to be given in the folder of the layers."""
+        return ["highway-bench", "advise", self.layer, "--depth", str(self.depth)]
+
+
+EXAMPLES = (
+    Example("transformer", "transformer", 12),
+    Example("feed-forward", "user_layers:feed_forward", 24),
+    Example("convolution", "user_layers:normed_convolution", 20),
+    Example("two-modules", "user_layers:attention_and_mlp", 12),
+    Example("refused", "user_layers:encoder_layer", 12),
+)
+
+
+def marks(name: str) -> tuple[str, str]:
+    """The lines of the document between which the part ``name`` is."""
+    return f"<!-- measured: {name} -->", "<!-- end -->"
+
+
+def with_part(text: str, name: str, lines: Iterable[str]) -> str:
+    """The document with ``lines`` as its part ``name``."""
+    begin, end = marks(name)
+    before, found, rest = text.partition(f"{begin}\n")
+    if not found or end not in rest:
+        raise SystemExit(f"the document has no part {name!r}: the lines {begin} and {end}")
+    return f"{before}{begin}\n" + "\n".join(["", *lines, "", end]) + rest.partition(end)[2]
+
+
+def advice_lines(example: Example, make: Make) -> list[str]:
+    """The answer to ``example``, or the line that refuses it."""
+    try:
+        advice = make(example.layer, depth=example.depth, command=example.words)
+    except BadInput as error:
+        return [f"    highway-bench: {error}"]
+    answer = [line for text in advice.lines() for line in (f"> {text}", ">")][:-1]
+    return [*answer, "", *shown_lines(finalists_table(advice)), "", " ".join([*advice.notes, measured_by(advice)])]
+
+
+def measured_by(advice: Advice) -> str:
+    """When, where and with what an advice was measured, in a sentence."""
+    with Store(advice.store, read_only=True) as store:
+        runs = [run for run in store.runs().values() if run.get("measured")]
+    facts = {name: ", ".join(sorted({str(run[name]) for run in runs})) for name in ("commit", "torch", "os", "cores")}
+    machines = ", ".join(sorted({one for run in runs for one in run["machines"].values()}))
+    return (
+        f"Measured in {advice.about['minutes']:g} minutes on {min(run['started'] for run in runs)[:10]}, {machines} "
+        f"({facts['cores']} cores, {facts['os']}), torch {facts['torch']}, commit {facts['commit']}."
+    )
+
+
+def calibration_lines(proof: Path, forecast: Path | None) -> list[str]:
+    """How often advices were right, and what skill the forecast has."""
+    lines = table(lines_in(proof)) if proof.is_file() else [NOT_MEASURED]
+    if forecast is None:
+        return lines
+    return [*lines, "", *forecast_lines(fit_from(forecast), IMAGES, "images/")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the parts that the arguments name, by default all."""
+    names = [*(example.name for example in EXAMPLES), CALIBRATION]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", action="append", choices=names)
+    parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--forecast", type=Path, help="a store, or a folder of committed rows")
+    parser.add_argument("--proof", type=Path, default=LINES)
+    given = parser.parse_args(arguments)
+    chosen = given.only or names
+    make_importable(LAYERS)
+
+    def make(layer: str, **words: Any) -> Advice:
+        minutes = [] if given.minutes == MINUTES else ["--minutes", f"{given.minutes:g}"]
+        command = [*words.pop("command"), *minutes]
+        return advise(
+            layer, minutes=given.minutes, forecast=given.forecast, out=OUT, progress=True, command=command, **words
+        )
+
+    parts: dict[str, Callable[[], list[str]]] = {
+        example.name: lambda example=example: advice_lines(example, make)  # type: ignore[misc]
+        for example in EXAMPLES
+    }
+    parts[CALIBRATION] = lambda: calibration_lines(given.proof, given.forecast)
+    for name in chosen:
+        lines = parts[name]()
+        DOCUMENT.write_text(with_part(DOCUMENT.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""``highway-bench decide``: its exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from highway_bench.cli import app
+from highway_bench.decide import protocol
+from highway_bench.execution.engines import engines
+from tests.comparison.conftest import FormulaEngine
+from tests.decide.conftest import TINY
+
+
+@pytest.mark.parametrize("fails", ["", "plain"])
+def test_a_failed_training_is_named_and_gives_status_1(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(protocol.PARTS, "tiny", lambda trainer: TINY)  # type: ignore[arg-type]
+    engines.register("formula", lambda workers: FormulaEngine(fails=fails), module=__name__)
+    try:
+        words = ["decide", "--part", "tiny", "--engine", "formula", "--store", str(tmp_path / "s.sqlite")]
+        done = CliRunner().invoke(app, words)
+    finally:
+        engines.unregister("formula")
+    assert done.exit_code == (1 if fails else 0), done.output
+    assert " trainings of 1 candidates\n" in done.stdout
+    assert (" cells failed, the first: " in done.stderr) == bool(fails)
