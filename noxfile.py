@@ -169,6 +169,13 @@ def report(session: nox.Session) -> None:
     make_page(session, STORE, PAGE, *session.posargs)
 
 
+@nox.session
+def results(session: nox.Session) -> None:
+    """Write the pages of docs/results from the committed rows; with -- --check, fail if they are not those."""
+    install(session, "-e", ".[history]")
+    session.run("python", "-m", "docs.pages", *session.posargs)
+
+
 def install_without_torch(session: nox.Session, *, groups: tuple[str, ...] = ()) -> None:
     """Install the package and its requirements except torch, which takes several GB."""
     install(

@@ -8,7 +8,7 @@ release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/*.rst"]
+include_patterns = ["*.md", "docs/*.md", "docs/*.rst", "docs/results/*.md"]
 myst_heading_anchors = 6  # as code hosts make them, so that #links are checked
 
 autodoc_member_order = "alphabetical"

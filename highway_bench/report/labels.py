@@ -51,7 +51,7 @@ def title_of(
     own = recipe_of(contest["recipe"])
     recipes = [recipe_of(other["recipe"]) for other in alike]
     parts += [
-        text.format(own[key])
+        text(own[key])
         for key, text in RECIPE_WORDS.items()
         if own.get(key) is not None and any(recipe.get(key) != own[key] for recipe in recipes)
     ]
@@ -68,7 +68,12 @@ SETTING_WORDS: Final = {
     "dtype": "{}",
     "device": "{}",
 }
-RECIPE_WORDS: Final = {"steps": "{:,} steps", "optimiser": "{}", "rate": "learning rate {}"}
+RECIPE_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "steps": "{:,} steps".format,
+    "optimiser": str,
+    "rate": "learning rate {}".format,
+    "ladder": lambda ladder: f"depths to {max(ladder['depths']):,}",
+}
 """Differences between contests of one name, as titles print them."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -53,6 +54,18 @@ def test_the_slope_is_that_of_the_best_rates(make: Make, search: Callable[..., l
     assert slopes.loc["highway", "slope"] == pytest.approx(0, abs=1e-9)
     assert slopes.loc["highway", "slope_low"] < -0.1 < 0.1 < slopes.loc["highway", "slope_high"]  # the grid is coarse
     assert slopes.loc["pre-norm", "slope_low"] < -0.59 < slopes.loc["pre-norm", "slope_high"]
+
+
+def test_tuning_runs_of_a_protocol_are_one_run_a_rate(make: Make, search: Callable[..., list[Row]]) -> None:
+    rows = search("plain", (0.3, 0.1, 0.1, 0.03))
+    for row in rows:
+        recipe = json.loads(row["recipe"]) | {"own_rate": True}
+        row |= {"recipe": json.dumps(recipe), "trial": 0 if row["seed"] == 1_000 else None}
+    for ordered in (rows, rows[::-1]):
+        best = results_of(make, ordered).best_rates().sort_values("depth")
+        assert list(best["rate"]) == [0.3, 0.1, 0.1, 0.03]
+        assert set(best["n"]) == {6}
+        assert set(best["edge"]) == {""}
 
 
 def test_rates_at_an_end_are_edges_and_have_no_part_in_the_slope(make: Make, search: Callable[..., list[Row]]) -> None:

@@ -36,6 +36,7 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     # Plain dictionaries: pandas takes milliseconds per group, and a store has thousands of cells.
     for record in rows_of(scalars):
         key = tuple(None if value != value else value for value in (record[name] for name in CELL))
+        key += (record["digest"] if record["trial"] == record["trial"] else None,)  # trials of all rates are "tuned"
         cells.setdefault(key, []).append(record)
     table = pd.DataFrame([_cell(rows, copied, metrics, spread) for rows in cells.values()], columns=columns)
     return table.drop(columns="block").rename(columns={"label": "block"})

@@ -1,0 +1,295 @@
+"""Write the pages of docs/results from the committed rows, or check them: ``python -m docs.pages [--check]``.
+
+The prose is in the templates. Every number, table, figure and verdict comes from the rows in docs/data, the history's
+points, and the lines of the proofs, so another state of these gives other pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from docs.pages import history, tables
+from docs.pages.committed import Committed, Repetition, Study, profile_of
+from highway_bench.decide.tables import tables as decide_tables
+from highway_bench.errors import HighwayBenchError
+from highway_bench.forecast import Forecast, NoSkill, fit
+from highway_bench.forecast.page import SKILL_HEADS, skill_rows, verdict_text
+from highway_bench.forecast.page import markdown_table as skill_lines
+from highway_bench.history import Paths
+from highway_bench.history.files import write_text
+from highway_bench.report.answer_table import answer_table
+from highway_bench.report.columns import Shown
+from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
+from highway_bench.report.findings import what_trains
+from highway_bench.report.format import between, quantity, three
+from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.markdown import markdown_table, shown_lines
+from highway_bench.report.matrix import MatrixCell, matrices
+from highway_bench.report.ratio import quoted
+from highway_bench.report.results import Results
+from highway_bench.report.sections.base import sections
+from highway_bench.report.sections.throughput import mode_table, rate_table
+from highway_bench.report.summary_tables import summary_tables
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {"README": ("depth", "decide"), "depth": ("depth",), "start": ("start",), "cost": ("cost",),
+         "decide": ("decide", "inside"), "literature": (), "history": (), "tool": ()}  # fmt: skip
+"""The pages, and the studies whose rows each shows."""
+OF_CLAIMS = ("README", "literature")
+"""The pages that show the rows of all reproductions."""
+TEXT = re.compile(r"<(title|desc)\b[^>]*>(.*?)</\1>", re.DOTALL)
+
+
+class Site:
+    """The pages in the making. Templates ask it for studies, findings and figures; figures become files."""
+
+    def __init__(self, data: Path, points: Path) -> None:
+        self.data, self.points = data, points
+        self.committed = Committed.of(data)
+        self.studies = {one.name: one for one in studies(self.committed)}
+        self.files: dict[str, str] = {}
+
+    def write(self, *pages: str) -> dict[str, str]:
+        """The texts of these pages, by default of all, and of their figures, by their path in the folder of results."""
+        templates = Environment(
+            loader=FileSystemLoader(Path(__file__).with_name("templates")),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        templates.filters |= {"table": markdown, "three": three, "prose": inspect.getdoc, "matrix_row": matrix_row}
+        templates.globals |= {**HELPERS, **self.studies, "site": self}
+        for page in pages or PAGES:
+            used = [self.studies[name] for name in PAGES[page]]
+            used += [one.study for one in self.repetitions] if page in OF_CLAIMS else []
+            text = templates.get_template(f"{page}.md.j2").render(page=page, measured_by=tables.provenance(used))
+            self.files[f"{page}.md"] = re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+        return self.files
+
+    @cached_property
+    def repetitions(self) -> list[Repetition]:
+        return self.committed.repetitions()
+
+    @property
+    def machines(self) -> list[history.MachineHistory]:
+        return history.machines(self.points, Paths.of(ROOT).suite())
+
+    def proof(self, name: str) -> str:
+        """The tables of a proof, in Markdown; empty if it has not been collected."""
+        return history.judged(f"{name}_proof", self.data / f"{name}-proof.jsonl")
+
+    @property
+    def benchmarks(self) -> Shown:
+        return tables.benchmark_table(self.data)
+
+    @property
+    def durations(self) -> Shown:
+        return tables.duration_table(self.committed.runs)
+
+    def drawn(self, study: Study, *names: str) -> str:
+        """The figures of these kinds from the rows of ``study``, in Markdown."""
+        every: list[Picture] = []
+        for name in names:
+            try:
+                every += figures.get(name).draw(study.results) if study.results else []
+            except NothingToShow:
+                continue
+        return self.pictures(study.name, every)
+
+    def pictures(self, prefix: str, every: Iterable[Picture]) -> str:
+        """Pictures in Markdown, each of which becomes a file."""
+        lines = []
+        for one in every:
+            stem = one.name if one.name.startswith(prefix) else f"{prefix}-{one.name}"
+            path = next(name for name in numbered(f"images/{stem}") if name not in self.files)
+            self.files[path] = (
+                svg_text(one).replace(f"{one.name}-", "") + "\n"
+            )  # ids need no name in a file of their own
+            lines += [f"![{one.title}]({path})", "", f"*{one.caption}*", ""]
+        return "\n".join(lines)
+
+
+def numbered(stem: str) -> Iterator[str]:
+    """Names of figures: of several sizes of one reproduction, the figures have the same name."""
+    yield f"{stem}.svg"
+    yield from (f"{stem}-{number}.svg" for number in count(2))
+
+
+def studies(committed: Committed) -> list[Study]:
+    """The studies besides the reproductions, each with the command that measures it."""
+
+    def of(*profiles: str) -> Any:
+        return lambda words: profile_of(words) in profiles
+
+    depth = committed.study("depth", "highway-bench run --profile frontier", of("frontier", "full"), "trainability")
+    cost = committed.study(
+        "cost", "highway-bench run throughput memory cost", of("standard", "full"), "throughput", "memory", "cost"
+    )
+    if not depth.rows.empty:  # the answer has the costs of the same families and depths
+        alike = ["family", "depth"]
+        known = pd.MultiIndex.from_frame(depth.rows[alike])
+        priced = cost.rows[pd.MultiIndex.from_frame(cost.rows[alike]).isin(known)]
+        rows = committed.rows[committed.rows.index.isin([*depth.rows.index, *priced.index])]
+        depth = Study(depth.name, depth.command, rows, {**cost.runs, **depth.runs})
+    decide = committed.study(
+        "decide", "highway-bench decide --part vision", lambda words: words[:1] in (["decide"], ["forecast"])
+    )
+    return [
+        depth,
+        cost,
+        committed.study("inside", "highway-bench run gates", of("standard", "full"), "gates"),
+        committed.study("start", "highway-bench run propagation", of("standard", "full"), "propagation"),
+        tables.without_lone_blocks(decide),
+    ]
+
+
+def markdown(shown: Shown) -> str:
+    """A table with its note, in Markdown; empty without rows."""
+    return "\n".join(shown_lines(shown)) if shown.entries else ""
+
+
+def matrix_row(row: tuple[str, str, Sequence[MatrixCell]]) -> list[str]:
+    """A row of a matrix in Markdown."""
+    block, _, cells = row
+    return [block, *(", ".join(cell.lines) for cell in cells)]
+
+
+def forecast(results: Results) -> tuple[Forecast | NoSkill, str]:
+    """The forecast of success from these rows, and whether there is one in words."""
+    result = fit(results.rows)
+    return result, verdict_text(result)
+
+
+def trains(results: Results) -> list[tuple[str, str]]:
+    """For each contest, its title and the blocks that train at its deepest depth, in words."""
+    every = [contest for contest, _ in results.contests()]
+    return [
+        (title_of(contest, every, contest_name), what_trains(part, results.about.block_order(part["block"])))
+        for contest, part in results.contests()
+    ]
+
+
+def ratio_table(results: Results) -> Shown:
+    """Each block's step time over plain's, in the phase in which costs are compared; plain's step in time."""
+    timed, baseline = results.ratios(), results.about.baseline
+    timed = timed[timed["phase"].eq(results.phase()) & timed["mode"].eq("eager")]
+
+    def text(row: Mapping[str, Any]) -> str:
+        if row["block"] == baseline:
+            return quantity(row["step_time"], "s")
+        return quoted(row["ratio"], row["ratio_low"], row["ratio_high"], row["ratio_gap"] or "")
+
+    note = f"{baseline}: median step; the others: ratio to it with the 95 % interval over processes."
+    return tables.by_block("step-ratios", f"Step time ({results.phase()})", results, timed, text, note=note)
+
+
+def byte_table(results: Results) -> Shown:
+    """The bytes per layer that autograd saves."""
+    counted = results.memory()
+    return tables.by_block(
+        "bytes",
+        "Bytes per layer that are saved for the backward pass",
+        results,
+        counted[counted["saved_per_layer"].notna()],
+        lambda row: quantity(row["saved_per_layer"], "B"),
+        note="Counted exactly: no interval.",
+    )
+
+
+def start_tables(results: Results) -> list[Shown]:
+    """The tables of starts: verdicts by family, by gain, and the layers that the first steps leave unchanged."""
+    return [shown for shown in sections.get("propagation").summary(results) if shown.entries]
+
+
+def gate_tables(results: Results) -> list[Shown]:
+    """The tables of trained networks from inside."""
+    return [shown for shown in sections.get("gates").tables(results) if shown.entries]
+
+
+HELPERS: Mapping[str, Any] = {
+    "accuracy_gaps": tables.accuracy_gaps,
+    "answer_table": answer_table,
+    "at_depths": tables.at_depths,
+    "between": between,
+    "byte_table": byte_table,
+    "claim_lines": tables.claim_lines,
+    "decide_tables": decide_tables,
+    "forecast": forecast,
+    "gate_tables": gate_tables,
+    "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),
+    "matrices": matrices,
+    "mode_table": mode_table,
+    "overview": tables.OVERVIEW,
+    "rate_table": rate_table,
+    "ratio_table": ratio_table,
+    "skill_table": lambda result: "\n".join(skill_lines(SKILL_HEADS, skill_rows(result.validation))),
+    "start_tables": start_tables,
+    "summary_tables": lambda results: [one for one in summary_tables(results) if one.name.startswith("summary")],
+    "tally": tables.tally,
+    "what_trains": trains,
+}
+"""What templates call."""
+
+
+def differences(written: Mapping[str, str], folder: Path) -> list[str]:
+    """The lines in which files of ``folder`` are not as ``written``. Of a figure, title and description count: the
+    paths of its curves are rounded differently on another machine."""
+    lines = []
+    for name, text in sorted(written.items()):
+        path = folder / name
+        stored = path.read_text(encoding="utf-8") if path.is_file() else ""
+        old, new = (TEXT.findall(one) if name.endswith(".svg") else one.splitlines() for one in (stored, text))
+        if old != new:
+            changed = difflib.unified_diff(list(map(str, old)), list(map(str, new)), n=0, lineterm="")
+            lines += [f"{name}: {line}" for line in list(changed)[2:]] or [f"{name}: differs"]
+    return lines
+
+
+def others(written: Mapping[str, str], folder: Path) -> list[Path]:
+    """The pages and figures of ``folder`` that are not ``written``."""
+    present = [*folder.glob("*.md"), *folder.glob("images/*.svg")]
+    return [path for path in sorted(present) if str(path.relative_to(folder)) not in written]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 1 if the pages are not those of the rows."""
+    parser = argparse.ArgumentParser(prog="python -m docs.pages", description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare the pages with the rows; write nothing")
+    parser.add_argument("--page", action="append", choices=PAGES, default=[], help="only this page; repeatable")
+    parser.add_argument("--data", type=Path, default=ROOT / "docs/data", help="the folder of committed rows")
+    parser.add_argument("--points", type=Path, default=ROOT / "reports/asv/results", help="the history's points")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results", help="the folder of the pages")
+    given = parser.parse_args(arguments)
+    try:
+        written = Site(given.data, given.points).write(*given.page)
+    except HighwayBenchError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_status
+    old = [] if given.page else others(written, given.out)
+    if given.check:
+        changed = [*differences(written, given.out), *(f"{path.name}: not of these rows" for path in old)]
+        sys.stdout.write("\n".join(changed or [f"{len(written)} files are those of the rows"]) + "\n")
+        return 1 if changed else 0
+    for path in old:
+        path.unlink()
+    for name, text in written.items():
+        write_text(given.out / name, text)
+    sys.stdout.write(f"{len(written)} files in {given.out}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,239 @@
+"""Tables and values of the pages that no page of a single store has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from docs.pages.committed import Repetition, Study, words_of
+from highway_bench.measure.statistics import IntervalEstimate, t_interval
+from highway_bench.report import Results
+from highway_bench.report import columns as column
+from highway_bench.report.columns import Record, Shown, shown
+from highway_bench.report.format import counted, three
+from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
+from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.power import TARGET
+from highway_bench.success.ladder import TRAINS
+
+OVERVIEW = (10, 50, 100)  # depths of the summary, with the deepest of each contest
+
+
+def by_block(
+    name: str, title: str, results: Results, table: pd.DataFrame, text: Callable[[Record], str], *, note: str = ""
+) -> Shown:
+    """One row per comparison of ``table``, and a column per block with the ``text`` of its row."""
+    settings = ["family_label", "depth"]
+    settings += [one for one in COMPARISON if one not in settings and len(table[one].drop_duplicates()) > 1]
+    records = [
+        setting | {row["block"]: text(row) for row in rows_of(part)} for setting, part in groups(table, COMPARISON)
+    ]
+    columns = [column.words(one, one.removesuffix("_label").replace("_", " ")) for one in settings]
+    columns += [column.words(block, block) for block in results.about.block_order(table["block"])]
+    return shown(name, title, pd.DataFrame(records), columns, note=note)
+
+
+def at_depths(table: Shown, results: Results) -> Shown:
+    """The rows of the answer table at the depths of the summary."""
+    deepest = {str(int(part["depth"].max())) for _, part in results.contests()}
+    depth = [head.text for head in table.heads].index("depth")
+    chosen = {*map(str, OVERVIEW), *deepest}
+    return replace(table, entries=tuple(entry for entry in table.entries if entry[depth] in chosen))
+
+
+def without_lone_blocks(study: Study) -> Study:
+    """``study`` without the trainings of contests that have one block only."""
+    if study.results is None:
+        return study
+    runs = study.results.training_runs()
+    alone = [part for _, part in groups(runs, CONTEST) if len(set(part["block"])) == 1]
+    digests = set(pd.concat(alone)["digest"]) if alone else set()
+    return Study(study.name, study.command, study.rows[~study.rows["digest"].isin(digests)], study.runs)
+
+
+class AccuracyGap(NamedTuple):
+    """At one depth of a contest, the block of the highest mean test accuracy of those that train, and by how many
+    points it is above the block of the lowest training loss, over common seeds."""
+
+    contest: str
+    depth: int
+    lowest_loss: str
+    best: str
+    points: IntervalEstimate
+
+
+def accuracy_gaps(results: Results) -> Iterator[AccuracyGap]:
+    """The test accuracies at every depth at which several blocks train."""
+    contests, runs = results.contests(), list(groups(results.training_runs(), CONTEST))
+    every = [contest for contest, _ in contests]
+    for contest, part in contests:
+        single = next(of for setting, of in runs if setting == contest)
+        for depth in sorted(set(part["depth"])):
+            rungs = part[part["depth"].eq(depth) & part["verdict"].eq(TRAINS) & part["test_accuracy"].notna()]
+            if len(rungs) < 2:
+                continue
+            lowest = str(rungs.sort_values("final_loss", kind="stable")["block"].iloc[0])
+            best = str(rungs.sort_values("test_accuracy", kind="stable")["block"].iloc[-1])
+            seeds = single[single["depth"] == depth].pivot_table(index="seed", columns="block", values="test_accuracy")
+            difference = 100 * (seeds[best] - seeds[lowest]).dropna()
+            gap = t_interval(difference) if len(difference) else IntervalEstimate(np.nan, np.nan, np.nan, 0)
+            yield AccuracyGap(title_of(contest, every, contest_name), int(depth), lowest, best, gap)
+
+
+def provenance(studies: Iterable[Study]) -> Shown:
+    """One row per command, commit and machine: the runs behind a page, and how idle the machine was."""
+    records: list[dict[str, Any]] = []
+    for study in studies:
+        for run_id, rows in study.rows.groupby("run_id"):
+            record = study.runs.get(str(run_id), {})
+            waited = rows.loc[rows["metric"].eq("waited") & rows["axis"].fillna("").eq(""), "value"]
+            records.append(
+                {
+                    "command": " ".join(["highway-bench", *without_paths(words_of(record))]),
+                    "python": record.get("python"),
+                    "commit": re.sub(r"\b([0-9a-f]{8})[0-9a-f]+", r"\1", str(rows["commit"].dropna().max())),
+                    **{name: rows[name].dropna().max() for name in ("machine", "torch", "protocol")},
+                    "day": str(rows["time_utc"].min())[:10],
+                    "last": str(rows["time_utc"].max())[:10],
+                    "rows": len(rows),
+                    "waited": waited.astype("float64").median(),
+                }
+            )
+    alike = ["command", "commit", "machine", "torch", "python", "protocol"]
+    merged = [
+        setting
+        | {"runs": len(part), "rows": part["rows"].sum(), "waited": part["waited"].median()}
+        | {"days": " to ".join(sorted({part["day"].min(), part["last"].max()}))}
+        for setting, part in groups(pd.DataFrame(records, columns=[*alike, "day", "last", "rows", "waited"]), alike)
+    ]
+    columns = [
+        column.computed("command", lambda row: f"`{row['command']}`", is_number=False),
+        column.words("commit", "commit"),
+        column.words("machine", "machine"),
+        column.words("torch", "torch"),
+        column.words("python", "Python"),
+        column.words("protocol", "protocol"),
+        column.words("days", "days"),
+        column.whole("runs", "runs"),
+        column.whole("rows", "rows"),
+        column.percent("waited", "steps waited for a core"),
+    ]
+    note = "Steps wait for a core if other programs use it: the median share of the wall time, where steps were timed."
+    return shown("provenance", "Measured by", pd.DataFrame(merged), columns, note=note)
+
+
+def without_paths(words: Sequence[str]) -> list[str]:
+    """The words of a command without its store and other files, which are those of another machine."""
+    chosen: list[str] = []
+    for before, word in zip(["", *words], words, strict=False):
+        if not {before, word} & {"--store", "--out", "--log-file"} and not word.startswith("--store="):
+            chosen.append(word)
+    return chosen
+
+
+class ClaimLine(NamedTuple):
+    """A line of the table of claims: ``page`` is the address of the findings, ``verdict`` empty if not measured."""
+
+    claim: str
+    source: str
+    evidence: str
+    verdict: str
+    key: str
+    page: str
+
+
+def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
+    """One line per claim; exact claims of one reproduction with one verdict are one line."""
+    for one in repetitions:
+        page = f"literature.md#{one.reproduction.name}"
+        counts = Counter(finding.verdict for finding in one.findings)
+        if len(counts) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
+            verdict = str(next(iter(counts))) if one.conclusion else ""
+            title, key = one.reproduction.title, f"all of {counted(len(one.findings), 'claim')}" if verdict else ""
+            yield ClaimLine(title, one.reproduction.source, str(one.findings[0].claim.evidence), verdict, key, page)
+            continue
+        for finding in one.findings:
+            claim = finding.claim
+            key = str(finding.quantities[0]) if finding.quantities else finding.why
+            verdict, key = (str(finding.verdict), key) if one.conclusion else ("", "")
+            yield ClaimLine(claim.statement, claim.source, str(claim.evidence), verdict, key, page)
+
+
+class Tally(NamedTuple):
+    """The numbers of claims: all, by verdict, not measured, and those with 80 % power for their own effect."""
+
+    claims: int
+    verdicts: Mapping[str, int]
+    not_measured: int
+    powerful: int
+
+
+def tally(repetitions: Iterable[Repetition]) -> Tally:
+    """The numbers of all claims of ``repetitions``."""
+    findings = [(one, finding) for one in repetitions for finding in one.findings]
+    verdicts = Counter(str(finding.verdict) for one, finding in findings if one.conclusion)
+    powers = [finding.power for _, finding in findings if not finding.claim.exact]
+    powerful = sum(power is not None and power.power >= TARGET for power in powers)
+    ordered = {str(verdict): verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
+    exact = len(findings) - len(powers)
+    return Tally(len(findings), ordered, sum(one.conclusion is None for one, _ in findings), powerful + exact)
+
+
+def benchmark_table(folder: Path) -> Shown:
+    """One row per benchmark in pytest-benchmark's files ``benchmark-*.json`` of ``folder``."""
+    records = []
+    for path in sorted(folder.glob("benchmark-*.json")):
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        for one in saved["benchmarks"]:
+            about = {"group": one["group"], "name": one["name"], "extra": extra_text(one["extra_info"])}
+            about |= {"rounds": one["stats"]["rounds"]}
+            about |= {"machine": saved["machine_info"]["cpu"].get("brand_raw")}
+            about |= {"commit": saved["commit_info"]["id"][:8], "day": saved["datetime"][:10]}
+            stats = {"median": one["stats"]["median"], "low": one["stats"]["q1"], "high": one["stats"]["q3"]}
+            records.append(about | stats)
+    columns = [
+        column.words("group", "group"),
+        column.words("name", "benchmark"),
+        column.spread("median", "median [quartiles]", "low", "high", "s"),
+        column.whole("rounds", "rounds"),
+        column.words("extra", "also"),
+        column.words("machine", "processor"),
+        column.words("commit", "commit"),
+        column.words("day", "day"),
+    ]
+    return shown("benchmarks", "The tool's own cost", pd.DataFrame(records), columns)
+
+
+def extra_text(value: Any) -> str:
+    """What a benchmark stored besides its times, as text."""
+    if isinstance(value, dict):
+        return "; ".join(f"{name} {extra_text(item)}" for name, item in value.items())
+    return three(value) if isinstance(value, float) else str(value)
+
+
+def duration_table(runs: Mapping[str, Mapping[str, Any]]) -> Shown:
+    """One row per command: the cells that its runs measured, and the hours that they took."""
+    records = []
+    for record in runs.values():
+        if record.get("finished"):
+            begin, end = (pd.Timestamp(record[name]) for name in ("started", "finished"))
+            words = " ".join(["highway-bench", *without_paths(words_of(record))])
+            hours = (end - begin).total_seconds() / 3600
+            records.append({"command": words, "cells": record.get("measured"), "hours": hours})
+    table = pd.DataFrame(records, columns=["command", "cells", "hours"])
+    table = table.groupby("command", sort=True).sum().reset_index()
+    columns = [
+        column.computed("command", lambda row: f"`{row['command']}`", is_number=False),
+        column.whole("cells", "cells measured"),
+        column.number("hours", "hours"),
+    ]
+    return shown("durations", "How long the runs took", table, columns, note="From the first cell to the last.")

@@ -1,0 +1,149 @@
+"""The pages of docs/results: written from rows, with what is missing named, and checked against the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.pages.__main__ import PAGES, Site, differences, main, others
+from docs.pages.committed import command_of, profile_of, request_of
+from highway_bench.cell import Cell
+from highway_bench.execution.needs import with_needs
+from highway_bench.history.files import write_text
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.request import Request
+from highway_bench.results import Store, export_runs, row
+
+ABSENT = "**Not measured.**"
+FRONTIER = ["/a/path/highway-bench", "run", "--profile", "frontier", "--store", "/a/path/x.sqlite"]
+THOUSAND = ["highway-bench", "reproduce", "thousand", "--seeds", "3"]
+LOSSES = {("plain", 10): 0.09, ("plain", 50): 1.9, ("highway", 10): 0.041, ("highway", 50): 0.0567}
+
+
+def metrics(cell: Cell, loss: float, seed: int) -> dict[str, float]:
+    """What a training stores, with a little scatter over seeds."""
+    success = float(loss < 0.23)
+    accuracy = 0.95 - loss / 10 + (0.02 if cell.block == "plain" else 0.0)
+    return {"final_loss": loss * (1 + 0.01 * seed), "success": success, "rate": 0.1, "test_accuracy": accuracy}
+
+
+def put(store: Store, run: str, command: list[str], values: Mapping[Cell, Mapping[str, float]]) -> None:
+    """Store the metrics of cells as those of one run."""
+    for number, (cell, metric) in enumerate(values.items()):
+        common: dict[str, Any] = {"run_id": run, "time_utc": "2026-01-02T03:04:05+00:00", "machine": "a-cpu"}
+        common |= {"commit": "abc1234", "torch": "2.13.0", "digest": f"{run}-{number}", "status": "ok"}
+        store.put(f"{run}-{number}", [row(**cell.columns(), **common, metric=name, value=value, unit="1")
+                                      for name, value in metric.items()])  # fmt: skip
+    times = {"started": "2026-01-02T03:00:00+00:00", "finished": "2026-01-02T04:30:00+00:00"}
+    store.add_run(run, {"command": command, "machines": {"cpu": "a-cpu"}, "measured": len(values), **times})
+
+
+def ladder() -> Iterable[tuple[Cell, dict[str, float]]]:
+    for (block, depth), loss in LOSSES.items():
+        for seed in range(10):
+            recipe = {"steps": 300, "optimiser": "sgd", "rate": "tuned", "rates": [0.1], "threshold": 0.1}
+            cell = Cell(task="trainability", block=block, family="dense", depth=depth, width=9, nominal_width=9,
+                        dataset="mnist-5k", recipe=recipe, seed=seed)  # fmt: skip
+            yield cell, metrics(cell, loss, seed)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of exported rows: a small ladder, and a reproduction of three seeds."""
+    folder = tmp_path_factory.mktemp("data")
+    cells = with_needs(reproductions.get("thousand").cells(Request(device="cpu", seeds=3)))
+    with Store(folder / "store.sqlite") as store:
+        put(store, "run-1", FRONTIER, dict(ladder()))
+        put(store, "run-2", THOUSAND, {cell: metrics(cell, 0.1 if cell.block == "highway" else 2.3, cell.seed)
+                                       for cell in cells})  # fmt: skip
+        export_runs(store, folder / "rows")
+    return folder / "rows"
+
+
+@pytest.fixture(scope="module")
+def written(data: Path) -> dict[str, str]:
+    """The pages and figures of these rows."""
+    return Site(data, data / "points").write()
+
+
+@pytest.fixture
+def pages(written: dict[str, str], tmp_path: Path) -> Path:
+    """A folder with them."""
+    for name, text in written.items():
+        write_text(tmp_path / name, text)
+    return tmp_path
+
+
+def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
+    depth = (pages / "depth.md").read_text(encoding="utf-8")
+    assert ABSENT not in depth
+    assert "trains 10/10, loss 0.0592" in depth
+    assert "`highway` has the lowest training loss, `plain` the\n  highest test accuracy, 1.51 points above" in depth
+    assert "| `highway-bench run --profile frontier` | abc1234 | a-cpu |" in depth
+    assert "/a/path" not in depth
+    summary = (pages / "README.md").read_text(encoding="utf-8")
+    assert "| SGD does not stall with more than 1,000 highway layers |" in summary
+    assert "reproduced" in summary
+    assert all(path.stat().st_size < 100_000 for path in pages.rglob("*.svg"))
+
+
+def test_what_lacks_rows_is_named_with_its_command(pages: Path) -> None:
+    texts = {page: (pages / f"{page}.md").read_text(encoding="utf-8") for page in PAGES}
+    assert {page for page, text in texts.items() if ABSENT in text} == set(PAGES) - {"depth"}
+    assert "highway-bench run throughput memory cost --store" in texts["cost"]
+    assert "    highway-bench reproduce figure1\n" in texts["literature"]
+    assert "    highway-bench reproduce thousand --seeds 3\n" in texts["literature"]
+
+
+def test_a_changed_number_is_noticed(written: dict[str, str], pages: Path) -> None:
+    assert differences(written, pages) == []
+    page, (figure, *_) = pages / "depth.md", sorted(pages.glob("images/depth-loss*.svg"))
+    page.write_text(page.read_text(encoding="utf-8").replace("0.0592", "0.0593", 1), encoding="utf-8")
+    figure.write_text(figure.read_text(encoding="utf-8").replace("0.0592 nat", "0.05 nat"), encoding="utf-8")
+    lines = "\n".join(differences(written, pages))
+    assert "depth.md: -" in lines
+    assert f"images/{figure.name}: -" in lines
+    assert others(written, pages) == []
+    (pages / "old.md").touch()
+    assert others(written, pages) == [pages / "old.md"]
+
+
+def test_the_check_of_pages(data: Path, pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--check", "--points", str(data / "points"), "--out", str(pages), "--data"]
+    assert main([*arguments, str(data)]) == 0
+    (pages / "broken.parquet").write_text("no", encoding="utf-8")
+    assert main([*arguments, str(pages)]) == 2
+    assert capsys.readouterr().err.startswith("error: cannot read")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "row"),
+    [
+        ("gate", [{"kind": "same", "beside": "idle", "values": {"plain dense 10": [1.0, 0.1]}}] * 30, "| idle | "),
+        ("advice", [{"kind": "copies", "apart": False, "verdict": "undecided"}] * 2, "| 0 | 0 | 2 | 0 | "),
+    ],
+)
+def test_a_proof_is_a_table(tmp_path: Path, name: str, lines: list[dict[str, Any]], row: str) -> None:
+    assert Site(tmp_path, tmp_path).proof(name) == ""
+    (tmp_path / f"{name}-proof.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    table = Site(tmp_path, tmp_path).proof(name).strip().splitlines()
+    assert table[1].startswith("| --- | --- |")
+    assert table[1].count("|") == table[0].count("|")
+    assert table[2].startswith(row)
+
+
+def test_commands_are_read_as_they_were_given() -> None:
+    assert profile_of(FRONTIER[1:]) == "frontier"
+    assert profile_of(["run", "throughput"]) == "standard"
+    assert profile_of(["decide"]) == ""
+    words = ["reproduce", "figure1", "--trials=60", "--depth", "10", "--depth", "20", "--workers", "2"]
+    name, request = request_of(words, {"machines": {"cuda": "a-gpu"}}) or ("", Request(device="cpu"))
+    assert (name, request) == ("figure1", Request(trials=60, depth=(10, 20), device="cuda"))
+    assert (
+        command_of(name, request) == "highway-bench reproduce figure1 --trials 60 --depth 10 --depth 20 --device cuda"
+    )
+    assert request_of(["reproduce", "gone"], {}) is None
