@@ -145,6 +145,7 @@ def test_options_are_the_words_of_the_api() -> None:
     options = {renamed.get(name, name) for name in inspect.signature(run).parameters} - {
         "dry_run",
         "strict",
+        "address",
         "log_file",
         "json",
     }

@@ -49,5 +49,5 @@ def test_the_digest_of_a_training_leaves_the_machine_out(store: Store, monkeypat
 
 
 def test_only_tasks_that_read_a_clock_or_an_allocator_are_meters() -> None:
-    package = [name for name in tasks if tasks.module_of(name).startswith("highway_bench.")]
+    package = [name for name in tasks if tasks.module_of(name).startswith("highway_bench.tasks.")]
     assert {name for name in package if tasks.get(name).meter} == {"throughput", "memory"}
