@@ -1,10 +1,15 @@
-"""The result that a worker returns: one line of JSON for each cell."""
+"""A job that goes to another machine, and the result that a worker returns: a line of JSON for each."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from highway_bench.execution.job import CellResult
+from highway_bench.cell import Cell
+from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.source_tree import Fingerprint
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement
 
@@ -32,3 +37,32 @@ def test_a_result_is_the_same_after_a_round_trip(result: CellResult) -> None:
 def test_a_number_that_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         CellResult(index=0, status=Status.OK, measurements=(Measurement(metric="loss", value=float("nan")),)).line()
+
+
+def test_a_job_is_the_same_after_a_round_trip() -> None:
+    cell = Cell(
+        task="trainability",
+        block="highway",
+        block_options={"gate_bias": -1.5},
+        family="dense",
+        depth=3,
+        width=8,
+        nominal_width=8,
+        recipe={"lr": 0.1 + 0.2, "name": "‖x‖\n\u2028"},
+    )
+    job = Job(
+        task="trainability",
+        keys=("a", "b"),
+        cells=(cell, cell.but(seed=1)),
+        mode="eager",
+        threads=2,
+        alone=False,
+        timeouts=(1.5, 2.0),
+        plugins=("mine",),
+        checkpoints=Path("store.sqlite.checkpoints"),
+        sources={"mine": Fingerprint("0a", "1b")},
+    )
+    again = Job.of_line(job.line())
+    assert "\n" not in job.line()
+    assert again == replace(job, checkpoints=None)
+    assert isinstance(again.sources["mine"], Fingerprint)

@@ -128,6 +128,7 @@ class RayEngine:
         self._modules = {module_path(PACKAGE)}
         self._nodes: list[ClusterNode] = []
         self._submitted: dict[Any, Submitted] = {}
+        self._measure: Any = None
         self._checkpoints: dict[Path, Any] = {}
         self._opened = ExitStack()
 
@@ -228,6 +229,7 @@ class RayEngine:
             ) from error
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise BadInput(f"no connection to the Ray cluster {where}: {first_line(error)}") from error
+        self._measure = ray.remote(_node.measure)  # once: Ray sends every such function to the cluster
         self._checkpoints.clear()
 
     def _send_modules(self, jobs: Iterable[Job]) -> None:
@@ -270,7 +272,7 @@ class RayEngine:
                 actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here)
                 self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
             checkpoints = self._checkpoints[job.checkpoints]
-        stream = ray.remote(_node.measure).options(**placement.options).remote(job.line(), checkpoints)
+        stream = self._measure.options(**placement.options).remote(job.line(), checkpoints)
         self._submitted[stream] = Submitted(job, placement)
 
     def _receive(self, stream: Any) -> Generator[Began | Ended, None, list[Job]]:
