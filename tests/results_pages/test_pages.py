@@ -90,7 +90,7 @@ def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
     summary = (pages / "README.md").read_text(encoding="utf-8")
     assert "| SGD does not stall with more than 1,000 highway layers |" in summary
     assert "reproduced" in summary
-    assert "at 1 of the 1 depths" in summary
+    assert "At 1 of the 1 depths" in summary
 
 
 def test_figures_are_small(pages: Path) -> None:
