@@ -49,7 +49,8 @@ PAGES = {"README": ("depth", "decide"), "depth": ("depth",), "start": ("start",)
 """The pages, and the studies whose rows each shows."""
 OF_CLAIMS = ("README", "literature")
 """The pages that show the rows of all reproductions."""
-TEXT = re.compile(r"<(title|desc)\b[^>]*>(.*?)</\1>", re.DOTALL)
+TEXT = re.compile(r"<(title|desc|text)\b[^>]*>(.*?)</\1>", re.DOTALL)
+FONTS = ("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
 
 
 class Site:
@@ -115,9 +116,8 @@ class Site:
         for one in every:
             stem = one.name if one.name.startswith(prefix) else f"{prefix}-{one.name}"
             path = next(name for name in numbered(f"images/{stem}") if name not in self.files)
-            self.files[path] = (
-                svg_text(one).replace(f"{one.name}-", "") + "\n"
-            )  # ids need no name in a file of their own
+            svg = svg_text(one, outlined=False).replace(f"{one.name}-", "")  # ids need no name in a file of their own
+            self.files[path] = svg.replace(*FONTS) + "\n"
             lines += [f"![{one.title}]({path})", "", f"*{one.caption}*", ""]
         return "\n".join(lines)
 
@@ -245,7 +245,7 @@ HELPERS: Mapping[str, Any] = {
 
 
 def differences(written: Mapping[str, str], folder: Path) -> list[str]:
-    """The lines in which files of ``folder`` are not as ``written``. Of a figure, title and description count: the
+    """The lines in which files of ``folder`` are not as ``written``. Of a figure, its texts count: the
     paths of its curves are rounded differently on another machine."""
     lines = []
     for name, text in sorted(written.items()):

@@ -44,9 +44,9 @@ class Study:
     rows: pd.DataFrame
     runs: Runs
 
-    def of_family(self, family: str) -> Study:
-        """The rows of one family."""
-        return replace(self, rows=self.rows[self.rows["family"] == family])
+    def only(self, column: str, *values: str) -> Study:
+        """The rows with one of these values in a column."""
+        return replace(self, rows=self.rows[self.rows[column].isin(values)])
 
     @cached_property
     def results(self) -> Results | None:

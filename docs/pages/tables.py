@@ -54,10 +54,11 @@ def without_lone_blocks(study: Study) -> Study:
     """``study`` without the trainings of contests that have one block only."""
     if study.results is None:
         return study
-    runs = study.results.training_runs()
-    alone = [part for _, part in groups(runs, CONTEST) if len(set(part["block"])) == 1]
-    digests = set(pd.concat(alone)["digest"]) if alone else set()
-    return Study(study.name, study.command, study.rows[~study.rows["digest"].isin(digests)], study.runs)
+    rows = study.results.rows
+    anywhere = [name for name in CONTEST if name not in ("machine", "machine_label")]
+    contests = groups(rows[rows["task"] == "trainability"], anywhere)
+    alone = [part.index for _, part in contests if len(set(part["label"])) == 1]
+    return replace(study, rows=study.rows.drop(pd.Index([]).append(alone)))
 
 
 class AccuracyGap(NamedTuple):
@@ -69,6 +70,11 @@ class AccuracyGap(NamedTuple):
     lowest_loss: str
     best: str
     points: IntervalEstimate
+
+    @property
+    def is_higher(self) -> bool:
+        """Whether the difference is told apart from 0."""
+        return self.points.low > 0
 
 
 def accuracy_gaps(results: Results) -> Iterator[AccuracyGap]:

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from docs.pages.__main__ import PAGES, Site, differences, main, others
-from docs.pages.committed import command_of, profile_of, request_of
+from docs.pages.__main__ import PAGES, ROOT, Site, differences, main, others
+from docs.pages.committed import Study, command_of, profile_of, request_of
+from docs.pages.tables import without_lone_blocks
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.history.files import write_text
@@ -88,7 +90,27 @@ def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
     summary = (pages / "README.md").read_text(encoding="utf-8")
     assert "| SGD does not stall with more than 1,000 highway layers |" in summary
     assert "reproduced" in summary
-    assert all(path.stat().st_size < 100_000 for path in pages.rglob("*.svg"))
+    assert "At 1 of the 1 depths" in summary
+
+
+def test_figures_are_small(pages: Path) -> None:
+    drawn = [*pages.rglob("*.svg"), *(ROOT / "docs/results").rglob("*.svg")]
+    assert {path.name: path.stat().st_size for path in drawn if path.stat().st_size > 100_000} == {}
+
+
+def test_contests_of_one_block_are_no_contests() -> None:
+    rows = [
+        row(**cell.columns(), metric=name, value=value, machine="m", digest=cell.key, status="ok")
+        for cell, metric in ladder()
+        for name, value in metric.items()
+        if cell.depth == 10 or cell.block == "highway"
+    ]
+    study = Study("one", "", pd.DataFrame(rows), {})
+    for own in rows:
+        own["nominal_width"] = own["depth"]  # another contest for each depth
+    lone = without_lone_blocks(Study("one", "", pd.DataFrame(rows), {}))
+    assert set(without_lone_blocks(study).rows["depth"]) == {10, 50}
+    assert set(lone.rows["depth"]) == {10}
 
 
 def test_what_lacks_rows_is_named_with_its_command(pages: Path) -> None:

@@ -7,6 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Final
 
+import matplotlib as mpl
+
 from highway_bench.report.figures.base import Picture, settings
 
 SVG: Final = "http://www.w3.org/2000/svg"
@@ -18,10 +20,13 @@ ET.register_namespace("", SVG)
 ET.register_namespace("xlink", XLINK)
 
 
-def svg_text(picture: Picture) -> str:
-    """``picture`` as one ``<svg>`` element that scales to its container and includes its title and alt text."""
+def svg_text(picture: Picture, *, outlined: bool = True) -> str:
+    """``picture`` as one ``<svg>`` element that scales to its container and includes its title and alt text.
+
+    Letters are outlines; if not ``outlined``, they are text, which is smaller and takes a font of the reader's."""
     buffer = io.BytesIO()
     with settings():
+        mpl.rcParams["svg.fonttype"] = "path" if outlined else "none"
         picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     root = ET.fromstring(buffer.getvalue())  # the parser drops comments
     for metadata in root.findall(f"{{{SVG}}}metadata"):
