@@ -187,7 +187,7 @@ def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
         ({"depth": 0}, r"^depth must be at least 1, not 0$"),
         ({"family": "bilstm", "width": 7}, r"needs a width that 2 divides, not 7$"),
         ({"block": "no-such"}, r"^unknown block 'no-such'; known: "),
-        ({"block_options": {"bias": 1}}, r"^block 'highway' has no option bias; it has gate_bias$"),
+        ({"block_options": {"bias": 1}}, r"^block 'highway' has no option bias; it has gate_bias, recompute$"),
         ({"family_options": {"heads": 1}}, r"^family 'dense' has no option heads; it has init, activation$"),
     ],
 )
