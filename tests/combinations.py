@@ -13,8 +13,10 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.families import families
+from highway_bench.tasks import tasks
 
 CORE = [name for name in blocks if blocks.get(name).group == "core"]
+TASKS = [name for name in tasks if tasks.module_of(name).startswith("highway_bench.tasks.")]
 MODERN = [name for name in blocks if blocks.get(name).group == "modern"]
 FEW = ("dense", "transformer")
 IMAGES = [name for name in families if families.get(name).kind == "image"]

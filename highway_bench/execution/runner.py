@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from highway_bench.cell import Cell
@@ -73,7 +74,7 @@ def run_cells(
     in the workers. Cells that the store has are not measured again, except those of ``rerun``: ``failed``, ``all``, or
     a pattern of names (see ``Rerun``). ``on_event`` is called in this process with every event. ``engine`` is the name
     of an engine, or an engine that has its workers already. ``command`` is stored in the run's record, by default
-    ``sys.argv``.
+    ``sys.argv`` without the program's folder.
 
     On Ctrl-C the workers are stopped, the cells that ended are stored, those in training write a checkpoint (if their
     next step ends within three seconds), and ``KeyboardInterrupt`` is raised again. Raises ``BadInput`` for an unknown
@@ -140,7 +141,7 @@ class _Run:
             "python": platform.python_version(),
             "os": f"{platform.system()} {platform.release()} {platform.machine()}",
             "cores": cores(),
-            "command": list(sys.argv if command is None else command),
+            "command": [Path(sys.argv[0]).name, *sys.argv[1:]] if command is None else list(command),
             "plugins": list(plugins),
             "started": now(),
             "finished": None,

@@ -142,7 +142,7 @@ class Plan:
         ``store`` is a store or the path of one; without it no rows are stored. ``engine`` is an engine or the name of
         one, which runs ``workers`` processes in parallel (by default, one per core). ``rerun`` says which stored cells
         are measured again: ``failed``, ``all``, or a pattern of their names. ``on_event`` receives the run's events;
-        ``command`` is stored with the run, by default ``sys.argv``. Raises ``BadInput``, before anything is measured,
+        ``command`` is stored with the run, by default this process's. Raises ``BadInput``, before anything is measured,
         for a cell that its task refuses.
         """
         check_cells(self.needs)

@@ -14,6 +14,7 @@ from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import Identity
 from highway_bench.results import Status, Store, export_runs, import_rows
 from highway_bench.tasks import tasks
+from tests.combinations import TASKS
 
 TRAINING = Cell(
     task="trainability", block="highway", family="dense", depth=1, width=8, nominal_width=8, dataset="digits"
@@ -49,5 +50,4 @@ def test_the_digest_of_a_training_leaves_the_machine_out(store: Store, monkeypat
 
 
 def test_only_tasks_that_read_a_clock_or_an_allocator_are_meters() -> None:
-    package = [name for name in tasks if tasks.module_of(name).startswith("highway_bench.tasks.")]
-    assert {name for name in package if tasks.get(name).meter} == {"throughput", "memory"}
+    assert {name for name in TASKS if tasks.get(name).meter} == {"throughput", "memory"}

@@ -22,6 +22,7 @@ from highway_bench.plan.selection import Selection
 from highway_bench.provenance.gpu import Gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.search_trials import SEARCH_SEED
+from tests.combinations import TASKS
 
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})
 RECIPE = {"rate": 0.1, "steps": 3}
@@ -136,7 +137,7 @@ def test_every_task_says_which_words_its_cells_have() -> None:
         "seed": ("seed", [5], 5),
         "dataset": ("dataset", "mnist-5k", "mnist-5k"),
     }
-    assert {name: set(tasks.get(name).coordinates) for name in tasks.names()} == {
+    assert {name: set(tasks.get(name).coordinates) for name in TASKS} == {
         "throughput": {"phase", "mode"},
         "memory": {"phase", "mode"},
         "trainability": {"start", "seed", "dataset"},
@@ -144,7 +145,7 @@ def test_every_task_says_which_words_its_cells_have() -> None:
         "propagation": {"start", "seed", "dataset"},
         "cost": set(),
     }
-    for name in tasks.names():
+    for name in TASKS:
         profile = Profile("one", "", (Grid(task=name, on_cpu=SIZES, families=("dense",), blocks=("plain",)),))
         for field, (word, value, held) in asked.items():
             (cell,) = cells(profile, **{word: value})

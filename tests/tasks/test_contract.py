@@ -12,13 +12,14 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 from highway_bench.tasks import Measurement, Metric, StepTask, tasks
 from highway_bench.tasks.modes import EXECUTION_MODES
+from tests.combinations import TASKS
 
 CELLS: dict[str, Cell] = {}
 for cell in Plan.of("smoke", Selection(device="cpu")).cells:
     CELLS.setdefault(cell.task, cell)
 
 
-@pytest.mark.parametrize("name", tasks.names())
+@pytest.mark.parametrize("name", TASKS)
 def test_metrics_have_a_unit_and_a_label(name: str) -> None:
     task = tasks.get(name)
     names = [metric.name for metric in task.metrics]
@@ -31,7 +32,7 @@ def test_metrics_have_a_unit_and_a_label(name: str) -> None:
         task.metric("speed")
 
 
-@pytest.mark.parametrize("name", tasks.names())
+@pytest.mark.parametrize("name", TASKS)
 def test_words_say_what_they_are_and_mean(name: str) -> None:
     for word in tasks.get(name).recipe_words.values():
         assert word.help.endswith(".")
@@ -40,7 +41,7 @@ def test_words_say_what_they_are_and_mean(name: str) -> None:
         assert (word.bounds is not None) == ("number" in word.type)
 
 
-@pytest.mark.parametrize("name", tasks.names())
+@pytest.mark.parametrize("name", TASKS)
 def test_a_cell_has_a_cost_and_a_section(name: str) -> None:
     task, cell = tasks.get(name), CELLS[name]
     assert 0 < task.cost(cell).seconds < task.timeout(cell)
@@ -49,7 +50,7 @@ def test_a_cell_has_a_cost_and_a_section(name: str) -> None:
     assert task.version
 
 
-@pytest.mark.parametrize("name", tasks.names())
+@pytest.mark.parametrize("name", TASKS)
 def test_what_a_cell_cannot_be_is_refused(name: str) -> None:
     task, cell = tasks.get(name), CELLS[name]
     task.check(cell)
