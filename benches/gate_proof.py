@@ -2,6 +2,7 @@
 
 ``collect`` times processes for some minutes, beside a load if asked, and adds a line for each to the pool; run it at
 different hours. ``judge`` draws judgements from the pool, each process being used once, and prints their verdicts.
+The load ``work`` starts nothing: it is what the machine did anyhow, such as trainings. Lines have the load average.
 
     nox -s gate-proof -- collect --beside 2 --minutes 10
     nox -s gate-proof -- judge
@@ -44,6 +45,7 @@ POOL = ROOT / "docs/data/gate-proof.jsonl"
 WHILE = "import os\nparent = os.getppid()\nb = bytearray(2**27)\nwhile os.getppid() == parent: "
 LOADS = {  # busy loops and copies of memory, as other programs on the machine; they end with this one
     "idle": [],
+    "work": [],
     "1": [WHILE + "pass"],
     "2": [WHILE + "pass"] * 2,
     "memory": [WHILE + "bytes(b)"],
@@ -51,6 +53,7 @@ LOADS = {  # busy loops and copies of memory, as other programs on the machine; 
 PLANTED = ("compute", "memory")
 POINT_PROCESSES = 3
 DRIFT = 1.01  # a commit
+TURNS = ("point", "same", "same", "compute", "point", "same", "same", "point", "same", "same", "memory", "same")
 
 
 class PlantedProcess(PackageProcess):
@@ -72,18 +75,25 @@ def beside(load: str) -> Iterator[None]:
 
 
 def collect(load: str, minutes: float, pool: Path) -> None:
-    """Add lines to the pool, in turn of each kind, until the time is up."""
+    """Add lines to the pool, in turn of each kind, until the time is up.
+
+    Pairs on the same code are timed at the series for which the whole runs so far have too few, or at all.
+    """
     cells = list(Paths.of(ROOT).suite().cells(RATIO, quick=True))
     about = {"beside": load, "commit": git(ROOT, "rev-parse", "HEAD"), "machine": this_machine("cpu").name}
     end, source = time.monotonic() + 60 * minutes, random.SystemRandom()
-    turns = itertools.cycle(("same", "point", "same", "point", "compute", "same", "point", "memory"))
-    for _ in range(source.randrange(8)):
+    turns = itertools.cycle(TURNS)
+    for _ in range(source.randrange(len(TURNS))):
         next(turns)
     with beside(load):
         while time.monotonic() < end:
             kind, number = next(turns), source.randrange(2**16)  # the core is that of the number
-            values = point(cells, number) if kind == "point" else pair(cells, kind, number)
-            line = {"kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds"), **about, "values": values}
+            here = [line for line in read(pool) if line["beside"] == load]
+            short = {name for run in whole_runs(here) for name, verdict in run.items() if verdict is None}
+            wanted = [cell for cell in cells if name_of(cell) in short] if short and kind == "same" else cells
+            values = point(cells, number) if kind == "point" else pair(wanted, kind, number)
+            now = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "load": round(os.getloadavg()[0], 1)}
+            line = {"kind": kind, **now, **about, "values": values}
             pool.parent.mkdir(parents=True, exist_ok=True)
             with pool.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
@@ -99,8 +109,20 @@ def pair(cells: Sequence[HistoryCell], kind: str, number: int) -> dict[str, list
         for cell in cells:
             compared = Compared(cell)
             one_pair(sides, compared, order)
-            values[" ".join(map(str, cell))] = [round(compared.ratios[0], 5), round(compared.waited, 3)]
+            values[name_of(cell)] = [round(compared.ratios[0], 5), round(compared.waited, 3)]
     return values
+
+
+def name_of(cell: HistoryCell) -> str:
+    """A cell as it is named in the pool."""
+    return " ".join(map(str, cell))
+
+
+def read(pool: Path) -> list[dict[str, Any]]:
+    """The lines of a pool; none where there is no file yet."""
+    if not pool.is_file():
+        return []
+    return [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
 
 
 def point(cells: Sequence[HistoryCell], number: int) -> dict[str, float]:
@@ -111,7 +133,7 @@ def point(cells: Sequence[HistoryCell], number: int) -> dict[str, float]:
             blocks = [cell.block for cell in cells if (cell.family, cell.depth) == (family, depth)]
             where = {"family": family, "depth": depth, "samples": SAMPLES, "seconds": SECONDS, "seed": number}
             for block, found in process.ask("ratios", blocks=blocks, **where).items():
-                values[f"{block} {family} {depth}"] = round(found[0], 5)
+                values[name_of(HistoryCell(block, family, depth))] = round(found[0], 5)
     return values
 
 
@@ -135,42 +157,62 @@ def draw(pairs: Iterator[Sequence[float]], series: int, slower: float = 1.0) -> 
     return None
 
 
-def whole_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> Iterator[tuple[int, Counter[GateVerdict]]]:
-    """Whole runs of the gate: how many series each proposed, and the verdicts on these.
+def proposals(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> Iterator[dict[str, float]]:
+    """The series that each run of the gate proposes, with the factor by which each is really slower.
 
     The points are those of the pool in the order in which they were measured; each is judged once, against the points
-    before it. With a ``drift``, each of the newest ``TREND`` points is slower by that factor than the one before.
+    before it. With a ``drift``, one series of each run, in turn, is slower by that factor at each of the newest
+    ``TREND`` points.
     """
-    names = sorted({name for line in pool if line["kind"] == "point" for name in line["values"]})
     processes = [line["values"] for line in pool if line["kind"] == "point"]
+    names = sorted({name for values in processes for name in values})
     points = []
     for start in range(0, len(processes) - POINT_PROCESSES + 1, POINT_PROCESSES):
         of_one = processes[start : start + POINT_PROCESSES]
         points.append({name: median(values[name] for values in of_one) for name in names})
-    same = [line["values"] for line in pool if line["kind"] == "same"]
-    pairs = {name: iter([values[name] for values in same]) for name in names}
-    for newest in range(LEVEL, len(points)):
+    drifting = itertools.cycle(names)
+    for newest in range(LEVEL if drift == 1 else TREND, len(points)):
         shown = points[max(0, newest - WINDOW - LEVEL + 1) : newest + 1]
         commits = [str(number) for number in range(len(shown))]
-        slower_by = [drift ** max(0, number - len(shown) + TREND) for number in range(len(shown))]
+        slower_by = dict.fromkeys(names, [1.0] * len(shown))
+        slower_by[next(drifting)] = [drift ** max(0, number - len(shown) + 1 + TREND) for number in range(len(shown))]
         lines: dict[Followed, Line] = {}
-        for name in names:
-            values = [Point(by * one[name], 0.0, POINT_PROCESSES) for by, one in zip(slower_by, shown, strict=True)]
-            cell = HistoryCell(*name.split(" "))  # type: ignore[arg-type]
+        for name, by in slower_by.items():
+            values = [Point(one * of[name], 0.0, POINT_PROCESSES) for one, of in zip(by, shown, strict=True)]
+            cell = HistoryCell(*name.split(" "))
             lines[Followed(RATIO, cell, "", name)] = list(zip(commits, values, strict=True))
-        proposed = list(rises(lines, commits[-WINDOW:]))
-        verdicts: Counter[GateVerdict] = Counter()
-        for rise in proposed:
-            slower = slower_by[-1] / slower_by[int(rise.good)]
-            verdicts[draw(pairs[rise.of.name], len(proposed), slower) or GateVerdict.UNDECIDED] += 1
-        yield len(proposed), verdicts
+        proposed = {rise.of.name: int(rise.good) for rise in rises(lines, commits[-WINDOW:])}
+        yield {name: slower_by[name][-1] / slower_by[name][good] for name, good in proposed.items()}
+
+
+def whole_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> Iterator[dict[str, GateVerdict | None]]:
+    """Whole runs of the gate: the verdict on each series that a run proposed, ``None`` if too few pairs are left.
+
+    With a ``drift``, the verdict on the series that drifted, if it was proposed.
+    """
+    names = {name for line in pool for name in line["values"]}
+    pairs = {
+        name: iter([line["values"][name] for line in pool if line["kind"] == "same" and name in line["values"]])
+        for name in names
+    }
+    for proposed in proposals(pool, drift):
+        yield {
+            name: draw(pairs[name], len(proposed), slower)
+            for name, slower in proposed.items()
+            if drift == 1 or slower > 1
+        }
+
+
+def complete_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> list[dict[str, GateVerdict | None]]:
+    """The whole runs for which the pool has enough pairs."""
+    return [verdicts for verdicts in whole_runs(pool, drift) if None not in verdicts.values()]
 
 
 def judge(pool: Path) -> None:
     """Print the verdicts beside each load."""
-    if not pool.is_file():
+    lines = read(pool)
+    if not lines:
         raise SystemExit(f"there is no pool at {pool}: collect first")
-    lines = [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
     print_row(
         "beside", "series judged, same code", "alarms", "undecided", "planted 5 %", "found", "undecided", "waited"
     )
@@ -195,17 +237,16 @@ def judge(pool: Path) -> None:
         )
     print_row("beside", "whole runs", "with an alarm", "with a series undecided", "series proposed a run")
     for load in LOADS:
-        runs = list(whole_runs([line for line in lines if line["beside"] == load]))
+        runs = complete_runs([line for line in lines if line["beside"] == load])
         alarms, undecided = (
-            sum(bool(verdicts[kind]) for _, verdicts in runs)
+            sum(kind in verdicts.values() for verdicts in runs)
             for kind in (GateVerdict.REGRESSION, GateVerdict.UNDECIDED)
         )
-        proposed = sum(number for number, _ in runs) / max(1, len(runs))
-        print_row(load, len(runs), alarms, undecided, f"{proposed:.1f}")
-    print_row("beside", "runs after ten commits, each 1 % slower", "found")
+        print_row(load, len(runs), alarms, undecided, f"{sum(map(len, runs)) / max(1, len(runs)):.1f}")
+    print_row("beside", "runs with one series slower by 1 % at each of ten commits", "found")
     for load in LOADS:
-        runs = list(whole_runs([line for line in lines if line["beside"] == load], DRIFT))
-        print_row(load, len(runs), sum(bool(verdicts[GateVerdict.REGRESSION]) for _, verdicts in runs))
+        runs = complete_runs([line for line in lines if line["beside"] == load], DRIFT)
+        print_row(load, len(runs), sum(GateVerdict.REGRESSION in verdicts.values() for verdicts in runs))
 
 
 def print_row(*values: object) -> None:

@@ -12,6 +12,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -42,6 +43,7 @@ from highway_bench.report.results import Results
 from highway_bench.report.sections.base import sections
 from highway_bench.report.sections.throughput import mode_table, rate_table
 from highway_bench.report.summary_tables import summary_tables
+from highway_bench.report.tables.trainability import gives_verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"README": ("depth", "decide"), "depth": ("depth",), "start": ("start",), "cost": ("cost",),
@@ -135,6 +137,9 @@ def studies(committed: Committed) -> list[Study]:
         return lambda words: profile_of(words) in profiles
 
     depth = committed.study("depth", "highway-bench run --profile frontier", of("frontier", "full"), "trainability")
+    if depth.rows.empty:
+        depth = committed.study("depth", depth.command, of("standard"), "trainability")
+    depth = replace(depth, rows=depth.rows[depth.rows["recipe"].map(gives_verdicts).astype(bool)])
     cost = committed.study(
         "cost", "highway-bench run throughput memory cost", of("standard", "full"), "throughput", "memory", "cost"
     )

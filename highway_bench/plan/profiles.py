@@ -80,9 +80,25 @@ STANDARD = Profile(
         timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
         # One start for all, or a block would lead by its start. `full` and `decide` also have the published ones.
-        ladder(steps=300, seeds=5, rates=SGD_RATES, families=("dense",), depths=(10, 50, 100), starts=DEEP_START),
+        ladder(
+            steps=300,
+            seeds=5,
+            rates=SGD_RATES,
+            together=True,
+            families=("dense",),
+            depths=(10, 50, 100),
+            starts=DEEP_START,
+        ),
         # Deeper stacks of two maps would take too much of this profile's time; `full` and `frontier` measure them.
-        ladder(steps=300, seeds=5, rates=SGD_RATES, families=deep_but_dense, depths=(10,), starts=DEEP_START),
+        ladder(
+            steps=300,
+            seeds=5,
+            rates=SGD_RATES,
+            together=True,
+            families=deep_but_dense,
+            depths=(10,),
+            starts=DEEP_START,
+        ),
         short_curve(steps=60, families=SHORT_RUNS, depths=(4,), starts=DEEP_START),
         counting(),
         trained_gates(steps=100, families=("dense",), depths=(10,), starts=DEEP_START),

@@ -56,12 +56,19 @@ def test_too_few_pairs_give_no_judgement(proof) -> None:
 
 
 def test_whole_runs_on_the_same_code_and_on_code_that_drifts(proof) -> None:
-    lines = pool("point", 3 * 20, 1.5, 0.005) + pool("same", 400, 1.0, 0.01)
-    same = list(proof.whole_runs(lines))
-    assert len(same) == 20 - 5
-    assert not any(verdicts[GateVerdict.REGRESSION] for _, verdicts in same)
-    drifting = list(proof.whole_runs(lines, 1.01))
-    assert all(verdicts[GateVerdict.REGRESSION] for _, verdicts in drifting[5:])
+    lines = pool("point", 3 * 14, 1.5, 0.005) + pool("same", 200, 1.0, 0.01)
+    same = proof.complete_runs(lines)
+    assert len(same) == 14 - 5
+    assert not any(GateVerdict.REGRESSION in verdicts.values() for verdicts in same)
+    drifting = proof.complete_runs(lines, 1.01)
+    assert len(drifting) == 14 - 10
+    assert all(GateVerdict.REGRESSION in verdicts.values() for verdicts in drifting)
+
+
+def test_a_run_without_enough_pairs_is_left_out(proof) -> None:
+    lines = pool("point", 3 * 10, 1.5, 0.05)
+    assert any(None in verdicts.values() for verdicts in proof.whole_runs(lines))
+    assert all(verdicts == {} for verdicts in proof.complete_runs(lines))
 
 
 def test_the_command_without_a_pool_is_one_line(proof, tmp_path: Path) -> None:
