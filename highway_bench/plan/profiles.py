@@ -82,7 +82,7 @@ STANDARD = Profile(
         # One start for all, or a block would lead by its start. `full` and `decide` also have the published ones.
         ladder(
             steps=300,
-            seeds=5,
+            seeds=10,
             rates=SGD_RATES,
             together=True,
             families=("dense",),
@@ -92,7 +92,7 @@ STANDARD = Profile(
         # Deeper stacks of two maps would take too much of this profile's time; `full` and `frontier` measure them.
         ladder(
             steps=300,
-            seeds=5,
+            seeds=10,
             rates=SGD_RATES,
             together=True,
             families=deep_but_dense,

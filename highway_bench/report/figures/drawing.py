@@ -1,4 +1,4 @@
-"""Common marks of figures: a line with a band, a point with an interval, and crosses for failures."""
+"""Common marks of figures: a line with a band, a point with an interval, crosses for failures, reference lines."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ BAR: Final = 0.45
 """Opacity of an interval's bar."""
 EDGE: Final = 0.985
 """The position of crosses for missing and infinite values, as a share of the axis."""
+REFERENCE: Final = "#555555"
+"""The colour of lines that mark a limit."""
 
 
 def line_with_band(
@@ -79,3 +81,24 @@ def crosses(
     x, y = (at, fixed) if edge == "top" else (fixed, at)
     transform = axes.get_xaxis_transform() if edge == "top" else axes.get_yaxis_transform()
     axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=transform, clip_on=False, **options)
+
+
+def reference_losses(axes: Axes, chance: float, threshold: float, *, side: Literal["left", "right"] = "right") -> None:
+    """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
+
+    Their names are at one ``side`` of the axes.
+    """
+    for loss, name in ((chance, "chance"), (threshold, "threshold")):
+        if loss > 0:
+            axes.axhline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
+            axes.annotate(
+                name,
+                (0.01 if side == "left" else 0.99, loss),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 2),
+                textcoords="offset points",
+                ha=side,
+                fontsize=7.5,
+                color=REFERENCE,
+                zorder=0,  # behind the marks
+            )

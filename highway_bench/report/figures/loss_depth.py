@@ -19,7 +19,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.drawing import crosses, intervals, line_with_band
+from highway_bench.report.figures.drawing import crosses, intervals, line_with_band, reference_losses
 from highway_bench.report.format import seeds_text, three
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
@@ -40,6 +40,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
             part[part["final_loss"].notna()],
             style,
             title_of(contest, every, family_name),
+            results.about.chance_loss(contest["dataset"]),
         )
         for number, (contest, part) in enumerate(contests, start=1)
         if np.isfinite(part["final_loss"]).any()
@@ -50,7 +51,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
 
 
 def _picture(
-    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str
+    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str, chance: float
 ) -> Picture:
     style = of_blocks(style, part["block"])
     depths = sorted(part["depth"].unique())
@@ -70,6 +71,7 @@ def _picture(
                 f"{block} at depth {depth}: " + (f"{three(loss)} nat" if np.isfinite(loss) else "diverged")
                 for depth, loss in zip(rungs["depth"], rungs["final_loss"], strict=True)
             ]
+        reference_losses(axes, chance, part["success_loss"].max(), side="left")  # crosses may be at the right
         log_axis(axes, "y")
         axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
         log_axis(axes, "x", at=depths)
@@ -81,7 +83,8 @@ def _picture(
         legend(figure, style, [mark("x", "half or more diverged")] if diverged else [], lines=True)
     caption = (
         f"{contest_text(contest)}. Geometric means over n = {seeds_text(part['n'])}, bars: 95 % t intervals of log10; "
-        "if a seed diverged: the median, without interval."
+        "if a seed diverged: the median, without interval. Dotted: the loss of a constant prediction (chance) and the "
+        "threshold of success."
     )
     return Picture(name, title, f"Final loss by depth. {joined(alt, 60)}", caption, figure)
 

@@ -23,7 +23,7 @@ from highway_bench.report.figures.base import (
     settings,
     shortened,
 )
-from highway_bench.report.figures.drawing import crosses, point_with_interval
+from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.labels import family_name, step_text, title_of
 from highway_bench.report.results import Results
@@ -94,7 +94,7 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
             front = pareto_front(points)
             panel.step(front["seconds"], front["final_loss"], where="post", color="#555555", linewidth=0.9, zorder=1)
             fronts[f"{name}, depth {depth:,}"] = list(front["block"])
-            _lines(panel, results.about.chance_loss(contest["dataset"]), points["success_loss"].max())
+            reference_losses(panel, results.about.chance_loss(contest["dataset"]), points["success_loss"].max())
             log_axis(panel, "y")
             panel.margins(x=0.15)
             log_axis(panel, "x", "s")
@@ -135,24 +135,6 @@ def _marks(panel: Axes, points: pd.DataFrame, style: dict[str, Style]) -> list[s
         memory = f", {quantity(cell['bytes_per_layer'], 'B')} per layer" if size > 0 else ""
         described.append(f"{cell['block']}: {loss}, {quantity(cell['seconds'], 's')} a step{memory}")
     return described
-
-
-def _lines(panel: Axes, chance: float, threshold: float) -> None:
-    """Draw the loss of a constant prediction and the threshold of success, if they are known."""
-    for loss, name in ((chance, "chance"), (threshold, "threshold")):
-        if loss > 0:
-            panel.axhline(loss, color="#555555", linewidth=0.8, linestyle=":", zorder=0)
-            panel.annotate(
-                name,
-                (0.99, loss),
-                xycoords=("axes fraction", "data"),
-                xytext=(0, 2),
-                textcoords="offset points",
-                ha="right",
-                fontsize=7.5,
-                color="#555555",
-                zorder=0,  # behind the marks
-            )
 
 
 def _title(fronts: dict[str, list[str]]) -> str:

@@ -17,7 +17,7 @@ from highway_bench.report.figures.base import (
     settings,
     shortened,
 )
-from highway_bench.report.figures.drawing import intervals, line_with_band
+from highway_bench.report.figures.drawing import REFERENCE, intervals, line_with_band
 from highway_bench.report.findings import what_trains
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
@@ -58,12 +58,12 @@ def _picture(
             depth, low, high = rungs["depth"], rungs["rate_low"], rungs["rate_high"]
             line_with_band(panel, depth, rungs["k"] / rungs["n"], style[block], low, high, clip_on=False)
             intervals(panel, depth, low, high, style[block], width=1.0)
-            panel.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
+            panel.axhline(TRAINABLE, color=REFERENCE, linewidth=0.8, linestyle=":")
             for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
                 panel.annotate(
                     f"{k}" if len(counts) == 1 else f"{k}/{n}",  # short, because depths may be close to each other
                     (at, k / n),
-                    xytext=(0, -11 if k / n > 0.5 else 6),
+                    xytext=(0, -19 if k / n > 0.5 else 6),  # clear of the limit
                     textcoords="offset points",
                     ha="center",
                     fontsize=7.5,
