@@ -19,6 +19,7 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, SMOKE, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.results.schema import OUTCOMES
+from highway_bench.success.ladder import FULL_SEEDS
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import budget_mismatch
 from tests.combinations import TASKS
@@ -112,13 +113,13 @@ def test_the_standard_ladder() -> None:
         if cell.task == "trainability" and cell.family == "dense" and not cell.family_options
     ]
     assert {cell.depth for cell in ladder} == {10, 50, 100}
-    assert {cell.seed for cell in ladder} == set(range(5))
+    assert {cell.seed for cell in ladder} == set(range(FULL_SEEDS))
     assert {cell.dataset for cell in ladder} == {"mnist-5k"}
     assert {cell.recipe["rate"] for cell in ladder} == {"tuned"}
     assert {cell.nominal_width for cell in ladder} == {71}
     assert {cell.width for cell in ladder if cell.block == "highway"} == {50}
     assert all(plan.expected[cell] == OUTCOMES for cell in ladder)
-    assert len(ladder) == 3 * 5 * len(BLOCKS)
+    assert len(ladder) == 3 * FULL_SEEDS * len(BLOCKS)
 
 
 def test_the_frontier_climbs_from_rung_to_rung() -> None:
