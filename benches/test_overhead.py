@@ -1,4 +1,4 @@
-"""The cost of the tool itself: the start of a process, and the runner's time per cell. Recorded in docs/RESULTS.md.
+"""The cost of the tool itself: the start of a process, and the runner's time per cell.
 
 nox -s step -- benches/test_overhead.py
 """
