@@ -23,14 +23,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from highway_bench.errors import USER_ERRORS, BadInput, HighwayBenchError
+from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution.engines import _node
+from highway_bench.execution.engines._gpus import gpu_share
 from highway_bench.execution.engines.base import register_engine
-from highway_bench.execution.engines.local import ON_GPU
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.source_tree import PACKAGE, find_source
 from highway_bench.provenance import Identity, identity
-from highway_bench.provenance.gpu import gpu
 from highway_bench.provenance.machine import torch_version
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import tasks
@@ -261,7 +260,7 @@ class RayEngine:
         else:
             cores = min(job.threads, max(node.cores for node in nodes))
         named = tuple(node.id for node in nodes) if task.meter or job.alone else ()
-        return Placement(cores, 0.0 if device == "cpu" else 1.0 if job.alone else gpu_share(job), named)
+        return Placement(cores, gpu_share(job), named)
 
     def _submit(self, job: Job, placement: Placement) -> None:
         ray = imported_ray()
@@ -370,16 +369,6 @@ def module_path(name: str) -> Path:
     if source is None or name == "__main__" or source.path.suffix != ".py":
         raise BadInput(f"module {name!r} cannot be sent to a cluster: make it a .py file, or a folder with __init__.py")
     return source.path.parent if source.is_package else source.path
-
-
-def gpu_share(job: Job) -> float:
-    """The share of a GPU that a job reserves if it need not run alone: by its memory, and at least 1 / ``ON_GPU``."""
-    task = tasks.get(job.task)
-    try:
-        needed = sum(task.cost(cell).bytes for cell in job.cells)
-    except USER_ERRORS:  # a plug-in's
-        needed = 0
-    return min(1.0, max(1 / ON_GPU, needed / gpu(job.cells[0].device).memory))
 
 
 def lost(submitted: Submitted, status: Status, message: str) -> Iterator[Ended]:
