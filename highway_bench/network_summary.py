@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import psutil
 import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import MATCHES, Match
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.errors import UnknownName
+from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import Family, families, make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.matching import baseline, matched_width, mismatch
@@ -20,6 +21,9 @@ from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 from highway_bench.plan.grid import TRAINED
 from highway_bench.stem_head import feature_positions
+
+GIB = 2**30
+LAYER_BYTES = 10_000  # of the Python objects of one layer, without its weights
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ def _summary(
     family.check_width(nominal)
     positions = feature_positions(family, data, seq_len)
     width = matched_width(spec, family, nominal, match, positions=positions)
+    check_memory(spec, family, width, depth)
     network = build(spec.name, family, width=width, depth=depth, dataset=data, block_options=options, seed=0).eval()
     x = (
         family.example(1, width, seq_len=seq_len, generator=torch.Generator().manual_seed(0))
@@ -136,6 +141,17 @@ def _summary(
         layers=layers,
         equal=equal,
     )
+
+
+def check_memory(spec: BlockSpec, family: Family, width: int, depth: int) -> None:
+    """Raise ``BadInput`` for a stack that this machine's memory cannot hold, before any of it is built."""
+    needed = depth * LAYER_BYTES + torch.float32.itemsize * spec.stack_parameters(family, width, depth)
+    memory = psutil.virtual_memory().total
+    if needed > memory:
+        raise BadInput(
+            f"{spec.name} of {depth:,} layers of width {width:,} needs {needed / GIB:,.3g} GiB of memory, and this "
+            f"machine has {memory / GIB:,.3g} GiB"
+        )
 
 
 def transform_of(family: Family) -> str:
