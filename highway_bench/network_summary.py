@@ -14,12 +14,15 @@ from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import MATCHES, Match
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.failure import failure
 from highway_bench.families import Family, families, make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.matching import baseline, matched_width, mismatch
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
+from highway_bench.options import GREATEST
 from highway_bench.plan.grid import TRAINED
+from highway_bench.results.schema import Status
 from highway_bench.stem_head import feature_positions
 
 GIB = 2**30
@@ -83,17 +86,25 @@ def summarise(
 
     ``width`` is plain's, by default that of the trainability profiles; ``match`` decides the block's width. Without
     ``dataset``, the network is the stack alone on an example input. Raises ``BadInput`` for an unknown name or an
-    impossible option.
+    impossible option, and for a network that does not fit memory.
     """
     if match not in MATCHES:
         raise UnknownName("match", match, MATCHES)
+    if seq_len is not None and not 1 <= seq_len <= GREATEST:
+        raise BadInput(f"a sequence has 1 to {GREATEST} steps, not {seq_len}")
     chosen_family = make_family(family, **(family_options or {})) if isinstance(family, str) else family
     data = None if dataset is None else make_dataset(dataset, **({"length": seq_len} if seq_len is not None else {}))
     nominal = TRAINED.widths[chosen_family.kind] if width is None else width
     spec, plain = blocks.get(block), baseline()
     arguments = (chosen_family, nominal, depth, match, data, dataset, seq_len)
-    equal = None if spec is plain else _summary(plain, *arguments, {}, None)
-    return _summary(spec, *arguments, block_options or {}, equal)
+    try:
+        equal = None if spec is plain else _summary(plain, *arguments, {}, None)
+        return _summary(spec, *arguments, block_options or {}, equal)
+    except RuntimeError as error:  # torch's, where one tensor is too large for this machine
+        status, message = failure(error)
+        if status != Status.OOM:
+            raise
+        raise BadInput(f"this network does not fit this machine's memory: {message}") from error
 
 
 def _summary(

@@ -13,7 +13,6 @@ from typing import Any
 
 from highway_bench.errors import BadInput, UnknownName
 
-
 GREATEST = 2**31 - 1  # of a number with a minimum: seeds, sizes and the columns of a store have room for it
 
 
