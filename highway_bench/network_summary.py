@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import MATCHES, Match
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
 from highway_bench.execution.failure import failure
 from highway_bench.families import Family, families, make_family
 from highway_bench.families.parts import count_parameters
@@ -22,6 +22,7 @@ from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 from highway_bench.options import GREATEST
 from highway_bench.plan.grid import TRAINED
+from highway_bench.plugins import PACKAGE
 from highway_bench.results.schema import Status
 from highway_bench.stem_head import feature_positions
 
@@ -86,7 +87,7 @@ def summarise(
 
     ``width`` is plain's, by default that of the trainability profiles; ``match`` decides the block's width. Without
     ``dataset``, the network is the stack alone on an example input. Raises ``BadInput`` for an unknown name or an
-    impossible option, and for a network that does not fit memory.
+    impossible option, for a network that does not fit memory, and for a plug-in's block or family that raises.
     """
     if match not in MATCHES:
         raise UnknownName("match", match, MATCHES)
@@ -100,11 +101,15 @@ def summarise(
     try:
         equal = None if spec is plain else _summary(plain, *arguments, {}, None)
         return _summary(spec, *arguments, block_options or {}, equal)
-    except RuntimeError as error:  # torch's, where one tensor is too large for this machine
+    except HighwayBenchError:
+        raise
+    except Exception as error:
         status, message = failure(error)
-        if status != Status.OOM:
+        if status == Status.OOM:  # one tensor is too large, such as that of a long sequence
+            raise BadInput(f"this network does not fit this machine's memory: {message}") from error
+        if are_own(block, chosen_family.name):
             raise
-        raise BadInput(f"this network does not fit this machine's memory: {message}") from error
+        raise BadInput(f"block {block!r} in family {chosen_family.name!r}: {message}") from error
 
 
 def _summary(
@@ -152,6 +157,12 @@ def _summary(
         layers=layers,
         equal=equal,
     )
+
+
+def are_own(block: str, family: str) -> bool:
+    """Whether both are of this package: an error of theirs is a bug, and that of a user's code is bad input."""
+    entries = ((blocks, block), (families, family))
+    return all(name in known and known.module_of(name).partition(".")[0] == PACKAGE for known, name in entries)
 
 
 def check_memory(spec: BlockSpec, family: Family, width: int, depth: int) -> None:
