@@ -233,10 +233,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """Run the slow tests: interrupted and killed runs, built commits, compiled steps; arguments go to pytest.
-
-    A chain of 200 kills: HIGHWAY_BENCH_KILLS=200 nox -s slow -- tests/faults -s.
-    """
+    """Run the slow tests: interrupted and killed runs, built commits, compiled steps; arguments go to pytest."""
     install(session, "-e", ".[history]", groups=("tests",))
     session.run(
         "python",
@@ -246,6 +243,24 @@ def slow(session: nox.Session) -> None:
         "-m",
         "slow",
         *(session.posargs or ("-n", "auto", "tests", "benches")),
+    )
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Prove by faults that no result is lost: 200 kills, 20 lost nodes, 10,000 bad inputs; arguments go to pytest.
+
+    It takes up to an hour and writes its figures to reports/faults.json. In pieces, on one chain of kills:
+    HIGHWAY_BENCH_CHAIN=folder HIGHWAY_BENCH_KILLS=50 nox -s faults -- tests/faults/test_kills.py
+    """
+    install(session, "-e", ".[cluster]", groups=("tests",))
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "--benchmark-disable",
+        *(session.posargs or ("tests/faults", "tests/cluster/test_cluster.py", "-k", "faults or check_chain")),
+        env={"HIGHWAY_BENCH_FAULTS": "full", "HIGHWAY_BENCH_FIGURES": str(Path("reports/faults.json").resolve())},
     )
 
 

@@ -6,20 +6,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import psutil
 import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import MATCHES, Match
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.errors import UnknownName
+from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
+from highway_bench.execution.failure import failure
 from highway_bench.families import Family, families, make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.matching import baseline, matched_width, mismatch
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
+from highway_bench.options import GREATEST
 from highway_bench.plan.grid import TRAINED
+from highway_bench.plugins import PACKAGE
+from highway_bench.results.schema import Status
 from highway_bench.stem_head import feature_positions
+
+GIB = 2**30
+LAYER_BYTES = 10_000  # of the Python objects of one layer, without its weights
 
 
 @dataclass(frozen=True)
@@ -79,17 +87,29 @@ def summarise(
 
     ``width`` is plain's, by default that of the trainability profiles; ``match`` decides the block's width. Without
     ``dataset``, the network is the stack alone on an example input. Raises ``BadInput`` for an unknown name or an
-    impossible option.
+    impossible option, for a network that does not fit memory, and for a plug-in's block or family that raises.
     """
     if match not in MATCHES:
         raise UnknownName("match", match, MATCHES)
+    if seq_len is not None and not 1 <= seq_len <= GREATEST:
+        raise BadInput(f"a sequence has 1 to {GREATEST} steps, not {seq_len}")
     chosen_family = make_family(family, **(family_options or {})) if isinstance(family, str) else family
     data = None if dataset is None else make_dataset(dataset, **({"length": seq_len} if seq_len is not None else {}))
     nominal = TRAINED.widths[chosen_family.kind] if width is None else width
     spec, plain = blocks.get(block), baseline()
     arguments = (chosen_family, nominal, depth, match, data, dataset, seq_len)
-    equal = None if spec is plain else _summary(plain, *arguments, {}, None)
-    return _summary(spec, *arguments, block_options or {}, equal)
+    try:
+        equal = None if spec is plain else _summary(plain, *arguments, {}, None)
+        return _summary(spec, *arguments, block_options or {}, equal)
+    except HighwayBenchError:
+        raise
+    except Exception as error:
+        status, message = failure(error)
+        if status == Status.OOM:  # one tensor is too large, such as that of a long sequence
+            raise BadInput(f"this network does not fit this machine's memory: {message}") from error
+        if are_own(block, chosen_family.name):
+            raise
+        raise BadInput(f"block {block!r} in family {chosen_family.name!r}: {message}") from error
 
 
 def _summary(
@@ -108,6 +128,7 @@ def _summary(
     family.check_width(nominal)
     positions = feature_positions(family, data, seq_len)
     width = matched_width(spec, family, nominal, match, positions=positions)
+    check_memory(spec, family, width, depth)
     network = build(spec.name, family, width=width, depth=depth, dataset=data, block_options=options, seed=0).eval()
     x = (
         family.example(1, width, seq_len=seq_len, generator=torch.Generator().manual_seed(0))
@@ -136,6 +157,23 @@ def _summary(
         layers=layers,
         equal=equal,
     )
+
+
+def are_own(block: str, family: str) -> bool:
+    """Whether both are of this package: an error of theirs is a bug, and that of a user's code is bad input."""
+    entries = ((blocks, block), (families, family))
+    return all(name in known and known.module_of(name).partition(".")[0] == PACKAGE for known, name in entries)
+
+
+def check_memory(spec: BlockSpec, family: Family, width: int, depth: int) -> None:
+    """Raise ``BadInput`` for a stack that this machine's memory cannot hold, before any of it is built."""
+    needed = depth * LAYER_BYTES + torch.float32.itemsize * spec.stack_parameters(family, width, depth)
+    memory = psutil.virtual_memory().total
+    if needed > memory:
+        raise BadInput(
+            f"{spec.name} of {depth:,} layers of width {width:,} needs {needed / GIB:,.3g} GiB of memory, and this "
+            f"machine has {memory / GIB:,.3g} GiB"
+        )
 
 
 def transform_of(family: Family) -> str:

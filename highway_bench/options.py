@@ -13,6 +13,8 @@ from typing import Any
 
 from highway_bench.errors import BadInput, UnknownName
 
+GREATEST = 2**31 - 1  # of a number with a minimum: seeds, sizes and the columns of a store have room for it
+
 
 def several(about: str, *, minimum: int | None = None, choices: Sequence[str] = ()) -> Any:
     """An option with several values: its help, its least value, and its possible names."""
@@ -51,8 +53,8 @@ def help_of(option: Field[Any]) -> str:
 
 
 def check_options(given: Any) -> None:
-    """Raise ``BadInput`` for a value of the dataclass ``given`` below its minimum, ``UnknownName`` for one that is not
-    among its choices."""
+    """Raise ``BadInput`` for a value of the dataclass ``given`` below its minimum or above ``GREATEST``,
+    ``UnknownName`` for one that is not among its choices."""
     for option in fields(given):
         value = getattr(given, option.name)
         if value is not None and not isinstance(value, Mapping):
@@ -64,5 +66,7 @@ def _check(option: Field[Any], value: Any) -> None:
     name, minimum, choices = option.name.replace("_", " "), option.metadata["minimum"], option.metadata["choices"]
     if minimum is not None and value < minimum:
         raise BadInput(f"{name} must be at least {minimum}, not {value}")
+    if minimum is not None and value > GREATEST:
+        raise BadInput(f"{name} must be at most {GREATEST}, not {value:.3g}")
     if choices and value not in choices:
         raise UnknownName(name, value, choices)

@@ -35,14 +35,22 @@ _start_error: BaseException | None = None  # why ``start`` failed in this proces
 _sources = SourceCheck()
 
 
-def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str] = ()) -> None:
+def start(
+    task: str,
+    threads: int,
+    plugins: Sequence[str],
+    modules: Sequence[str] = (),
+    gpu: str | None = None,
+    cores: Sequence[int] = (),
+) -> None:
     """Prepare this process before anything is timed: threads, plug-ins, and everything that the task imports.
 
     What it prints goes to stderr, as stdout has the command's results. Where memory runs out, the kernel ends this
     process before the one that started it.
 
     ``modules`` are those that the jobs run through. Their sources are read before they are imported, except those that
-    this module itself imports.
+    this module itself imports. ``gpu`` is the only GPU that this process may use, as ``CUDA_VISIBLE_DEVICES`` names it;
+    ``cores`` are those that it is pinned to.
 
     An error is saved and becomes the result of every job. Raising it would end the process, and the pool would start
     another one without end.
@@ -52,6 +60,10 @@ def start(task: str, threads: int, plugins: Sequence[str], modules: Sequence[str
     take_this_process_first()
     with suppress(OSError):  # a stream that was closed before Python started
         os.dup2(2, 1)
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    if cores:
+        os.sched_setaffinity(0, cores)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     _sources = SourceCheck(modules)
@@ -87,7 +99,9 @@ def measure(job: Job, path: Path) -> str:
             for index in range(len(job.cells)):
                 _write(out, job, _failed(index, *failure(error)))
             return ""
-        return _measure(tasks.get(job.task), job, out)
+        message = _measure(tasks.get(job.task), job, out)
+        _release_memory()  # what a waiting worker holds is missing to the others on its GPU
+        return message
 
 
 def _measure(task: Task, job: Job, out: IO[str]) -> str:
@@ -169,7 +183,7 @@ def _identity_of(device: str) -> Identity | None:
 
 
 def _release_memory() -> None:
-    """Free the cached blocks of the CUDA allocator after a failure, for the next cell.
+    """Free the cached blocks of the CUDA allocator, for the next cell after a failure and for other processes.
 
     Some errors of a kernel, such as a failed assertion, break the process's GPU context, and every later cell would
     fail in it. Such a process ends here; another worker takes its cells.

@@ -1,4 +1,4 @@
-"""Integrity: whether a file is a store of a known schema, and undamaged. Nothing here writes.
+"""Integrity: whether a file is a store of a known schema, undamaged, with values that runs write. Nothing here writes.
 
 Opening a store reads a small file whole. Of a large one it reads the first and the last rows, as a million rows take
 seconds to read: SQLite itself refuses a truncated file, and ``problems`` reads everything.
@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from highway_bench.errors import BadInput
 from highway_bench.results.migration import columns_of
-from highway_bench.results.schema import JSON_TEXTS, REALS, SCHEMA, Status
+from highway_bench.results.schema import COLUMNS, DESCRIBED, JSON_KINDS, SCHEMA, Status
 
 TABLES = frozenset({"meta", "rows", "runs"})
-SMALL = 64 * 2**20  # bytes of a file that is read whole when it is opened, which takes a tenth of a second
+MOST = repr(sys.float_info.max)
+PROGRESS: Mapping[str, type | tuple[type, ...]] = {
+    "run_id": str,
+    "process": int,
+    "updated": str,
+    "cells": int,
+    "counts": dict,
+    "left": (int, float),
+    "running": list,
+}
+SMALL = 64 * 2**20  # bytes of a file that is read whole when it is opened
 
 
 def check_schema(db: sqlite3.Connection, path: Path) -> int | None:
@@ -42,14 +55,21 @@ def check_schema(db: sqlite3.Connection, path: Path) -> int | None:
     return version
 
 
-def check_pages(db: sqlite3.Connection) -> None:
-    """Raise ``sqlite3.DatabaseError`` for a damaged file: any damage of a small one, and that of the first and last
-    rows of a large one."""
+def check_contents(db: sqlite3.Connection, path: Path, version: int) -> None:
+    """Raise ``sqlite3.DatabaseError`` for a damaged file, and ``BadInput`` for values that no run writes.
+
+    Any damage and any value of a small file counts; of a large one, only damage of the first and last rows.
+    """
     pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if pages * size <= SMALL:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise sqlite3.DatabaseError(f"database disk image is malformed: {verdict.splitlines()[-1]}")
+        for problem in wrong_values(db, columns_of(version)):
+            raise BadInput(
+                f"{path}: {problem}; it is damaged: highway-bench results check lists every problem, and results "
+                "salvage writes what is sound"
+            )
         return
     for order in ("ASC", "DESC"):
         for table in ("rows", "runs"):
@@ -67,29 +87,93 @@ def problems(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
     if damage:
         yield from (line.splitlines()[-1] for line in damage)
         return
-    known = ", ".join(f"'{status}'" for status in Status)
-    wrong = {
-        "have an unknown status": f'"status" IS NULL OR "status" NOT IN ({known})',
-        "lack their digest or metric": '"digest" IS NULL OR "metric" IS NULL',
-        **{
-            f"have a {name} that is no JSON": f'"{name}" IS NOT NULL AND NOT json_valid("{name}")'
-            for name in JSON_TEXTS
-            if name in columns
-        },
-        **{f"have a {name} that is no number": f"""typeof("{name}") IN ('text', 'blob')""" for name in REALS},
-    }
-    for what, where in wrong.items():
-        (count,) = db.execute(f'SELECT count(*) FROM "rows" WHERE {where}').fetchone()
+    yield from wrong_values(db, columns)
+
+
+def wrong_values(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
+    """The values of the store ``db`` that no run writes, a line for each kind of them."""
+    yield from wrong_rows(db, columns)
+    for run_id, text in db.execute("SELECT run_id, provenance FROM runs"):
+        if not is_record(text):
+            yield f"the record of run {run_id} is none that a run writes"
+    for (text,) in db.execute("SELECT value FROM meta WHERE name = 'progress'"):
+        if not is_progress(text):
+            yield "the progress of the last run is none that a run writes"
+
+
+def wrong_rows(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
+    """What is wrong with the values in the table of rows, a line each, in one pass."""
+    rules = conditions(columns)
+    counts = db.execute(f'SELECT {", ".join(f"sum({rule})" for rule in rules.values())} FROM "rows"').fetchone()
+    for what, count in zip(rules, counts, strict=True):
         if count:
             yield f"{count} rows {what}"
-    for run_id, text in db.execute("SELECT run_id, provenance FROM runs"):
-        if not is_object(text):
-            yield f"the record of run {run_id} is no JSON object"
 
 
-def is_object(text: object) -> bool:
-    """Whether ``text`` is a JSON object."""
-    try:
-        return isinstance(json.loads(text), dict)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+def conditions(columns: Collection[str]) -> Mapping[str, str]:
+    """By what is wrong with a row: the condition in SQL under which it is. ``columns`` are those of the store."""
+    statuses = ", ".join(f"'{status}'" for status in Status)
+    rules = {
+        "have an unknown status": f'"status" IS NULL OR "status" NOT IN ({statuses})',
+        "lack their digest, metric, axis or index": " OR ".join(
+            f'"{name}" IS NULL' for name in ("digest", "metric", "axis", "index")
+        ),
+    }
+    for name, (kind, _) in COLUMNS.items():
+        if name not in columns:
+            continue
+        if kind == "REAL":
+            rules[f"have a {name} that is no number"] = f"""typeof("{name}") IN ('text', 'blob')"""
+            rules[f"have a {name} that is not finite"] = f'typeof("{name}") = \'real\' AND abs("{name}") > {MOST}'
+        elif kind == "INTEGER":
+            rules[f"have a {name} that is no whole number"] = f"""typeof("{name}") NOT IN ('integer', 'null')"""
+        else:
+            rules[f"have a {name} that is no text"] = f"""typeof("{name}") NOT IN ('text', 'null')"""
+        if name in JSON_KINDS:
+            json_kind = JSON_KINDS[name]
+            rules[f"have a {name} that is no JSON {json_kind}"] = (
+                f"""CASE WHEN json_valid("{name}") THEN json_type("{name}") <> '{json_kind}' """
+                f'ELSE "{name}" IS NOT NULL END'
+            )
+    return {what: f"({condition})" for what, condition in rules.items()}
+
+
+def problem_of_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str | None:
+    """What is wrong with ``rows``, which have their values in the order of ``columns``; ``None`` if nothing is."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    kinds = ", ".join(f'"{name}" {COLUMNS[name][0]}' for name in columns)
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(f'CREATE TABLE "rows" ({kinds})')
+        try:
+            db.executemany(f'INSERT INTO "rows" ({names}) VALUES ({", ".join("?" * len(columns))})', rows)
+        except (sqlite3.Error, OverflowError) as error:
+            return f"a row has a value of no known kind: {error}"
+        return next(wrong_rows(db, columns), None)
+
+
+def is_record(text: object) -> bool:
+    """Whether ``text`` is the record of a run: a JSON object in which each part that describes names is an object of
+    objects."""
+    record = json_object(text)
+    if record is None:
         return False
+    described = [record.get(part, {}) for part in DESCRIBED]
+    return all(isinstance(part, dict) and all(isinstance(one, dict) for one in part.values()) for part in described)
+
+
+def is_progress(text: object) -> bool:
+    """Whether ``text`` says how far a run is."""
+    progress = json_object(text)
+    return progress is not None and all(
+        isinstance(progress.get(name), kind) and not isinstance(progress.get(name), bool)
+        for name, kind in PROGRESS.items()
+    )
+
+
+def json_object(text: object) -> dict[str, Any] | None:
+    """The JSON object in ``text``; ``None`` where it has none."""
+    try:
+        value = json.loads(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

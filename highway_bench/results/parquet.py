@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from highway_bench.errors import BadInput
+from highway_bench.results.integrity import is_record, json_object, problem_of_rows
 from highway_bench.results.migration import columns_of
 from highway_bench.results.schema import COLUMNS, SCHEMA, Row
 
@@ -52,7 +53,8 @@ def write_parquet(rows: Sequence[Row], runs: Mapping[str, Mapping[str, Any]], pa
 class ParquetRows:
     """The rows and runs in the Parquet file ``path``, which ``write_parquet`` wrote, in this version or an older one.
 
-    Raises ``BadInput`` for a file that is missing, damaged, of a newer schema, or no export of this package.
+    Raises ``BadInput`` for a file that is missing, damaged, of a newer schema, or no export of this package, and for
+    values that no run writes.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -62,17 +64,24 @@ class ParquetRows:
         self.path = Path(path)
         try:
             self._table: pa.Table = parquet.ParquetFile(self.path).read()
-        except (OSError, pa.ArrowException) as error:
+            metadata = self._table.schema.metadata or {}
+            if SCHEMA_KEY not in metadata or RUNS_KEY not in metadata:
+                raise BadInput(f"{self.path} is a Parquet file, but not one that highway_bench exported")
+            version = int(metadata[SCHEMA_KEY])
+            if version > SCHEMA:
+                raise BadInput(
+                    f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench"
+                )
+            columns = self._table.column_names
+            if set(columns) != columns_of(version) or len(columns) != len(set(columns)):
+                raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
+            self.runs = _unpacked(metadata[RUNS_KEY])
+            values = [_values(column) for column in self._table.columns]
+        except (OSError, ValueError, zlib.error, pa.ArrowException) as error:
             raise BadInput(f"cannot read {self.path}: {str(error).partition(chr(10))[0]}") from error
-        metadata = self._table.schema.metadata or {}
-        if SCHEMA_KEY not in metadata or RUNS_KEY not in metadata:
-            raise BadInput(f"{self.path} is a Parquet file, but not one that highway_bench exported")
-        version = int(metadata[SCHEMA_KEY])
-        if version > SCHEMA:
-            raise BadInput(f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
-        if set(self._table.column_names) != columns_of(version):
-            raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
-        self.runs: dict[str, dict[str, Any]] = _unpacked(metadata[RUNS_KEY])
+        problem = problem_of_rows(columns, zip(*values, strict=True))
+        if problem is not None:
+            raise BadInput(f"{self.path}: {problem}; it is damaged")
 
     def cells(self) -> Iterator[tuple[str, list[Row]]]:
         """The rows of one cell after the other, each with their digest."""
@@ -108,5 +117,19 @@ def _packed(runs: Mapping[str, Mapping[str, Any]]) -> bytes:
 
 
 def _unpacked(packed: bytes) -> dict[str, dict[str, Any]]:
-    runs: dict[str, dict[str, Any]] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    """The records of runs; raises ``ValueError``, or ``zlib.error``, for what ``_packed`` did not write."""
+    runs = json_object(zlib.decompress(base64.b64decode(packed)))
+    if runs is None or not all(is_record(json.dumps(record)) for record in runs.values()):
+        raise ValueError("the records of its runs are none that a run writes")
     return runs
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; raises ``ValueError`` for a number that is none."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_floating(column.type) and compute.any(compute.is_nan(column)).as_py():
+        raise ValueError("a number that is not finite")
+    values: list[Any] = column.to_pylist()
+    return values

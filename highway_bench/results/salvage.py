@@ -8,7 +8,6 @@ it would pass for a complete one, and the next run measures it again.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -22,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import is_object
-from highway_bench.results.schema import COLUMNS, JSON_TEXTS, REALS, Row, Status
-from highway_bench.results.store import Store
+from highway_bench.results.integrity import conditions, is_record
+from highway_bench.results.schema import COLUMNS, Row
+from highway_bench.results.store import Store, quoted
 
 CHUNK = 4096  # rows read at once
 PAGE = 4096  # bytes of SQLite's pages
@@ -63,7 +62,9 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
         with _opened(source) as db:
             present = {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
             columns = [name for name in COLUMNS if name in present]
-            cells = _whole_cells(_valid(_read(db, "rows", columns), columns, done), done.left_out)
+            wrong = " OR ".join(conditions(columns).values())
+            found = _read(db, "rows", [*map(quoted, columns), wrong])
+            cells = _whole_cells(_valid(found, columns, done), done.left_out)
             first = next(cells, None)
             if first is None:
                 raise BadInput(f"{source}: no cell can be read")
@@ -76,7 +77,7 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
                 done.cells = len(whole)
                 done.left_out.update(_indexed(db) - whole)
                 for values in _read(db, "runs", ["run_id", "provenance"]):
-                    if values is None or not isinstance(values[0], str) or not is_object(values[1]):
+                    if values is None or not isinstance(values[0], str) or not is_record(values[1]):
                         done.lost_runs += 1
                     else:
                         store.add_run(values[0], json.loads(values[1]))
@@ -161,41 +162,23 @@ def _whole_cells(rows: Iterable[Row | None], left_out: set[str]) -> Iterator[lis
 
 
 def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -> Iterator[Row | None]:
-    """``found`` as rows; ``None`` for what cannot be read or has values that no run writes."""
+    """``found`` as rows, without the last value, which says that the row has values that no run writes; ``None`` for
+    such rows, and for what cannot be read."""
     for values in found:
-        row = None if values is None else dict.fromkeys(COLUMNS) | dict(zip(columns, values, strict=True))
-        if row is None or not _is_valid(row):
+        if values is None or values[-1] or not DIGEST.fullmatch(values[columns.index("digest")]):
             done.lost += 1
-            row = None
-        yield row
+            yield None
+        else:
+            yield dict.fromkeys(COLUMNS) | dict(zip(columns, values[:-1], strict=True))
 
 
-def _is_valid(row: Row) -> bool:
-    texts = [row["digest"], row["metric"], row["axis"], row["status"]]
-    if not all(isinstance(text, str) for text in texts) or not DIGEST.fullmatch(row["digest"]):
-        return False
-    if row["status"] not in set(Status):
-        return False
-    if any(not isinstance(row[name], int | float | None) for name in REALS):
-        return False
-    if any(row[name] is not None and not math.isfinite(row[name]) for name in REALS):
-        return False
-    try:
-        for name in JSON_TEXTS:
-            if row[name] is not None:
-                json.loads(row[name])
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _read(db: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[RawRow | None]:
-    """The rows of ``table`` by their numbers; ``None`` for each number that cannot be read.
+def _read(db: sqlite3.Connection, table: str, wanted: list[str]) -> Iterator[RawRow | None]:
+    """What is ``wanted`` (in SQL) of the rows of ``table`` by their numbers; ``None`` for each number that cannot be
+    read.
 
     Where the last number is unknown, one ``None`` follows the last readable row.
     """
-    names = ", ".join(f'"{name}"' for name in columns)
-    query = f'SELECT {names} FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
+    query = f'SELECT {", ".join(wanted)} FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
     last = _last_number(db, table)
     first = chunks = unread = 0
     while first <= last if last is not None else chunks < PATIENCE:

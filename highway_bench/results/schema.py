@@ -100,7 +100,13 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "digest": ("TEXT", "identity of the cell, the task's version and the source that it ran"),
 }
 REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
-JSON_TEXTS = ("block_options", "family_options", "recipe", "samples", "paired")
+JSON_KINDS: Mapping[str, str] = {
+    "block_options": "object",
+    "family_options": "object",
+    "recipe": "object",
+    "samples": "array",
+    "paired": "object",
+}
 UNIQUE = ("digest", "metric", "axis", "index")
 
 LATER_ATTEMPT = "later attempt"

@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
 from highway_bench.provenance.lock import file_lock, holder
 from highway_bench.results.attempts import attempts_in, stored
-from highway_bench.results.integrity import check_pages, check_schema, problems
+from highway_bench.results.integrity import check_contents, check_schema, problems
 from highway_bench.results.migration import columns_of, migrate
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, REALS, SCHEMA, UNIQUE, Row, Status, worst
 
@@ -62,12 +62,15 @@ class Store:
     Opened ``read_only``, the file must exist. Raises ``BadInput``, in one line, for a path that cannot be written or
     read, that another process is writing, that is damaged or no store, or that a newer version wrote. An older store is
     migrated when it is opened for writing, after a backup next to it; ``read_only`` it is read as it is. A damaged file
-    is never written. ``DiskError`` is raised, here and by every method, where the disk is full or fails.
+    is never written, nor one with values that no run writes. ``DiskError`` is raised, here and by every method, where
+    the disk is full or fails. With ``checked=False`` the contents of a ``read_only`` file are not checked, so that
+    ``problems`` can list what is wrong.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, checked: bool = True) -> None:
         self.path = Path(path)
         self.read_only = read_only
+        self._checked = checked
         self._lock: FileLock | None = None
         if read_only:
             if not os.path.isfile(self.path):  # False for a name that is too long, where Path.is_file raises
@@ -133,6 +136,11 @@ class Store:
             ):
                 statuses[digest] = worst([text, statuses.get(digest, text)])
         return statuses
+
+    def count_cells(self) -> int:
+        """How many cells have rows."""
+        with self._explained():
+            return int(self._db.execute('SELECT count(DISTINCT "digest") FROM "rows"').fetchone()[0])
 
     def rows(self, **filters: Any) -> list[Row]:
         """The rows whose columns equal ``filters``, in the order of storing; a list matches any of its values.
@@ -283,8 +291,8 @@ class Store:
         if version is None:
             self._create()
             version = SCHEMA
-        elif self.read_only:
-            check_pages(self._db)
+        elif self.read_only and self._checked:
+            check_contents(self._db, self.path, version)
         self._columns = columns_of(version)
         if version < SCHEMA and not self.read_only:
             migrate(self._db, self.path, version)
@@ -362,8 +370,9 @@ def _is_written(path: Path) -> bool:
 def _check_before_writing(path: Path) -> None:
     """Check an existing file by a connection that cannot write: a damaged file stays as it is."""
     with closing(_connected(path, read_only=True)) as db:
-        if check_schema(db, path) is not None:
-            check_pages(db)
+        version = check_schema(db, path)
+        if version is not None:
+            check_contents(db, path, version)
 
 
 def _connected(path: Path, read_only: bool) -> sqlite3.Connection:

@@ -32,6 +32,7 @@ def ray_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "RAY_AUTH_TOKEN": TOKEN,
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_memory_monitor_refresh_ms": "0",
+        "RAY_worker_niceness": "0",  # Ray's own processes would get no core from other tests
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():

@@ -40,7 +40,7 @@ class Fake(Task):
         return float(cell.recipe.get("timeout", 20.0))
 
     def cost(self, cell: Cell) -> CellCost:
-        return CellCost(seconds=float(cell.recipe.get("seconds", 0.01)))
+        return CellCost(seconds=float(cell.recipe.get("seconds", 0.01)), bytes=int(cell.recipe.get("bytes", 0)))
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         return cell_by_cell(cells, self.measure_cell)
@@ -198,7 +198,16 @@ def short(cell: Cell) -> Iterable[Measurement]:
     yield from measured(cell)
 
 
+def on_gpu(cell: Cell) -> Iterable[Measurement]:
+    """The number of the one GPU that it may use; samples are begin, end and the cores that it may use."""
+    began = time.monotonic()
+    time.sleep(0.3)
+    samples = [began, time.monotonic(), *map(float, os.sched_getaffinity(0))]
+    yield Measurement(metric="loss", value=float(os.environ["CUDA_VISIBLE_DEVICES"]), samples=samples)
+
+
 ACTIONS = {
+    "gpu": on_gpu,
     "short": short,
     "break-gpu": break_gpu,
     "segmentation-fault": segmentation_fault,

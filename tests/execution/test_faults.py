@@ -28,6 +28,7 @@ from highway_bench.results import DiskError, Store
 MakeCell = Callable[..., Cell]
 
 MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
+COUNTERS = ("memory.oom_control", "memory.events")
 LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
 
 
@@ -82,10 +83,8 @@ def test_a_worker_that_is_killed_from_outside(fakes: str, store: Store, cell: Ma
 
 
 @pytest.fixture
-def memory_cgroup() -> Iterator[Path]:
-    """A memory cgroup of 256 MiB; the test is skipped where none can be made."""
-    if oom_kills() is None:
-        pytest.skip("the kernel does not count what its OOM killer ends")
+def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A memory cgroup of 256 MiB, whose counter is read; the test is skipped where none can be created."""
     for root in MEMORY_CGROUPS:
         path = root / f"highway-bench-test-{os.getpid()}"
         try:
@@ -97,6 +96,9 @@ def memory_cgroup() -> Iterator[Path]:
             for name in limits:
                 (path / name).write_text(str(LIMITS[name]), encoding="ascii")
             if limits:
+                files = [path / name for name in COUNTERS]
+                monkeypatch.setattr(oom_killer, "counters_of_cgroup", lambda found=files: found)
+                assert oom_kills() == 0
                 yield path
                 return
         except OSError:
@@ -154,12 +156,27 @@ def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) 
         assert [engine._death(-9)[0] for _ in range(2)] == ["oom", "crashed"]
 
 
-def test_a_kernel_that_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(oom_killer, "COUNTERS", tmp_path / "absent")
+@pytest.mark.parametrize(
+    ("group", "file"),
+    [
+        ("7:cpu,memory:/a/b", "memory/a/b/memory.oom_control"),
+        ("0::/a:b", "a:b/memory.events"),
+        ("0::/", "memory.events"),
+    ],
+)
+def test_the_cgroup_counts_before_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, file: str
+) -> None:
+    for name, path in (("OF_MACHINE", "vmstat"), ("CGROUP", "cgroup"), ("MOUNTED", "mounted")):
+        monkeypatch.setattr(oom_killer, name, tmp_path / path)
     assert oom_kills() is None
     (tmp_path / "vmstat").write_text("pgfault 3\noom_kill 17\n", encoding="ascii")
-    monkeypatch.setattr(oom_killer, "COUNTERS", tmp_path / "vmstat")
+    (tmp_path / "cgroup").write_text(f"3:devices:/\n{group}\n", encoding="ascii")
     assert oom_kills() == 17
+    counter = tmp_path / "mounted" / file
+    counter.parent.mkdir(parents=True)
+    counter.write_text("oom 5\noom_kill 2\n", encoding="ascii")
+    assert oom_kills() == 2
 
 
 def test_megabytes_of_print_reach_no_result(fakes: str, tmp_path: Path, cell: MakeCell) -> None:

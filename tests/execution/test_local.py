@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.engines.local import ON_GPU, LocalEngine, WorkerKind, WorkersUnusable
+from highway_bench.execution.engines.local import LocalEngine, WorkersUnusable
 from highway_bench.execution.job import Ended, Job
 
 
@@ -68,22 +68,6 @@ def test_a_cell_that_exits_python_does_not_affect_its_group(fakes: str, cell: Ca
         events = [event for event in engine.run([job_of(*cells, plugin=fakes)]) if isinstance(event, Ended)]
     assert [event.result.status for event in events] == ["ok", "failed", "ok"]
     assert {len(event.job.cells) for event in events} == {3}
-
-
-@pytest.mark.parametrize(
-    ("device", "alone", "threads", "workers", "lanes"),
-    [
-        ("cpu", False, 1, 16, 16),
-        ("cpu", False, 4, 16, 4),
-        ("cpu", True, 1, 16, 1),
-        ("cuda", False, 1, 16, ON_GPU),  # few share a GPU
-        ("cuda", False, 1, 2, 2),
-        ("cuda", False, 8, 2, 1),
-        ("cuda", True, 1, 16, 1),  # what is timed has it to itself
-    ],
-)
-def test_workers_at_a_time(device: str, alone: bool, threads: int, workers: int, lanes: int) -> None:
-    assert WorkerKind("task", "eager", threads, alone, device, ()).lanes(workers) == lanes
 
 
 def test_a_worker_with_a_broken_gpu_leaves_its_other_cells_to_another(fakes: str, cell: Callable[..., Cell]) -> None:

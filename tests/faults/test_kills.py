@@ -1,6 +1,7 @@
 """A chain of kills at random moments, each resume killed again: no finished cell is lost, none is doubled.
 
-``HIGHWAY_BENCH_KILLS`` is the number of kills; 6 by default.
+The chain's folder has all of its state, so the next call can go on with it (see ``scale``): the cells grow with the
+kills, and each call ends with a run that nobody kills.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.results import Store
+from tests.faults.scale import CHAIN, KILLS, note
 
-KILLS = int(os.environ.get("HIGHWAY_BENCH_KILLS", "6"))
 CELLS_A_KILL = 60  # of a twentieth of a second each: enough for every kill to meet a run that measures
 FAKES = Path(__file__).parents[1] / "execution"
 
@@ -42,83 +43,126 @@ if __name__ == "__main__":
 """
 
 
-def cells(log: Path) -> list[Cell]:
-    shared = {"block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
-    recipe = {"log": str(log), "do": "short"}
-    # Half of them in groups, as timed cells and populations are.
-    return [
-        Cell(task=("fake", "fake-trials")[number % 2], depth=1 + number // 8, seed=number, recipe=recipe, **shared)
-        for number in range(CELLS_A_KILL * KILLS)
-    ]
+class Chain:
+    """The chain in a folder: its store, its log, and the kills so far by what was killed."""
 
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.store, self.log, self.script, self.lines, self._state = (
+            folder / name for name in ("store.sqlite", "log.txt", "script.py", "cells.jsonl", "kills.json")
+        )
+        self.log.touch()
+        self.script.write_text(SCRIPT, encoding="utf-8")
+        known = json.loads(self._state.read_text(encoding="utf-8")) if self._state.exists() else {}
+        self.kills: Counter[str] = Counter(known)
 
-def stored(path: Path) -> dict[str, str]:
-    """The status of each stored cell by its digest."""
-    try:
-        with Store(path, read_only=True) as store:
-            return dict(store.digests())
-    except BadInput:  # no file, or no tables yet
-        return {}
+    def cells(self, kills: int) -> list[Cell]:
+        """The cells of a chain of so many kills; half of them in groups, as timed cells and populations are."""
+        shared = {"block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
+        recipe = {"log": str(self.log), "do": "short"}
+        return [
+            Cell(task=("fake", "fake-trials")[number % 2], depth=1 + number // 8, seed=number, recipe=recipe, **shared)
+            for number in range(CELLS_A_KILL * kills)
+        ]
+
+    def count(self, what: str) -> None:
+        """Note one kill."""
+        self.kills[what] += 1
+        self._state.write_text(json.dumps(self.kills), encoding="utf-8")
+
+    def stored(self) -> dict[str, str]:
+        """The status of each stored cell by its digest."""
+        try:
+            with Store(self.store, read_only=True) as store:
+                return dict(store.digests())
+        except BadInput:  # no file, or no tables yet
+            return {}
+
+    def begun(self) -> int:
+        """How many cells have begun."""
+        return len(self.log.read_text(encoding="utf-8").splitlines())
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the command."""
+        return subprocess.Popen(
+            [sys.executable, str(self.script), str(self.store), str(self.lines)],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FAKES), *filter(None, sys.path)])},
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
+        )
 
 
 def victims(process: psutil.Process, what: str) -> list[psutil.Process]:
     """The processes to kill. A run that has no worker yet is killed itself."""
     children = process.children(recursive=True)
-    workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    workers = [child for child in children if is_worker(child)]
     if what == "group":
         return [process, *children]
     return workers[:1] if what == "worker" and workers else [process]
 
 
+def is_worker(process: psutil.Process) -> bool:
+    """Whether it is a worker that has not ended."""
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int | None:
+    """Run the command once, with kills until the chain has ``most``; returns its exit status."""
+    process, begun, delay = chain.start(), chain.begun(), chance.uniform(0.0, 0.8)
+    while chain.kills.total() < most and process.poll() is None:
+        if chain.begun() > begun:  # cells are being measured
+            time.sleep(delay)
+            what = chance.choice(["driver", "worker", "group"])
+            try:
+                for victim in victims(psutil.Process(process.pid), what):
+                    victim.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:  # one of them has just ended
+                continue
+            chain.count(what)
+            if what != "worker":
+                break
+            delay = chance.uniform(0.0, 0.8)
+        time.sleep(0.02)
+    return process.wait(1200)
+
+
 @pytest.mark.slow
 def test_a_chain_of_kills(tmp_path: Path) -> None:
-    chance = random.Random(18)
-    path, log, script, lines = (tmp_path / name for name in ("store.sqlite", "log.txt", "script.py", "cells.jsonl"))
-    script.write_text(SCRIPT, encoding="utf-8")
-    every = cells(log)
-    lines.write_text("\n".join(json.dumps(asdict(cell)) for cell in every), encoding="utf-8")
-    log.touch()
-    before: dict[str, str] = {}
-    kills: Counter[str] = Counter()
-    code = None
+    chain = Chain(Path(CHAIN) if CHAIN else tmp_path)
+    most = chain.kills.total() + KILLS
+    chance = random.Random(most)
+    every = chain.cells(most)
+    chain.lines.write_text("\n".join(json.dumps(asdict(cell)) for cell in every), encoding="utf-8")
+    before, code = chain.stored(), None
     while code != 0:
-        process = subprocess.Popen(
-            [sys.executable, str(script), str(path), str(lines)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FAKES), *filter(None, sys.path)])},
-            start_new_session=True,
-            stderr=subprocess.DEVNULL,
-        )
-        begun, delay = len(log.read_text().splitlines()), chance.uniform(0.0, 0.8)
-        while kills.total() < KILLS and process.poll() is None:
-            if len(log.read_text().splitlines()) > begun:  # cells are being measured
-                time.sleep(delay)
-                what = chance.choice(["driver", "worker", "group"])
-                try:
-                    for victim in victims(psutil.Process(process.pid), what):
-                        victim.send_signal(signal.SIGKILL)
-                except psutil.NoSuchProcess:
-                    break  # it had just ended
-                kills[what] += 1
-                if what != "worker":
-                    break
-                delay = chance.uniform(0.0, 0.8)
-            time.sleep(0.02)
-        code = process.wait(600)
-        now = stored(path)
+        code = run_and_kill(chain, chance, most)
+        now = chain.stored()
         assert {digest for digest, status in before.items() if status == "ok"} <= now.keys()  # nothing is lost
         before = now
-        if code != 0 and kills.total() >= KILLS and code > 1:
-            pytest.fail(f"the run ended with {code}")
-    assert kills.total() == KILLS
-    with Store(path) as store:
+        assert code <= 1 or chain.kills.total() < most, f"the run ended with {code}"
+    assert chain.kills.total() == most
+    with Store(chain.store) as store:
         assert store.problems() == []
         rows = store.rows(metric="loss")
     failed = [row for row in rows if row["status"] != "ok"]
     assert len(rows) == len({row["digest"] for row in rows}) == len(every)  # none is doubled
     assert {row["status"] for row in failed} <= {"crashed", "oom"}  # of a kill of its worker in the last run
     deadline = time.monotonic() + 60
-    pids = {int(line.split()[-1]) for line in log.read_text().splitlines()}
-    while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
+    pids = {int(line.split()[-1]) for line in chain.log.read_text().splitlines()[-200:]}
+    while any(is_working(pid) for pid in pids):
         assert time.monotonic() < deadline, "a worker outlives its runner"
         time.sleep(0.1)
-    print(f"{kills.total()} kills ({dict(kills)}), {len(every)} cells, {len(failed)} crashed, none lost")  # noqa: T201
+    note("kills", **chain.kills, total=most, cells=len(every), crashed=len(failed), lost=0, doubled=0)
+
+
+def is_working(pid: int) -> bool:
+    """Whether the process is a worker of a chain: the system may have given its number to another."""
+    try:
+        process = psutil.Process(pid)
+        path = process.environ().get("PYTHONPATH", "")
+        return process.status() != psutil.STATUS_ZOMBIE and path.startswith(str(FAKES))
+    except psutil.Error:
+        return False

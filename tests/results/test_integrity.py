@@ -136,13 +136,43 @@ def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path
     db.close()
     done = salvage(path, tmp_path / "whole.sqlite")
     assert done.left_out == {digest(10 * number + 5) for number in range(5)}
-    with Store(path, read_only=True) as store:
+    for read_only in (True, False):
+        with pytest.raises(BadInput, match=r"1 rows have an unknown status; it is damaged: .* lists every problem"):
+            Store(path, read_only=read_only)
+    with Store(path, read_only=True, checked=False) as store:
         assert store.problems() == [
             "1 rows have an unknown status",
-            "1 rows lack their digest or metric",
-            "1 rows have a samples that is no JSON",
+            "1 rows lack their digest, metric, axis or index",
             "1 rows have a value that is no number",
+            "1 rows have a value that is not finite",
+            "1 rows have a samples that is no JSON array",
         ]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ('UPDATE "rows" SET "recipe" = \'[1]\' WHERE rowid = 3', "have a recipe that is no JSON object"),
+        ('UPDATE "rows" SET "samples" = \'much\' WHERE rowid = 3', "have a samples that is no JSON array"),
+        ('UPDATE "rows" SET "depth" = 2.5 WHERE rowid = 3', "have a depth that is no whole number"),
+        ('UPDATE "rows" SET "low" = -9e999 WHERE rowid = 3', "have a low that is not finite"),
+        ('UPDATE "rows" SET "block" = x\'00ff\' WHERE rowid = 3', "have a block that is no text"),
+        ('UPDATE "rows" SET "index" = NULL WHERE rowid = 3', "lack their digest, metric, axis or index"),
+        ("UPDATE runs SET provenance = '[]'", "the record of run r is none that a run writes"),
+        ('UPDATE runs SET provenance = \'{"blocks": {"plain": 3}}\'', "the record of run r is none that a run"),
+        ("INSERT INTO meta VALUES ('progress', '{\"cells\": 3}')", "the progress of the last run is none"),
+    ],
+)
+def test_values_that_no_run_writes_are_refused_at_opening(path: Path, change: str, problem: str) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute(change)
+    db.close()
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(BadInput, match=problem) as caught:
+            Store(path, read_only=read_only)
+        assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
 
 
 def test_what_cannot_be_salvaged(path: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.results import COLUMNS, PROTOCOL, SCHEMA, Row, Store, export, export_runs, import_rows, row
-from highway_bench.results.parquet import RUNS_KEY, SCHEMA_KEY, ParquetRows
+from highway_bench.results.parquet import RUNS_KEY, SCHEMA_KEY, ParquetRows, _packed
 
 RECORD = {"commit": "abc", "machines": {"cpu": "cpu-a-2c"}, "blocks": {"plain": {"equation": "y = H(x)"}}}
 
@@ -87,11 +87,24 @@ def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
     assert ParquetRows(tmp_path / "old.parquet").frame()["protocol"].isna().all()
 
 
-def rewritten(path: Path, to: Path, *, without: list[str], schema: int) -> None:
+def rewritten(
+    path: Path,
+    to: Path,
+    *,
+    without: list[str] | None = None,
+    schema: int | str = SCHEMA,
+    runs: bytes | None = None,
+    **columns: Any,
+) -> None:
+    """Write the file ``path`` to ``to`` with other metadata, without some columns, or with one value in a column."""
+    import pyarrow as pa
     from pyarrow import parquet
 
     table = parquet.ParquetFile(path).read()
-    metadata = table.schema.metadata | {SCHEMA_KEY: str(schema)}
+    metadata = table.schema.metadata | {SCHEMA_KEY: str(schema)} | ({} if runs is None else {RUNS_KEY: runs})
+    for name, value in columns.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array([value] * len(table)))
+    without = without or []
     parquet.write_table(table.drop_columns(without).replace_schema_metadata(metadata), to)
 
 
@@ -102,6 +115,17 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "foreign.parquet")
     rewritten(tmp_path / "good.parquet", tmp_path / "newer.parquet", without=[], schema=SCHEMA + 1)
     rewritten(tmp_path / "good.parquet", tmp_path / "lacking.parquet", without=["value"], schema=SCHEMA)
+    for name, change in {
+        "status": {"status": "fine"},
+        "nan": {"value": float("nan")},
+        "infinite": {"high": float("inf")},
+        "type": {"value": "much"},
+        "nested": {"block": ["plain"]},
+        "version": {"schema": "four"},
+        "base64": {"runs": b"\xff"},
+        "records": {"runs": _packed([])},
+    }.items():
+        rewritten(tmp_path / "good.parquet", tmp_path / f"{name}.parquet", **change)
     (tmp_path / "empty").mkdir()
     for source, message in {
         "cut.parquet": "cannot read .*cut.parquet",
@@ -110,6 +134,14 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
         "lacking.parquet": "not those of schema",
         "absent.parquet": "cannot read .*absent.parquet",
         "empty": "there is no Parquet file in",
+        "status.parquet": "4 rows have an unknown status; it is damaged",
+        "nan.parquet": "cannot read .*: a number that is not finite",
+        "infinite.parquet": "4 rows have a high that is not finite",
+        "type.parquet": "4 rows have a value that is no number",
+        "nested.parquet": "a row has a value of no known kind",
+        "version.parquet": "cannot read .*: invalid literal",
+        "base64.parquet": "cannot read .*",
+        "records.parquet": "the records of its runs are none",
     }.items():
         with pytest.raises(BadInput, match=message) as raised:
             import_rows(tmp_path / "new", tmp_path / "good.parquet", tmp_path / source)

@@ -23,14 +23,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from highway_bench.errors import USER_ERRORS, BadInput, HighwayBenchError
+from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution.engines import _node
+from highway_bench.execution.engines._gpus import gpu_share
 from highway_bench.execution.engines.base import register_engine
-from highway_bench.execution.engines.local import ON_GPU
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.source_tree import PACKAGE, find_source
 from highway_bench.provenance import Identity, identity
-from highway_bench.provenance.gpu import gpu
 from highway_bench.provenance.machine import torch_version
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import tasks
@@ -81,6 +80,14 @@ class Placement:
     cores: int
     gpus: float = 0.0
     nodes: tuple[str, ...] = ()
+
+    def is_possible(self, nodes: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Whether one of ``nodes``, as Ray describes them by their ids, has what is reserved."""
+        return any(
+            cores_of(node) >= self.cores and gpus_of(node) >= self.gpus
+            for name, node in nodes.items()
+            if not self.nodes or name in self.nodes
+        )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -261,7 +268,7 @@ class RayEngine:
         else:
             cores = min(job.threads, max(node.cores for node in nodes))
         named = tuple(node.id for node in nodes) if task.meter or job.alone else ()
-        return Placement(cores, 0.0 if device == "cpu" else 1.0 if job.alone else gpu_share(job), named)
+        return Placement(cores, gpu_share(job), named)
 
     def _submit(self, job: Job, placement: Placement) -> None:
         ray = imported_ray()
@@ -306,9 +313,9 @@ class RayEngine:
     def _give_up(self) -> Iterator[Ended]:
         """End the cells that only nodes could run which the cluster has lost: Ray would wait for them without end."""
         ray = imported_ray()
-        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        alive = living_nodes()
         for stream, submitted in list(self._submitted.items()):
-            if submitted.placement.nodes and alive.isdisjoint(submitted.placement.nodes):
+            if not submitted.placement.is_possible(alive):
                 ray.cancel(stream)
                 del self._submitted[stream]
                 yield from lost(submitted, Status.CRASHED, NO_NODE)
@@ -338,30 +345,54 @@ def imported_ray() -> Any:
     return ray
 
 
+def living_nodes() -> dict[str, Mapping[str, Any]]:
+    """What Ray says of each node of the cluster that is not lost, by the node's id."""
+    return {node["NodeID"]: node for node in imported_ray().nodes() if node["Alive"]}
+
+
 def asked_nodes() -> list[ClusterNode]:
-    """The nodes of the cluster that run cells. Raises ``BadInput`` where one has other versions, or cannot answer."""
+    """The nodes of the cluster that run cells; those that are lost before they answer are left out.
+
+    Raises ``BadInput`` where one has other versions, or cannot answer.
+    """
     ray = imported_ray()
     ask = ray.remote(_node.facts)
-    asked = []
-    for node in ray.nodes():
-        cores, gpus = (int(node["Resources"].get(name, 0)) for name in ("CPU", "GPU"))
-        if node["Alive"] and cores:
-            where = {NODE: node["NodeID"]}
-            asked.append((node, cores, gpus, ask.options(num_cpus=0, label_selector=where).remote(gpus > 0)))
+    asked = {
+        ask.options(num_cpus=0, label_selector={NODE: name}).remote(gpus_of(node) > 0): (name, node)
+        for name, node in living_nodes().items()
+        if cores_of(node)
+    }
+    waiting, deadline = list(asked), time.monotonic() + ANSWER
+    while waiting and time.monotonic() < deadline:
+        _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=POLL)
+        alive = living_nodes()
+        waiting = [answer for answer in waiting if asked[answer][0] in alive]
     nodes = []
-    for node, cores, gpus, answer in asked:
+    for answer, (name, node) in asked.items():
         address = node["NodeManagerAddress"]
         try:
-            facts = json.loads(ray.get(answer, timeout=ANSWER))
+            facts = json.loads(ray.get(answer, timeout=0))
         except ray.exceptions.RayError as error:
+            if name not in living_nodes():
+                continue
             raise BadInput(f"node {address} cannot run jobs: {first_line(error)}") from error
         identities = {device: Identity(*one) for device, one in facts["identities"].items()}
-        nodes.append(ClusterNode(node["NodeID"], address, cores, gpus, facts["python"], identities))
+        nodes.append(ClusterNode(name, address, cores_of(node), gpus_of(node), facts["python"], identities))
     for mismatch in filter(None, (node.mismatch() for node in nodes)):
         raise BadInput(mismatch)
     if not nodes:
         raise BadInput("no node of the Ray cluster has a core for jobs")
     return nodes
+
+
+def cores_of(node: Mapping[str, Any]) -> int:
+    """The cores that Ray may use of a node."""
+    return int(node["Resources"].get("CPU", 0))
+
+
+def gpus_of(node: Mapping[str, Any]) -> int:
+    """The GPUs that Ray may use of a node."""
+    return int(node["Resources"].get("GPU", 0))
 
 
 def module_path(name: str) -> Path:
@@ -370,16 +401,6 @@ def module_path(name: str) -> Path:
     if source is None or name == "__main__" or source.path.suffix != ".py":
         raise BadInput(f"module {name!r} cannot be sent to a cluster: make it a .py file, or a folder with __init__.py")
     return source.path.parent if source.is_package else source.path
-
-
-def gpu_share(job: Job) -> float:
-    """The share of a GPU that a job reserves if it need not run alone: by its memory, and at least 1 / ``ON_GPU``."""
-    task = tasks.get(job.task)
-    try:
-        needed = sum(task.cost(cell).bytes for cell in job.cells)
-    except USER_ERRORS:  # a plug-in's
-        needed = 0
-    return min(1.0, max(1 / ON_GPU, needed / gpu(job.cells[0].device).memory))
 
 
 def lost(submitted: Submitted, status: Status, message: str) -> Iterator[Ended]:

@@ -3,7 +3,8 @@
 A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tracker must never share a process with
 compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
 through other modules get a new pool, whose workers read the source of these modules before any import (see
-``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile.
+``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile. Jobs on GPUs
+have one pool for each GPU (see ``_gpus``).
 
 Time-outs are measured here, by a clock that no change of the system's time moves; the pool's own would follow it.
 """
@@ -15,7 +16,7 @@ import signal
 import tempfile
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from highway_bench.errors import HighwayBenchError
 from highway_bench.execution import worker
+from highway_bench.execution.engines._gpus import Slot, gpu_share, slots_on_gpus, slots_to_time
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
@@ -38,8 +40,8 @@ from highway_bench.results.schema import Status
 
 POLL = 0.1  # seconds between reads of the results files of running jobs
 SILENCE = 1.0  # seconds after which a gone worker that the pool does not report has left with exit code 0
-ON_GPU = 4  # workers at a time: small networks keep a GPU waiting for its host
 STARTS = 3  # successive times that workers may die before they take a job
+ROUNDING = 1e-9  # of shares of a GPU
 STARTING = 600.0  # seconds in which a worker must take its job: importing torch from a busy disk takes minutes
 
 
@@ -84,20 +86,55 @@ class WorkerKind(NamedTuple):
     def of(cls, job: Job) -> WorkerKind:
         return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
 
-    def lanes(self, workers: int) -> int:
-        """Workers that may run in parallel: one for jobs that must run alone, and few on a GPU, which they share."""
-        return 1 if self.alone else max(1, min(workers // self.threads, workers if self.device == "cpu" else ON_GPU))
+    def slots(self, workers: int) -> list[Slot]:
+        """What its jobs run on where ``workers`` may run in parallel: one slot on a CPU, one for each GPU in use.
+
+        Raises ``BadInput`` where this machine has no GPU and the jobs need one.
+        """
+        if self.device != "cpu" and self.alone:
+            return slots_to_time(self.mode)
+        lanes = 1 if self.alone else max(1, workers // self.threads)
+        return [Slot(lanes)] if self.device == "cpu" else slots_on_gpus(lanes)
+
+
+@dataclass(eq=False)
+class Pool:
+    """The worker processes of one slot."""
+
+    slot: Slot
+    processes: ProcessPool
+    workers: Workers
+
+    @classmethod
+    def of(cls, slot: Slot, kind: WorkerKind, modules: Collection[str]) -> Pool:
+        """A pool whose workers start with its first job."""
+        workers = Workers()
+        processes = ProcessPool(
+            max_workers=slot.workers,
+            context=workers,
+            initializer=worker.start,
+            initargs=(kind.task, kind.threads, kind.plugins, sorted(modules), slot.gpu, slot.cores),
+        )
+        return cls(slot, processes, workers)
+
+    def stop(self) -> None:
+        """End every worker."""
+        self.processes.stop()  # type: ignore[no-untyped-call]  # pebble's
+        self.processes.join()
 
 
 @dataclass
 class Running:
-    """A job in a worker: its results file, the bytes ``read`` of it, and the indices of the cells that ended.
+    """A job in a worker of ``pool``: its ``share`` of the pool's GPU, its results file, the bytes ``read`` of it, and
+    the indices of the cells that ended.
 
     ``process`` is the worker's process id, once it took the job, at the time ``taken``; ``gone`` the first time at
     which that process did not exist. ``stopped`` says that the job took longer than it may.
     """
 
     job: Job
+    pool: Pool
+    share: float
     path: Path
     began: float = field(default_factory=time.monotonic)
     read: int = 0
@@ -126,13 +163,13 @@ class Running:
 
 @register_engine("local")
 class LocalEngine:
-    """Runs jobs in ``workers`` processes at a time (by default, one per core that this process may use)."""
+    """Runs jobs in ``workers`` processes at a time (by default, one per core that this process may use), on a CPU or on
+    every GPU of the first one's model."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or cores()
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
-        self._pool: ProcessPool | None = None
-        self._workers = Workers()
+        self._pools: list[Pool] = []
         self._kind: WorkerKind | None = None
         self._modules: frozenset[str] = frozenset()
         self._running: dict[Future[Any], Running] = {}
@@ -168,28 +205,30 @@ class LocalEngine:
         self._running.clear()
 
     def _run_kind(self, kind: WorkerKind, queue: deque[Job]) -> Iterator[Began | Ended]:
-        lanes = kind.lanes(self.workers)
-        modules = frozenset(name for job in queue for name in job.sources)
+        self._open(kind, frozenset(name for job in queue for name in job.sources))
         deaths = 0
         while queue or self._running:
             try:
-                while queue and len(self._running) < lanes:
-                    job = queue[0]
-                    self._submit(kind, lanes, job, modules)
+                while queue and (chosen := self._pool_for(queue[0])) is not None:
+                    pool, job = chosen, queue[0]
+                    self._submit(pool, job)
                     queue.popleft()
                     yield Began(job)
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
-                gone = self._workers.gone()  # before the files are read: a worker that took a job has written so
+                # Before the files are read: a worker that took a job has written so.
+                gone = [(pool, pool.workers.gone()) for pool in self._pools]
                 for future in list(self._running):
                     running = self._running[future]
+                    pool = running.pool
                     yield from self._read(running)
                     running.stopped = running.is_overdue()
                     if future in done or running.stopped or running.is_lost():
                         future.cancel()  # ends the worker of a stopped job, forgets a lost one, leaves a finished one
                         queue.extendleft(reversed((yield from self._finish(future))))
                         deaths = 0
-                if self._is_stuck(gone):
-                    raise BrokenProcessPool
+                for pool, ended in gone:
+                    if self._is_stuck(pool, ended):
+                        raise BrokenProcessPool
             except BrokenProcessPool:
                 deaths += 1
                 if deaths == STARTS:
@@ -198,41 +237,57 @@ class LocalEngine:
                         'under `if __name__ == "__main__":`, as every worker imports the script; no plug-in may exit '
                         "Python"
                     ) from None
-                self._stop()
-                for running in self._running.values():
-                    queue.extendleft(running.left() if running.ended else [running.job])
-                self._running.clear()
+                self._replace(pool, queue)
 
-    def _is_stuck(self, gone: set[int]) -> bool:
-        """Whether no running job has a worker, and one has died (with exit code 0, after which the pool starts another)
-        or none has come for long."""
-        if not self._running or any(running.process is not None for running in self._running.values()):
-            return False
-        oldest = min(running.began for running in self._running.values())
-        return bool(gone - self._workers.serving) or time.monotonic() - oldest > STARTING
-
-    def _submit(self, kind: WorkerKind, lanes: int, job: Job, modules: frozenset[str]) -> None:
-        if kind != self._kind or self._pool is None or not modules <= self._modules:
+    def _open(self, kind: WorkerKind, modules: frozenset[str]) -> None:
+        """Open the pools for jobs of ``kind`` that run through ``modules``, unless they are open."""
+        if kind != self._kind or not modules <= self._modules:
             self._stop()
-            self._kind, self._modules, self._workers = kind, modules, Workers()
-            self._pool = ProcessPool(
-                max_workers=lanes,
-                context=self._workers,
-                initializer=worker.start,
-                initargs=(kind.task, kind.threads, kind.plugins, sorted(modules)),
-            )
+            self._pools = [Pool.of(slot, kind, modules) for slot in kind.slots(self.workers)]
+            self._kind, self._modules = kind, modules
+
+    def _replace(self, broken: Pool, queue: deque[Job]) -> None:
+        """Open another pool for one that is broken; its jobs go back to ``queue``."""
+        assert self._kind is not None
+        broken.stop()
+        for future, running in list(self._running.items()):
+            if running.pool is broken:
+                queue.extendleft(running.left() if running.ended else [running.job])
+                del self._running[future]
+        self._pools[self._pools.index(broken)] = Pool.of(broken.slot, self._kind, self._modules)
+
+    def _pool_for(self, job: Job) -> Pool | None:
+        """The least used pool that has room for ``job``; ``None`` where all are full."""
+        share = gpu_share(job)
+        rooms = []
+        for number, pool in enumerate(self._pools):
+            shares = [running.share for running in self._running.values() if running.pool is pool]
+            if len(shares) < pool.slot.workers and sum(shares) + share <= 1 + ROUNDING:
+                rooms.append((sum(shares), number))
+        return self._pools[min(rooms)[1]] if rooms else None
+
+    def _is_stuck(self, pool: Pool, gone: set[int]) -> bool:
+        """Whether no job of ``pool`` has a worker, and one has died (with exit code 0, after which the pool starts
+        another) or none has come for long."""
+        jobs = [running for running in self._running.values() if running.pool is pool]
+        if not jobs or any(running.process is not None for running in jobs):
+            return False
+        oldest = min(running.began for running in jobs)
+        return bool(gone - pool.workers.serving) or time.monotonic() - oldest > STARTING
+
+    def _submit(self, pool: Pool, job: Job) -> None:
         self._submitted += 1
         path = self._folder / f"{self._submitted}.jsonl"
         path.touch()
         # Threads and processes started here inherit the mask: only this process gets Ctrl-C, and stops them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            future = self._pool.schedule(worker.measure, args=(job, path))
+            future = pool.processes.schedule(worker.measure, args=(job, path))
         except RuntimeError as error:  # pebble's error for a pool that broke between two jobs
             raise BrokenProcessPool(str(error)) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._running[future] = Running(job, path)
+        self._running[future] = Running(job, pool, gpu_share(job), path)
 
     def _read(self, running: Running) -> Iterator[Ended]:
         """Cells that have ended since the last call. A cell is yielded again if the caller did not resume after it."""
@@ -243,7 +298,7 @@ class LocalEngine:
                     break
                 if running.process is None:
                     running.process, running.taken = int(line), time.monotonic()
-                    self._workers.serving.add(running.process)
+                    running.pool.workers.serving.add(running.process)
                 else:
                     result = CellResult.of_line(line.decode())
                     yield Ended(running.job, result)
@@ -260,7 +315,7 @@ class LocalEngine:
             if running.stopped:
                 status, message = Status.TIMEOUT, f"stopped after {running.job.timeout:g} s"
             else:
-                status, message = self._death(self._workers.exit_code(running.process))
+                status, message = self._death(running.pool.workers.exit_code(running.process))
         except ProcessExpired as error:
             status, message = self._death(error.exitcode)
         except BrokenProcessPool:
@@ -293,7 +348,6 @@ class LocalEngine:
         return death(code, out_of_memory=now > before)
 
     def _stop(self) -> None:
-        if self._pool is not None:
-            self._pool.stop()  # type: ignore[no-untyped-call]  # pebble's
-            self._pool.join()
-        self._pool = self._kind = None
+        for pool in self._pools:
+            pool.stop()
+        self._pools, self._kind = [], None

@@ -1,0 +1,173 @@
+"""The local engine on every GPU of one model: a fake inventory, and workers that report which GPU they may use."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.execution.engines import _gpus
+from highway_bench.execution.engines._gpus import ON_GPU, Slot, gpu_share, usable_gpus
+from highway_bench.execution.engines.local import LocalEngine, WorkerKind
+from highway_bench.execution.job import Ended, Job
+from highway_bench.provenance.gpu import Gpu
+
+GIB = 2**30
+MakeCell = Callable[..., Cell]
+Have = Callable[[Sequence[str]], None]
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
+    """Lets this machine have GPUs of these models, of 80 GiB each."""
+
+    def have(models: Sequence[str]) -> None:
+        monkeypatch.setattr(_gpus, "models_of_gpus", lambda: list(models))
+
+    monkeypatch.delenv(_gpus.VISIBLE, raising=False)
+    monkeypatch.setattr(_gpus, "gpu", lambda device: Gpu("H100", 80 * GIB, bfloat16=True, tf32=True))
+    _gpus._usable.cache_clear()
+    yield have
+    _gpus._usable.cache_clear()
+
+
+@pytest.fixture
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets this machine have eight cores."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+
+
+def kind(*, device: str = "cuda", alone: bool = False, threads: int = 1, mode: str = "eager") -> WorkerKind:
+    return WorkerKind("task", mode, threads, alone, device, ())
+
+
+@pytest.mark.parametrize(
+    ("of", "workers", "slots"),
+    [
+        (kind(device="cpu"), 16, [Slot(16)]),
+        (kind(device="cpu", threads=4), 16, [Slot(4)]),
+        (kind(device="cpu", alone=True), 16, [Slot(1)]),
+        (kind(), 16, [Slot(ON_GPU, "0"), Slot(ON_GPU, "1")]),
+        (kind(), 3, [Slot(2, "0"), Slot(1, "1")]),
+        (kind(), 1, [Slot(1, "0")]),
+        (kind(threads=8), 2, [Slot(1, "0")]),
+        (kind(alone=True), 16, [Slot(1, "0")]),  # the host launches each kernel: nothing else runs
+        (kind(alone=True, mode="cudagraph"), 16, [Slot(1, "0", (0, 1, 2, 3)), Slot(1, "1", (4, 5, 6, 7))]),
+    ],
+)
+@pytest.mark.usefixtures("eight_cores")
+def test_slots(gpus: Have, of: WorkerKind, workers: int, slots: list[Slot]) -> None:
+    gpus(["H100", "H100"])
+    assert of.slots(workers) == slots
+
+
+@pytest.mark.usefixtures("eight_cores")
+def test_timed_cells_of_one_gpu_are_not_pinned(gpus: Have) -> None:
+    gpus(["H100"])
+    assert kind(alone=True, mode="cudagraph").slots(8) == [Slot(1, "0")]
+
+
+@pytest.mark.usefixtures("eight_cores")
+def test_gpus_without_two_cores_each_are_not_timed_together(gpus: Have) -> None:
+    gpus(["H100"] * 5)
+    slots = kind(alone=True, mode="cudagraph").slots(8)
+    assert [(slot.gpu, slot.cores) for slot in slots] == [(str(one), (2 * one, 2 * one + 1)) for one in range(4)]
+
+
+def test_gpus_of_one_model(gpus: Have, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(["H100", "L4", "H100"])
+    assert usable_gpus() == ("0", "2")
+    monkeypatch.setenv(_gpus.VISIBLE, "GPU-a,GPU-b,GPU-c,GPU-of-no-machine")
+    assert usable_gpus() == ("GPU-a", "GPU-c")
+    gpus([])
+    monkeypatch.setenv(_gpus.VISIBLE, "")
+    with pytest.raises(BadInput, match="finds no CUDA device"):
+        usable_gpus()
+
+
+def job(plugin: str, *cells: Cell, task: str = "fake", mode: str = "eager", alone: bool = False) -> Job:
+    return Job(
+        task=task,
+        keys=tuple(cell.key for cell in cells),
+        cells=tuple(cell.but(device="cuda") for cell in cells),
+        mode=mode,
+        threads=1,
+        alone=alone,
+        timeouts=(60.0,) * len(cells),
+        plugins=(plugin,),
+    )
+
+
+def test_shares(gpus: Have, fakes: str, cell: MakeCell) -> None:
+    """Each cell of a population has the bytes of the whole population as its cost."""
+    one, half, all_of_it = (cell(seed=seed, bytes=size * GIB) for seed, size in enumerate((1, 40, 300)))
+    assert gpu_share(job(fakes, one)) == 1 / ON_GPU
+    assert gpu_share(job(fakes, half, half.but(seed=7))) == 0.5
+    assert gpu_share(job(fakes, one, all_of_it)) == 1.0
+    assert gpu_share(job(fakes, one, alone=True)) == 1.0
+    assert gpu_share(Job.of_line(job(fakes, one).line().replace('"cuda"', '"cpu"'))) == 0.0
+
+
+def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, float, set[int]]]:
+    """The GPU, begin and end of each cell that ended well, and the cores that it might use."""
+    found = []
+    for event in engine.run(jobs):
+        if isinstance(event, Ended):
+            assert event.result.status == "ok", event.result.message
+            (loss,) = event.result.measurements
+            assert loss.samples is not None
+            began, ended, *cores = loss.samples
+            found.append((int(loss.value or 0), began, ended, set(map(int, cores))))
+    return found
+
+
+def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> int:
+    of_gpu = [one for one in found if one[0] == gpu]
+    return max(sum(began <= other[1] < ended for other in of_gpu) for _, began, ended, _ in of_gpu)
+
+
+def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, fakes: str, cell: MakeCell) -> None:
+    gpus(["H100", "H100"])
+    jobs = [job(fakes, cell("gpu", seed=seed, bytes=35 * GIB)) for seed in range(12)]  # two fit at a time
+    with LocalEngine(8) as engine:
+        found = spans(engine, jobs)
+    assert len(found) == 12
+    assert min(Counter(gpu for gpu, *_ in found).values()) >= 2
+    assert [most_at_once(found, gpu) for gpu in (0, 1)] == [2, 2]
+
+
+def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, fakes: str, cell: MakeCell) -> None:
+    gpus(["H100", "H100"])
+    jobs = [job(fakes, cell("gpu", seed=seed), alone=True) for seed in range(3)]
+    with LocalEngine(8) as engine:
+        found = sorted(spans(engine, jobs), key=lambda one: one[1])
+    assert {gpu for gpu, *_ in found} == {0}
+    assert all(before[2] <= after[1] for before, after in pairwise(found))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two GPUs need two cores")
+def test_captured_steps_are_timed_on_every_gpu(
+    gpus: Have, fakes: str, cell: MakeCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus(["H100", "H100"])
+    monkeypatch.setattr(_gpus, "HOST_CORES", 1)
+    jobs = [job(fakes, cell("gpu", seed=seed), alone=True, mode="cudagraph") for seed in range(6)]
+    with LocalEngine(8) as engine:
+        found = spans(engine, jobs)
+    assert {gpu for gpu, *_ in found} == {0, 1}
+    assert [most_at_once(found, gpu) for gpu in (0, 1)] == [1, 1]
+    first, second = (set().union(*(cores for number, _, _, cores in found if number == gpu)) for gpu in (0, 1))
+    assert first.isdisjoint(second)
+
+
+def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus: Have, fakes: str, cell: MakeCell) -> None:
+    gpus(["H100", "H100"])
+    jobs = [job(fakes, cell("gpu" if seed else "kill", seed=seed)) for seed in range(6)]
+    with LocalEngine(2) as engine:
+        ended = [event.result.status for event in engine.run(jobs) if isinstance(event, Ended)]
+    assert sorted(ended) == ["crashed", *["ok"] * 5]
