@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from highway_bench.advice.fit import Fit, gib
+from highway_bench.advice.fit import Fit
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.forecast.page import verdict_text
+from highway_bench.provenance.free_memory import gib
 
 
 def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]:

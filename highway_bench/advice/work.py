@@ -21,10 +21,10 @@ from highway_bench.advice.budget import (
     seeds_that_fit,
     timing_plan,
 )
-from highway_bench.advice.connections import REFERENCE, Connection
+from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, block_costs, cost_cells
 from highway_bench.advice.finals import judged
-from highway_bench.advice.fit import USABLE, Fit, free_bytes, gib
+from highway_bench.advice.fit import Fit
 from highway_bench.advice.halving import Halving
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
@@ -33,6 +33,8 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.forecast.starts import lacking_starts
+from highway_bench.provenance.free_memory import gib, worker_bytes
+from highway_bench.tasks.predicted_peak import exceeding
 
 PACE_STEPS: Final = 6
 LEAST_FINALS: Final = 0.2  # share of the time that the finals have, even where the rungs took longer than predicted
@@ -120,12 +122,10 @@ class AdviceWork:
         """Which connections fit memory and time, for how many steps; and why the others are left out."""
         left_out: dict[str, str] = {}
         fits: list[Connection] = []
-        available = USABLE * free_bytes(self.request.device) / self.fit.workers
-        saved = costs[REFERENCE].saved
+        available = worker_bytes(self.request.device, self.fit.workers)
         for one in self.request.connections:
-            share = costs[one.block].saved / saved
-            need = self.fit.need.at(self.request.depth) * (share if math.isfinite(share) else 1.0)
-            if need > available:
+            need = exceeding(self.request.run(one, PACE_STEPS, self.request.first_rates[-1], 0), available)
+            if need is not None:
                 left_out[" ".join(one)] = f"it needs about {gib(need)}, and {gib(available)} a worker are free"
             else:
                 fits.append(one)

@@ -108,9 +108,10 @@ def advise(
 def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: int | None, *, as_json: bool) -> None:
     """Print what would be compared, and the memory of it."""
     from highway_bench.advice.about import about, notes_on
-    from highway_bench.advice.fit import fit, gib
+    from highway_bench.advice.fit import fit
     from highway_bench.advice.request import requested
     from highway_bench.plugins import load_plugins
+    from highway_bench.provenance.free_memory import gib
     from highway_bench.provenance.machine import cores
 
     load_plugins(plugins)

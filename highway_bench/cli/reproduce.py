@@ -155,12 +155,13 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_j
         return
     from highway_bench.execution.progress_text import duration
     from highway_bench.plan.checks import missing_data
+    from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 
     typer.echo(f"cells: {len(estimate.cells)}, of which {estimate.stored} in {store} already")
     if left:
         typer.echo(
             f"cost:  about {duration(estimate.seconds)} for the other {left} on an idle machine, and up to "
-            f"{estimate.bytes / 2**20:,.0f} MiB per worker, plus some 300 MiB for torch itself"
+            f"{gib(estimate.bytes)} per worker, and {gib(PROCESS_BYTES)} for torch itself"
         )
     for name, reason in missing_data(estimate.cells).items():
         typer.echo(f"data:  {name}: {reason}")

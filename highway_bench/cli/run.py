@@ -120,6 +120,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
         )
         return
     from highway_bench.execution.progress_text import duration
+    from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 
     numbers = Counter((cell.task, cell.family, cell.dataset or "") for cell in estimate.cells)
     print_table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
@@ -128,7 +129,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     if left:
         typer.echo(
             f"about {duration(estimate.seconds)} for the other {left}, without start-up of workers; the largest "
-            f"needs about {estimate.bytes / 2**20:,.0f} MiB, plus some 300 MiB per worker for torch itself"
+            f"needs about {gib(estimate.bytes)}, and each worker {gib(PROCESS_BYTES)} for torch itself"
         )
 
 

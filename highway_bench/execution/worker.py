@@ -18,6 +18,7 @@ from typing import IO
 from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.memory_check import lack_of_memory
 from highway_bench.execution.oom_killer import take_this_process_first
 from highway_bench.execution.source_check import SourceCheck
 from highway_bench.measure.processes import exit_with_parent
@@ -105,10 +106,13 @@ def measure(job: Job, path: Path) -> str:
 
 
 def _measure(task: Task, job: Job, out: IO[str]) -> str:
-    waiting = list(range(len(job.cells)))
+    waiting = [index for index in range(len(job.cells)) if not _refused(task, job, index, out)]
+    if not waiting:
+        return ""
     began = time.perf_counter()
     keys = dict(zip(job.cells, job.keys, strict=True))
-    outcomes = task.measure(job.cells, None if job.checkpoints is None else CheckpointFolder(job.checkpoints, keys))
+    cells = [job.cells[index] for index in waiting]
+    outcomes = task.measure(cells, None if job.checkpoints is None else CheckpointFolder(job.checkpoints, keys))
     while True:
         try:
             outcome = next(outcomes, None)
@@ -134,6 +138,21 @@ def _measure(task: Task, job: Job, out: IO[str]) -> str:
     for index in waiting:
         _write(out, job, _failed(index, Status.FAILED, f"task {task.name!r} gave no result for this cell"))
     return ""
+
+
+def _refused(task: Task, job: Job, index: int, out: IO[str]) -> bool:
+    """Whether the cell at ``index`` cannot be run, for lack of memory or because its network cannot be built; its
+    result is then written."""
+    began = time.perf_counter()
+    try:
+        message = lack_of_memory(task, job.cells[index], compiles="compile" in job.mode)
+        status = Status.OOM
+    except USER_ERRORS as error:
+        status, message = failure(error)
+    if message is None:
+        return False
+    _write(out, job, _failed(index, status, message, time.perf_counter() - began))
+    return True
 
 
 def _result(task: Task, index: int, outcome: Outcome, seconds: float) -> CellResult:

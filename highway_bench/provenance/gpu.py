@@ -19,17 +19,19 @@ import json, sys, torch
 with torch.cuda.device(sys.argv[1]):
     about = torch.cuda.get_device_properties(sys.argv[1])
     bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    free, memory = torch.cuda.mem_get_info()
 tf32 = about.major >= 8  # from Ampere on
-print(json.dumps({"name": about.name, "memory": about.total_memory, "bfloat16": bfloat16, "tf32": tf32}))
+print(json.dumps({"name": about.name, "memory": memory, "free": free, "bfloat16": bfloat16, "tf32": tf32}))
 """
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU's model, its memory in bytes, and whether it computes in bfloat16 and in TF32."""
+    """A GPU's model, its memory in bytes, how much of it was free, and whether it computes in bfloat16 and in TF32."""
 
     name: str
     memory: int
+    free: int
     bfloat16: bool
     tf32: bool
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
@@ -16,7 +14,7 @@ from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, opened
-from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.free_memory import gib, usable_bytes
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
@@ -75,16 +73,13 @@ def _planned(
 
 
 def check_memory(name: str, request: Request, needed: int) -> None:
-    """Raise ``BadInput`` if one worker's networks, ``needed`` bytes, do not fit in the device's memory."""
-    if request.device == "cuda":
-        available, device = gpu(request.device).memory, "the GPU"
-    else:
-        available, device = psutil.virtual_memory().total, "this machine"
+    """Raise ``BadInput`` if one worker's networks, ``needed`` bytes, do not fit in the device's free memory."""
+    available = usable_bytes(request.device)
     if needed > available:
         scale = reproductions.get(name).scale_of(request)
+        where = "the GPU" if request.device == "cuda" else "this machine"
         raise BadInput(
-            f"{name} at scale {scale} needs about {needed / 2**30:,.1f} GiB at once, and {device} has "
-            f"{available / 2**30:,.1f} GiB"
+            f"{name} at scale {scale} needs about {gib(needed)} at once, and {where} has {gib(available)} free"
         )
 
 

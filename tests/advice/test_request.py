@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.advice.fit import MemoryNeed, memory_need, workers_that_fit
+from highway_bench.advice.fit import workers_that_fit
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
+from highway_bench.provenance import free_memory
+from highway_bench.tasks.predicted_peak import peak_by_depth
 
 Ask = Callable[..., AdviceRequest]
 
@@ -95,13 +97,12 @@ def test_bad_sizes_and_names(ask: Ask, words: dict[str, object], says: str) -> N
 
 def test_a_depth_that_does_not_fit_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     request = ask()
-    need = memory_need(request.run(request.connections[0], 2, 0.1, 0))
-    assert need.layer > 4 * (8 * 8 + 8)  # at least its parameters
-    monkeypatch.setattr("highway_bench.advice.fit.free_bytes", lambda device: 2**30)
+    need = peak_by_depth(request.run(request.connections[0], 2, 0.1, 0))
+    assert need.at(51) - need.at(50) > 4 * (8 * 8 + 8)  # at least its parameters
+    monkeypatch.setattr(free_memory, "free_bytes", lambda device: 2**30)
     assert workers_that_fit(need, 50, 2, "cpu") == 2
     with pytest.raises(BadInput, match=r"depth 10,000,000 does not fit memory: .* GiB, and .* MiB are free; depth "):
         workers_that_fit(need, 10_000_000, 2, "cpu")
-    assert MemoryNeed(100, 10).depth_in(199) == 9
 
 
 def test_another_repetition_has_other_seeds(ask: Ask) -> None:

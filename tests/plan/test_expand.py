@@ -505,7 +505,7 @@ def test_tf32_is_for_gpus_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
         cells(dtype="tf32")
     monkeypatch.setattr(checks, "check_device", lambda _: None)
     for tf32 in (True, False):
-        monkeypatch.setattr(checks, "gpu", lambda _, tf32=tf32: Gpu("a GPU", 2**30, bfloat16=True, tf32=tf32))
+        monkeypatch.setattr(checks, "gpu", lambda _, tf32=tf32: Gpu("a GPU", 2**30, 2**30, bfloat16=True, tf32=tf32))
         if tf32:
             assert values(cells(dtype="tf32", device="cuda"), "dtype") == {"tf32"}
         else:

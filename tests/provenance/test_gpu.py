@@ -12,6 +12,7 @@ from highway_bench.errors import BadInput
 from highway_bench.plan.checks import check_selection
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity, identity
+from highway_bench.provenance.free_memory import free_bytes
 from highway_bench.provenance.gpu import Gpu, gpu
 from highway_bench.provenance.machine import cpu_model, slug
 from highway_bench.reproduce import running as reproducing
@@ -20,9 +21,12 @@ from highway_bench.reproduce.request import Request
 FAKE = """
 import contextlib, types
 open({log!r}, "a").write("read ")
-about = types.SimpleNamespace(name="NVIDIA H200", total_memory=2**30, major=7)
+about = types.SimpleNamespace(name="NVIDIA H200", major=7)
 cuda = types.SimpleNamespace(
-    device=contextlib.nullcontext, get_device_properties=lambda _: about, is_bf16_supported=lambda **_: False
+    device=contextlib.nullcontext,
+    get_device_properties=lambda _: about,
+    is_bf16_supported=lambda **_: False,
+    mem_get_info=lambda: (2**29, 2**30),
 )
 """
 
@@ -48,13 +52,14 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
-    assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, bfloat16=False, tf32=False)
+    assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, 2**29, bfloat16=False, tf32=False)
+    assert free_bytes("cuda") == 2**29
     name = f"nvidia-h200-{slug(cpu_model())}"  # the host launches the kernels
     assert identity("cuda") == Identity(name, "NVIDIA H200", torch.__version__)
     for dtype in ("bfloat16", "tf32"):
         with pytest.raises(BadInput, match=f"^this GPU lacks {dtype}$"):
             check_selection(Selection.of(device="cuda", dtype=dtype))
-    with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 1.0 GiB"):
+    with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 461 MiB free"):
         reproducing.check_memory("figure1", Request(device="cuda"), 2 * 2**30)
     assert log.read_text() == "read "
 
@@ -63,4 +68,7 @@ def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
 def test_what_is_read_is_what_torch_says() -> None:
     about = torch.cuda.get_device_properties("cuda")
     bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
-    assert gpu("cuda") == Gpu(about.name, about.total_memory, bfloat16, about.major >= 8)
+    _, memory = torch.cuda.mem_get_info()
+    read = gpu("cuda")
+    assert read == Gpu(about.name, memory, read.free, bfloat16, about.major >= 8)
+    assert 0 < read.free <= memory

@@ -114,7 +114,7 @@ def test_the_command_writes_files_and_uses_the_store_again(
     assert "- command: highway-bench" in page
     assert "- commit: " in page
     # Stored cells take no memory
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 1})())
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1})())
     again = call("test-tiny", "--device", "cpu", "--json")
     output = json.loads(again.stdout)
     assert [one["verdict"] for one in output["findings"]] == ["reproduced"]
@@ -199,7 +199,7 @@ def test_a_scale_that_does_not_fit_is_refused_with_the_number(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     request = reproducing.request_for("test-tiny", {"scale": "paper", "device": "cpu"})
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 2**30})())
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 2**30})())
     with pytest.raises(BadInput, match=r"test-tiny at scale paper needs about [\d,.]+ GiB at once, and this machine"):
         reproducing.cost("test-tiny", request, store=None)
     with pytest.raises(BadInput, match=r"needs about [\d,.]+ GiB at once"):

@@ -1,0 +1,96 @@
+"""Free memory: of this machine or its container, and of a GPU; and how memory is written in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import psutil
+
+from highway_bench.provenance.gpu import gpu
+
+USABLE: Final = 0.9
+"""The share of free memory that measurements may take: a step needs more than its tensors, such as scratch buffers."""
+PROCESS_BYTES: Final = 400 * 2**20
+"""Memory of a worker process with its libraries before it measures anything; on a GPU, of its CUDA context."""
+
+GROUPS = Path("/proc/self/cgroup")
+CONTROLLERS = Path("/sys/fs/cgroup")
+
+
+class LimitFiles(NamedTuple):
+    """Where a version of control groups has a group's limit and usage in bytes, and its word for cached files that the
+    kernel can drop."""
+
+    limit: str
+    usage: str
+    cached: str
+
+
+VERSION_1 = LimitFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+VERSION_2 = LimitFiles("memory.max", "memory.current", "inactive_file")
+
+
+def usable_bytes(device: str) -> int:
+    """Bytes of free memory on ``device`` that measurements may take.
+
+    Raises ``BadInput`` for a GPU that this machine lacks.
+    """
+    return int(USABLE * free_bytes(device))
+
+
+def worker_bytes(device: str, workers: int = 1) -> int:
+    """Bytes for the tensors of each of ``workers`` processes that are yet to start; 0 or less where they do not fit.
+
+    Raises ``BadInput`` for a GPU that this machine lacks.
+    """
+    return usable_bytes(device) // workers - PROCESS_BYTES
+
+
+def free_bytes(device: str) -> int:
+    """Bytes of free memory: of the machine, or less where a container or a job limits this process; or of a GPU.
+
+    A GPU is read once, before this process uses it. Raises ``BadInput`` for a GPU that this machine lacks.
+    """
+    if device.startswith("cuda"):
+        return gpu(device).free
+    return min([psutil.virtual_memory().available, *room()])
+
+
+def room() -> Iterator[int]:
+    """The bytes left under each memory limit of the control groups that this process is in."""
+    try:
+        lines = GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers not in ("", "memory"):
+            continue
+        top = CONTROLLERS / controllers
+        group = top / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if (
+                folder.is_relative_to(top)
+                and (left := left_in(folder, VERSION_1 if controllers else VERSION_2)) is not None
+            ):
+                yield left
+
+
+def left_in(group: Path, files: LimitFiles) -> int | None:
+    """The bytes left under a group's limit; ``None`` where it has none, or is hidden from this container."""
+    try:
+        limit = (group / files.limit).read_text(encoding="ascii").strip()
+        usage = int((group / files.usage).read_text(encoding="ascii"))
+        counts = (group / "memory.stat").read_text(encoding="ascii")
+    except OSError:
+        return None
+    if limit == "max":
+        return None
+    cached = dict(line.split() for line in counts.splitlines()).get(files.cached, "0")
+    return max(0, int(limit) - usage + int(cached))
+
+
+def gib(size: float) -> str:
+    """Bytes in GiB, or below one GiB in MiB."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{max(size, 0) / 2**20:,.0f} MiB"

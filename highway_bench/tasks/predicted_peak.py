@@ -1,0 +1,163 @@
+"""Predicted peak: the memory of a cell's step, from steps of shallow networks of the same cell.
+
+The shallow networks have the cell's own width and batch, so the prediction knows every block, every family and a user's
+layer. Its peak of live bytes is a line in the depth; where each connection reads all layers before it, it is a
+parabola. A closed form (``network_bytes``) is the first guess: it takes no time, and is a factor of up to 2.3 off.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import torch
+
+from highway_bench.cell import Cell
+from highway_bench.data import DataSet, Split
+from highway_bench.measure.memory import measure_memory
+from highway_bench.measure.precision import TF32
+from highway_bench.tasks._step import StackStep
+from highway_bench.tasks.architecture_network import cell_network
+from highway_bench.tasks.base import tasks
+from highway_bench.tasks.from_cell import cell_dataset, cell_family, cell_spec, positions_of
+from highway_bench.tasks.memory import Memory
+from highway_bench.tasks.network_bytes import network_bytes
+from highway_bench.training.evaluation import device_and_dtype, loss_of, to_device
+from highway_bench.training.recipe import Recipe
+
+DEPTHS: Final = (4, 8, 12)  # equally spaced; a cell of at most the last depth is measured itself
+CLOSED_FORM_FACTOR: Final = 3.0
+"""The peak is within this factor of the closed form, with a margin on what was measured (0.45 to 1.5)."""
+DEEPEST: Final = 10**9
+
+
+class StepBytes(NamedTuple):
+    """The peak of live bytes in a step, and the bytes saved for its backward pass."""
+
+    peak: int
+    saved: int
+
+
+@dataclass(frozen=True)
+class PeakByDepth:
+    """The peak bytes of a step at each depth, from the steps at ``DEPTHS``.
+
+    The last two give a line. It is bent to a parabola where each layer saves more than the one before, at the three
+    depths. The bend of the peak alone proves nothing: a peak moves from one moment of the step to another.
+    """
+
+    steps: tuple[StepBytes, StepBytes, StepBytes]
+
+    def at(self, depth: int) -> int:
+        """The bytes at ``depth``."""
+        first, middle, last = self.steps
+        bend = max(0, min(last.peak - 2 * middle.peak + first.peak, last.saved - 2 * middle.saved + first.saved))
+        further = (depth - DEPTHS[2]) / (DEPTHS[2] - DEPTHS[1])
+        return round(last.peak + further * (last.peak - middle.peak) + bend * further * (further + 1) / 2)
+
+    def depth_in(self, available: float) -> int:
+        """The largest depth whose step ``available`` bytes hold; 0 for none."""
+        return bisect_right(range(1, DEEPEST), available, key=self.at)
+
+
+def peak_by_depth(cell: Cell) -> PeakByDepth:
+    """The peak bytes of a step of ``cell`` at each depth. Three shallow networks run.
+
+    Raises what building and running them raises: ``Skip``, ``BadInput``, or an error of a user's layer.
+    """
+    first, middle, last = (step_bytes(cell.but(depth=depth)) for depth in DEPTHS)
+    return PeakByDepth((first, middle, last))
+
+
+def predicted_bytes(cell: Cell) -> int:
+    """The bytes that measuring ``cell`` takes, without those of the process and its libraries.
+
+    It is the closed form of the cell's task, such as that of several networks which train as one, corrected by the
+    step's predicted peak. Published networks (``layout``) have fixed depths and keep the closed form. Raises as
+    ``peak_by_depth`` does.
+    """
+    needed = tasks.get(cell.task).cost(cell).bytes
+    if not needed or cell.recipe.get("layout") is not None:
+        return needed
+    peak = step_bytes(cell).peak if cell.depth <= DEPTHS[-1] else peak_by_depth(cell).at(cell.depth)
+    return round(needed * peak / network_bytes(cell))
+
+
+def exceeding(cell: Cell, available: float, *, by_closed_form: bool = False) -> int | None:
+    """The bytes that measuring ``cell`` takes, if they are more than ``available``; else ``None``.
+
+    Where the closed form is far from ``available``, it decides. Otherwise shallow networks run, unless even these may
+    not fit; then, and with ``by_closed_form``, the cell is given the benefit of the doubt. Raises as ``peak_by_depth``
+    does.
+    """
+    needed = tasks.get(cell.task).cost(cell).bytes
+    if needed > CLOSED_FORM_FACTOR * available:
+        return needed
+    shallow = cell.but(depth=min(cell.depth, DEPTHS[-1]))
+    fits = CLOSED_FORM_FACTOR * needed <= available
+    if fits or by_closed_form or CLOSED_FORM_FACTOR * network_bytes(shallow) > available:
+        return None
+    predicted = predicted_bytes(cell)
+    return predicted if predicted > available else None
+
+
+def prediction_flops(cell: Cell) -> float:
+    """FLOP of the steps that a prediction for ``cell`` runs: matrix products, two for a multiply-add."""
+    family = cell_family(cell)
+    layer = cell_spec(cell).layer_flops(family, cell.width, positions_of(family, cell)) * cell.batch_size
+    layers = cell.depth if cell.depth <= DEPTHS[-1] else sum(DEPTHS)
+    return 3.0 * RUNS * layers * layer
+
+
+RUNS: Final = 3  # steps of each network, with the forward passes that are counted apart
+
+
+def step_bytes(cell: Cell) -> StepBytes:
+    """The bytes of a step of ``cell``'s network, measured: in its phase on an example, or in training on a batch like
+    those of its data set.
+
+    On a CPU, unless this process uses the GPU already.
+    """
+    if cell.device.startswith("cuda") and not torch.cuda.is_initialized():
+        cell = cell.but(device="cpu", dtype="float32" if cell.dtype == TF32 else cell.dtype)
+    dataset = cell_dataset(cell)
+    with torch.random.fork_rng(devices=[]):  # dropout draws
+        return stack_bytes(cell) if dataset is None else training_bytes(cell, dataset)
+
+
+def stack_bytes(cell: Cell) -> StepBytes:
+    """As the task ``memory`` measures them."""
+    one = cell.but(task=Memory.name, mode="eager", phase=cell.phase or "train-step", recipe={})
+    values = {each.metric: each.value for each in Memory().measurements(StackStep(one), one)}
+    return StepBytes(*(round(values[name] or 0) for name in ("peak", "saved_activations")))
+
+
+def training_bytes(cell: Cell, dataset: DataSet) -> StepBytes:
+    """Of a training step on a batch of random items without padding."""
+    network = cell_network(cell).train()
+    recipe = Recipe(**{word: cell.recipe[word] for word in OPTIMISERS if word in cell.recipe})
+    inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
+    report = measure_memory(
+        network,
+        lambda: loss_of(network(inputs), targets, dataset.target_kind),
+        optimiser=recipe.optimiser_for(network),
+        inputs=(inputs, targets),
+    )
+    return StepBytes(report.peak, report.saved_activations)
+
+
+OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which its memory depends
+
+
+def batch_of(dataset: DataSet, items: int) -> Split:
+    """Random items in the shapes of ``dataset``, whose files are not read."""
+    shape = (items, *dataset.input_shape)
+    if dataset.input_kind == "tokens":
+        assert dataset.vocabulary is not None
+        inputs = torch.randint(1, dataset.vocabulary, shape)  # 0 is padding
+    else:
+        inputs = torch.rand(shape)
+    if dataset.target_kind == "scalar":
+        return Split(inputs, torch.rand(items))
+    return Split(inputs, torch.randint(dataset.outputs, shape[:2] if dataset.target_kind == "token" else (items,)))

@@ -1,0 +1,80 @@
+"""A cell that does not fit memory is a row before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from highway_bench.cell import Cell
+from highway_bench.execution import memory_check
+from highway_bench.execution.memory_check import lack_of_memory
+from highway_bench.execution.runner import run_cells
+from highway_bench.provenance.free_memory import USABLE, gib
+from highway_bench.results import Store
+from highway_bench.tasks import tasks
+from highway_bench.tasks.predicted_peak import predicted_bytes
+
+MEMORY = Cell(
+    task="memory", block="plain", family="dense", depth=2, width=8, nominal_width=8, batch_size=4, phase="train-step"
+)
+TRAINED = MEMORY.but(task="trainability", phase=None, dataset="digits", width=64, depth=100, recipe={"together": 64})
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets the usable bytes of the machine, or of a GPU that it has then."""
+
+    def set_to(size: int) -> None:
+        monkeypatch.setattr(memory_check, "usable_bytes", lambda device: size)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (size // 2, 10 * size))
+        monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: size)
+        monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: size // 2)
+
+    return set_to
+
+
+def test_a_run_has_a_row_for_it_and_goes_on(store: Store) -> None:
+    deep = MEMORY.but(depth=10**9)
+    run_cells([deep, MEMORY], store, workers=1)
+    rows = store.frame().set_index("depth")
+    assert set(rows.loc[deep.depth, "status"]) == {"oom"}
+    assert all(message.startswith("not run: it needs about ") for message in rows.loc[deep.depth, "message"])
+    assert set(rows.loc[MEMORY.depth, "status"]) == {"ok"}
+
+
+def test_the_message_has_both_numbers(free: Callable[[int], None]) -> None:
+    task, cell = tasks.get("memory"), MEMORY.but(depth=1_000)
+    needed = predicted_bytes(cell)
+    free(needed)
+    assert lack_of_memory(task, cell, compiles=False) is None
+    free(needed // 2)
+    message = f"not run: it needs about {gib(needed)}, and {gib(needed // 2)} of memory are free"
+    assert lack_of_memory(task, cell, compiles=False) == message
+
+
+def test_nothing_runs_in_a_process_that_compiles(free: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("highway_bench.tasks.predicted_peak.step_bytes", None)
+    task = tasks.get("memory")
+    closed_form = task.cost(MEMORY).bytes
+    free(closed_form)
+    assert lack_of_memory(task, MEMORY, compiles=True) is None
+    free(closed_form // 4)
+    assert "it needs about" in str(lack_of_memory(task, MEMORY, compiles=True))
+
+
+def test_on_a_gpu_one_network_of_a_population_decides(free: Callable[[int], None]) -> None:
+    task, one = tasks.get("trainability"), predicted_bytes(TRAINED.but(recipe={}))
+    enough = int(1.01 * one / USABLE)  # half of it free, half in the cache of this process
+    free(enough)
+    assert lack_of_memory(task, TRAINED.but(device="cuda"), compiles=False) is None
+    assert lack_of_memory(task, TRAINED, compiles=False) is not None
+    free(enough // 2)
+    assert lack_of_memory(task, TRAINED.but(device="cuda"), compiles=False) is not None
+
+
+def test_without_the_gpu_the_measurement_says_so() -> None:
+    if not torch.cuda.is_available():
+        assert lack_of_memory(tasks.get("memory"), MEMORY.but(device="cuda", depth=10**9), compiles=False) is None

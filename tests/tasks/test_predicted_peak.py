@@ -1,0 +1,90 @@
+"""Predicted peaks against measured ones, in every family and for the connections whose peak is no line in depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.families import families
+from highway_bench.tasks import tasks
+from highway_bench.tasks.predicted_peak import (
+    DEPTHS,
+    PeakByDepth,
+    StepBytes,
+    exceeding,
+    peak_by_depth,
+    predicted_bytes,
+    step_bytes,
+)
+
+MakeCell = Callable[..., Cell]
+DEEP = 20
+
+
+@pytest.mark.parametrize(
+    ("block", "family"),
+    [*(("highway", family) for family in families), ("attn-residual", "dense"), ("dense-average", "dense-pair")],
+)
+def test_a_deeper_network_is_within_five_percent(cell: MakeCell, block: str, family: str) -> None:
+    one = cell("memory", block, family, depth=DEEP, phase="train-step", seq_len=5)
+    assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
+
+
+def test_a_users_layer(cell: MakeCell) -> None:
+    one = cell("memory", "pre-norm", "examples.user_layers:feed_forward", depth=DEEP, phase="train-step")
+    assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
+
+
+@pytest.mark.parametrize(("dataset", "family"), [("mnist-5k", "dense"), ("mnist-5k", "conv"), ("adding", "bilstm")])
+def test_training_on_data(cell: MakeCell, dataset: str, family: str) -> None:
+    one = cell("trainability", "highway", family, depth=DEEP, dataset=dataset, rate="tuned", optimiser="adam")
+    sgd = one.but(recipe={"momentum": 0.0})
+    assert step_bytes(sgd).peak < step_bytes(one).peak
+    assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
+
+
+def test_several_networks_count_as_many_times(cell: MakeCell) -> None:
+    one = cell("trainability", depth=4, dataset="digits")
+    assert predicted_bytes(one.but(recipe={"together": 4})) == pytest.approx(4 * predicted_bytes(one), rel=1e-6)
+
+
+def peaks(peak: tuple[int, int, int], saved: tuple[int, int, int]) -> PeakByDepth:
+    first, middle, last = map(StepBytes, peak, saved)
+    return PeakByDepth((first, middle, last))
+
+
+def test_lines_parabolas_and_kinks() -> None:
+    line = peaks((14, 18, 22), (4, 8, 12))
+    assert [line.at(depth) for depth in (*DEPTHS, 50)] == [14, 18, 22, 60]
+    square = peaks((16, 64, 144), (16, 64, 144))
+    assert [square.at(depth) for depth in (*DEPTHS, 50)] == [16, 64, 144, 2500]
+    kink = peaks((10, 10, 18), (4, 8, 12))
+    assert kink.at(16) == 26
+    short_history = peaks((10, 30, 40), (4, 8, 16))
+    assert short_history.at(16) == 50
+    assert (line.depth_in(60), line.depth_in(59.5), line.depth_in(1), square.depth_in(2500)) == (50, 49, 0, 50)
+
+
+def test_only_what_may_not_fit_is_measured(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = cell("memory", depth=1_000, phase="train-step")
+    needed = predicted_bytes(one)
+    assert exceeding(one, needed - 1) == needed
+    assert exceeding(one, needed) is None
+
+    def fails(cell: Cell) -> StepBytes:
+        raise AssertionError("a network ran")
+
+    monkeypatch.setattr("highway_bench.tasks.predicted_peak.step_bytes", fails)
+    closed = tasks.get("memory").cost(one).bytes
+    assert exceeding(one, 3 * closed) is None
+    assert exceeding(one, closed / 4) == closed
+    assert exceeding(one, closed / 2, by_closed_form=True) is None
+    shallow = one.but(depth=10)
+    assert exceeding(shallow, tasks.get("memory").cost(shallow).bytes) is None  # it might not fit where it is measured
+
+
+def test_a_published_network_keeps_the_closed_form(cell: MakeCell) -> None:
+    one = cell("propagation", "highway", "dense", recipe={"layout": "stemless"}, phase=None)
+    assert predicted_bytes(one) == tasks.get("propagation").cost(one).bytes
