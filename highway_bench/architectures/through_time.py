@@ -56,7 +56,7 @@ class ThroughTime(Architecture):
                 f"the through-time architecture takes families of vectors on series, not {family.name!r} on inputs of "
                 f"shape {spec.inputs}"
             )
-        if spec.block.cls.build_enter.__func__ is not Block.build_enter.__func__:
+        if any("build_enter" in vars(cls) for cls in spec.block.cls.__mro__ if cls not in (Block, *Block.__mro__)):
             raise Incompatible(f"block {spec.block.name!r} carries another state than the stream")
         steps, features = spec.inputs
         if spec.depth != steps:

@@ -165,7 +165,7 @@ def copy_weights(ours: nn.Module, theirs: Any) -> None:
     """Set the weights of Keras's model to those of our network."""
     products = [part.product for part in ours.modules() if isinstance(part, FusedMaps)]
     head = [part for part in ours.modules() if isinstance(part, nn.Linear)][-1]
-    maps = {"classes": (head.weight, head.bias)}
+    maps: dict[str, tuple[Tensor, Tensor]] = {"classes": (head.weight, head.bias)}
     for layer, product in enumerate(products):
         assert product.bias is not None
         for name, weight, bias in zip("ht", product.weight.chunk(2), product.bias.chunk(2), strict=True):

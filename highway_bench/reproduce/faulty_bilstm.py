@@ -98,8 +98,7 @@ class FaultyBiLstm(Reproduction):
                 **common | {"scatter": SCATTER},
             ),
             Claim(
-                statement='the faults explain that "highway falls too": the published layer falls more than the correct '
-                "one",
+                statement='the faults explain that "highway falls too": it falls more than the correct layer',
                 quantity=f"{falls}, of the published layer minus that of the correct one, by seed",
                 region=Region(least=POINT),
                 refuted=(Region(most=POINT),),
@@ -117,7 +116,7 @@ class FaultyBiLstm(Reproduction):
             for depth in (SHALLOW, DEEP):
                 known = {cell: values[cell] for cell in self._cells(block, depth, request) if values[cell]}
                 points[block, depth] = {cell.seed: 100 * _accuracy(run, chance) for cell, run in known.items()}
-                sizes |= {block: run["params"] for run in known.values() if "params" in run}
+                sizes[block] = max((run["params"] for run in known.values() if "params" in run), default=math.nan)
         findings = [claim.judge((points, sizes)) for claim in self.claims(request)]
         tables = [_shown(points, sizes, chance)] if any(points.values()) else []
         return Conclusion(findings=findings, tables=tables)
@@ -151,12 +150,11 @@ def _accuracy(run: Mapping[str, float], chance: float) -> float:
 
 def _untrained_gate(data: Measured, _: float) -> Observation:
     sizes = data[1]
-    if not {FAULTY, LSTM} <= sizes.keys():
+    own, correct = (sizes[block] - sizes[LSTM] for block in (FAULTY, CORRECT))
+    if math.isnan(own):
         return Observation(untestable="not measured")
-    more = sizes[CORRECT] - sizes[LSTM] if CORRECT in sizes else math.nan
     return Observation(
-        decisive=[Quantity.exact("", sizes[FAULTY] - sizes[LSTM])],
-        reported=[] if math.isnan(more) else [Quantity.exact("the correct layers' gates", more)],
+        decisive=[Quantity.exact("", own)], reported=[Quantity.exact("the correct layers' gates", correct)]
     )
 
 
@@ -203,7 +201,7 @@ def _shown(points: Points, sizes: Mapping[str, float], chance: float) -> column.
                 "accuracy": estimate.value if estimate else math.nan,
                 "low": estimate.low if estimate else math.nan,
                 "high": estimate.high if estimate else math.nan,
-                "params": sizes.get(block, math.nan) if depth == DEEP else math.nan,
+                "params": sizes[block] if depth == DEEP else math.nan,
                 "n": len(accuracies),
             }
         )

@@ -1,4 +1,4 @@
-"""The lecture's own code in Keras: does it reach the log that the lecture prints, and is it the network that we train?"""
+"""The lecture's own code in Keras: does it reach the log that it printed, and is it the network that we train?"""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ CELLS = {
     "lecture-keras": 6,
     "long-range": 72,
     "parallel": 18,
-    "recurrence": 60,
+    "recurrence": 48,
     "shortcuts": 40,
     "thousand": 6,
     "unattenuated": 120,

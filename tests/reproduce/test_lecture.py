@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
+from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
 from highway_bench.reproduce.lecture import SEEDS
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
