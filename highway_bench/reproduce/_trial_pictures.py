@@ -66,9 +66,9 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         "figure1-best",
         title,
         f"Expected best loss of {BEST_OF} trials by depth. {joined(alt)}",
-        f"Filled: expected best of {BEST_OF} trials. Dashes: the lowest final loss of all trials. Open: the settings of "
-        "that trial on fresh seeds, geometric mean with 95 % t interval of log₁₀. Marks of one arm and depth are at one "
-        "position.",
+        f"Filled: expected best of {BEST_OF} trials. Dashes: the lowest final loss of all trials. Open: the settings "
+        "of that trial on fresh seeds, geometric mean with 95 % t interval of log₁₀. Marks of one arm and depth are at "
+        "one position.",
         figure,
     )
 

@@ -14,7 +14,6 @@ from scipy.special import comb
 from highway_bench.measure.statistics import Array, IntervalEstimate, t_interval
 from highway_bench.report.format import between, count, signed, three
 
-
 BEST_OF = 20
 """Trials whose expected best is compared; it is estimated from several times as many."""
 
