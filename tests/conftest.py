@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,16 @@ def repeatable() -> None:
     if torch is not None:
         torch.manual_seed(SEED)
         torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def only_the_packages_own() -> Iterator[None]:
+    """After each test, unregister what reproductions load as plug-ins; other tests list all that is registered."""
+    yield
+    for name in ("bilstm", "lecture"):
+        module = sys.modules.get(f"highway_bench.published_code.{name}")
+        if module is not None:
+            module.unregister()
 
 
 @pytest.fixture(scope="session")

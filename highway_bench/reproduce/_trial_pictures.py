@@ -9,77 +9,92 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._trials import Trials
+from highway_bench.reproduce.quantities import BEST_OF
+from highway_bench.success.judging import THRESHOLD
 
 ARMS = ("plain", "highway")
 
 
-def best(table: pd.DataFrame) -> Picture:
-    """Best loss against depth, and the winners' losses on other seeds with their intervals."""
+def best(table: pd.DataFrame, chance: float) -> Picture:
+    """The expected best of 20 trials by depth; at the same position the best trial, and its settings on fresh seeds."""
     styles = styles_of(ARMS)
+    depths = sorted(table["depth"].unique())
     alt = []
     with settings():
-        figure, (axes,) = panels(1, 1, 3.2)
+        figure, (axes,) = panels(1, 1, 3.4)
         for number, arm in enumerate(ARMS):
             part = table[table["block"] == arm].sort_values("depth")
-            style = styles[arm]
-            axes.plot(part["depth"], part["best"], color=style.colour, marker=style.marker, linestyle="-")
-            shifted = part["depth"] * (1.05 if number else 0.95)
-            axes.plot(
-                shifted,
+            at = [depths.index(depth) + dodge(number, len(ARMS), 0.24) for depth in part["depth"]]
+            own = {"color": styles[arm].colour, "zorder": 3}
+            expected = [loss if math.isfinite(loss) else math.nan for loss in part["expected"]]
+            axes.plot(at, expected, marker=styles[arm].marker, linestyle=styles[arm].dash, linewidth=1.2, **own)
+            axes.plot(at, part["best"], marker="_", markersize=12, markeredgewidth=1.6, linestyle="none", **own)
+            axes.errorbar(
+                at,
                 part["winner"],
-                color=style.colour,
-                marker=style.marker,
+                yerr=np.nan_to_num([part["winner"] - part["winner_low"], part["winner_high"] - part["winner"]]),
+                marker=styles[arm].marker,
                 markerfacecolor="white",
                 linestyle="none",
+                capsize=3,
+                **own,
             )
-            axes.vlines(shifted, part["winner_low"], part["winner_high"], color=style.colour, linewidth=2, alpha=0.45)
-            alt += [f"{arm}, {row['depth']} layers: {three(row['best'])}" for row in rows_of(part)]
+            alt += [f"{arm}, {row['depth']} layers: {three(row['expected'])}" for row in rows_of(part)]
+        reference_losses(axes, chance)
         log_axis(axes, "y")
-        axes.set_xlim(table["depth"].min() / 1.3, table["depth"].max() * 1.3)
-        log_axis(axes, "x", at=sorted(table["depth"].unique()))
-        axes.set_xlabel("layers (log)")
+        axes.set_xticks(range(len(depths)), [f"{depth:g}" for depth in depths])
+        axes.set_xlabel("layers")
         axes.set_ylabel("final training loss, nat (log)")
         title = _headline(table)
         head(figure, title)
         extra = [
-            Line2D([], [], color="#555555", marker="o", linestyle="none", label="best trial"),
-            Line2D(
-                [],
-                [],
-                color="#555555",
-                marker="o",
-                linestyle="none",
-                markerfacecolor="white",
-                label="winner, fresh seeds",
-            ),
+            mark("o", f"expected best of {BEST_OF}"),
+            mark("_", "best of all trials"),
+            mark("o", "its settings, fresh seeds", filled=False),
         ]
         legend(figure, styles, extra, lines=True)
     return Picture(
         "figure1-best",
         title,
-        f"Best loss by depth. {joined(alt)}",
-        "Filled: the lowest final loss of the trials. Open: that trial's settings on fresh seeds, geometric "
-        "mean with 95 % t interval of log10.",
+        f"Expected best loss of {BEST_OF} trials by depth. {joined(alt)}",
+        f"Filled: expected best of {BEST_OF} trials. Dashes: the lowest final loss of all trials. Open: the settings "
+        "of that trial on fresh seeds, geometric mean with 95 % t interval of log₁₀. Marks of one arm and depth are at "
+        "one position.",
         figure,
     )
 
 
+def reference_losses(axes: Axes, chance: float) -> None:
+    """Lines at chance's loss, and at the threshold of success."""
+    for level, text in ((1.0, "chance"), (THRESHOLD, "threshold")):
+        axes.axhline(level * chance, color="#555555", linewidth=0.8, linestyle=":")
+        axes.annotate(
+            f"{text} {three(level * chance)}",
+            (1, level * chance),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(-3, 3),
+            textcoords="offset points",
+            fontsize=7.5,
+            color="#555555",
+            ha="right",
+        )
+
+
 def _headline(table: pd.DataFrame) -> str:
     deepest = table["depth"].max()
-    best = table[table["depth"] == deepest].set_index("block")["best"]
-    if set(ARMS) <= set(best.index) and best["highway"] > 0 and np.isfinite(best["plain"]):
+    best = table[table["depth"] == deepest].set_index("block")["expected"]
+    if set(ARMS) <= set(best.index) and np.isfinite(best[[*ARMS]]).all():
         return (
-            f"At {deepest} layers the best loss is {three(best['plain'])} under plain, {three(best['highway'])} "
+            f"At {deepest} layers {BEST_OF} trials reach {three(best['plain'])} under plain, {three(best['highway'])} "
             "under highway"
         )
     return f"Best losses up to {deepest} layers"

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interval
 from highway_bench.report.format import three
 from highway_bench.report.rows import groups, recipe_of
-from highway_bench.reproduce.quantities import Quantity
+from highway_bench.reproduce.quantities import Quantity, expected_best
 
 COLUMNS = [
     "block",
     "depth",
     "trials",
     "best",
+    "expected",
     "diverged",
     "median",
     "seeds",
@@ -58,6 +59,7 @@ def table_of(rows: pd.DataFrame, trials: Trials) -> pd.DataFrame:
                 "depth": depth,
                 "trials": len(losses),
                 "best": losses.min(),
+                "expected": 10 ** float(expected_best(losses)),
                 "diverged": int(np.isinf(losses).sum()),
                 "median": float(np.median(losses)),
                 "seeds": len(fresh),
@@ -88,17 +90,19 @@ def _settings(trial: pd.Series[Any]) -> str:
 def best_ratio(
     name: str, over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *, seed: int = 0
 ) -> Quantity:
-    """min ``over`` / min ``under`` with a percentile bootstrap over trials, drawn in pairs where there are as many.
+    """The expected best of ``BEST_OF`` trials, ``over`` / ``under``, with a percentile bootstrap over the trials, which
+    are drawn in pairs where there are as many.
 
-    NaN if every trial of both diverged. The bootstrap of a minimum is rough: it cannot go below the lowest trial."""
+    NaN if both expectations are infinite, and for searches with fewer trials."""
     n = min(len(over), len(under))
-    if not np.isfinite([over.min(), under.min()]).any():
-        return Quantity(name, math.nan, math.nan, math.nan, n, "×")
     generator = np.random.default_rng(seed)
     drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
     others = drawn if len(over) == len(under) else generator.integers(len(under), size=(RESAMPLES, len(under)))
-    with np.errstate(invalid="ignore", divide="ignore"):  # a resample of trials that diverged in both arms says nothing
-        ratios = over[drawn].min(axis=1) / under[others].min(axis=1)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞: both arms diverged
+        value = float(expected_best(over) - expected_best(under))
+        ratios = expected_best(over[drawn]) - expected_best(under[others])
+    if math.isnan(value):
+        return Quantity(name, math.nan, math.nan, math.nan, n, "×")
     tail = 50 * (1 - confidence)
     low, high = np.nanpercentile(ratios, [tail, 100 - tail], method="nearest")
-    return Quantity(name, float(over.min() / under.min()), float(low), float(high), n, "×")
+    return Quantity(name, 10**value, float(10**low), float(10**high), n, "×")

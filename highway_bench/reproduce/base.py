@@ -47,7 +47,8 @@ class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
     ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. The first of ``scales``
-    is the default. With fewer seeds than ``least_seeds`` no verdict is given.
+    is the default. With fewer seeds than ``least_seeds`` no verdict is given. ``plugins`` are modules that register
+    entries of its cells which no other command lists: faults and tools of others.
     """
 
     name: ClassVar[str]
@@ -57,6 +58,7 @@ class Reproduction(ABC):
     scales: ClassVar[tuple[str, ...]] = ("desk",)
     least_seeds: ClassVar[int] = 3
     version: ClassVar[RuleVersion] = RuleVersion()
+    plugins: ClassVar[tuple[str, ...]] = ()
     not_attempted: ClassVar[tuple[NotAttempted, ...]] = ()
 
     def scale_of(self, request: Request) -> str:
@@ -65,6 +67,11 @@ class Reproduction(ABC):
         if scale not in self.scales:
             raise UnknownName(f"scale of {self.name}", scale, self.scales)
         return scale
+
+    def seeds(self, request: Request, default: int) -> range:
+        """The seeds of ``request``, by default ``default`` of them: those whose rows no rule followed."""
+        first = self.version.seen
+        return range(first, first + (request.seeds or default))
 
     def conclude(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         """``outcome`` without the verdicts that its runs do not support.

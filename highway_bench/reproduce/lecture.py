@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,37 +14,41 @@ from numpy.typing import NDArray
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
 from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._printed_log import (
+    FIRST_EPOCHS,
+    PRINTED,
+    PRINTED_ACCURACY,
+    STEPS_PER_EPOCH,
+    by_epoch,
+    epochs_table,
+    losses_claims,
+    printed_claim,
+)
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
-from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
-from highway_bench.reproduce.quantities import Region, Statistic, mean, prediction
+from highway_bench.reproduce.claims import Claim, RuleVersion
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
 
 WIDTH, DEPTH, BATCH = 784, 20, 1_000
-EPOCHS, SEEDS = 3, 3  # defaults; the lecture has one run of 50 epochs
-STEPS_PER_EPOCH = 53  # ⌈52,500 / 1,000⌉: the last batch has 500
+EPOCHS = FIRST_EPOCHS  # by default; the lecture has one run of 50
 MISTAKES = 25
+ADAM = {
+    "optimiser": "adam",
+    "rate": 0.001,
+    "epsilon": 1e-7,
+    "epsilon_place": "outside",
+    "decay": 1.0,
+    "last_batch": "keep",
+}
+"""The optimiser and the batches of Keras, as a recipe."""
 
-# Epoch → (mean training loss during the epoch, test loss at its end), as printed in the lecture's log
-PUBLISHED = {1: (0.8074, 0.2227), 2: (0.1436, 0.1434), 3: (0.0870, 0.1224), 49: (0.0033, 0.1112), 50: (0.0023, 0.1144)}
-PUBLISHED_ACCURACY = 0.9827
-
-# A single published run has no spread. Our mean must come within a factor of it: 2 in the first epochs, 5 at the end,
-# where the training loss is near zero, and 1.5 for test losses. To contradict it, the prediction interval of one more
-# run must lie outside of that factor. The band of the accuracy is four binomial standard errors at 17,500 images.
-#
 # In version 1, the geometric mean alone decided, over any number of seeds. Seeds 0 to 2 were seen with that rule.
-EARLY, LATE, TESTED, ACCURACY = 2.0, 5.0, 1.5, 0.4
-LEAST_SEEDS = 8
-SCATTER, SCATTER_OF_ACCURACY = 0.1, 0.1  # decades between runs in the first epochs; points
-
-WHERE = "the lecture's log"
+SEEDS = 8
 
 
 @register_reproduction(
@@ -67,12 +70,7 @@ class Lecture(Reproduction):
 
     def cells(self, request: Request) -> list[Cell]:
         recipe = {
-            "optimiser": "adam",
-            "rate": 0.001,
-            "epsilon": 1e-7,
-            "epsilon_place": "outside",
-            "decay": 1.0,
-            "last_batch": "keep",
+            **ADAM,
             "steps": (request.epochs or EPOCHS) * STEPS_PER_EPOCH,
             "threshold": THRESHOLD,
             "layout": "stemless",
@@ -94,21 +92,15 @@ class Lecture(Reproduction):
                 device=request.device,
                 seed=seed,
             )
-            for seed in range(request.seeds or SEEDS)
+            for seed in self.seeds(request, SEEDS)
         ]
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        fresh = max(0, (request.seeds or SEEDS) - self.version.seen)
-        claims = []
-        for epoch, (train, test) in PUBLISHED.items():
-            factor = EARLY if epoch <= EPOCHS else LATE
-            claims += [
-                self._claim(f"training loss of epoch {epoch}", "epoch_train_loss", epoch, train, factor, fresh),
-                self._claim(f"test loss of epoch {epoch}", "epoch_test_loss", epoch, test, TESTED, fresh),
-            ]
-        last = max(PUBLISHED)
+        design: Any = {"n": len(self.seeds(request, SEEDS)), "least": SEEDS, "version": self.version}
+        last = max(PRINTED)
         text = f"test accuracy after {last} epochs"
-        return [*claims, self._claim(text, "epoch_test_accuracy", last, PUBLISHED_ACCURACY, None, fresh)]
+        accuracy = printed_claim(text, "epoch_test_accuracy", last, PRINTED_ACCURACY, None, **design)
+        return [*(claim for epoch in PRINTED for claim in losses_claims(epoch, **design)), accuracy]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         curves = rows[rows["axis"] == "epoch"]
@@ -117,63 +109,17 @@ class Lecture(Reproduction):
         wrong = rows[(rows["metric"] == "mistaken_for") & rows["value"].notna()]  # a failed run has a null
         if len(wrong):
             pictures.append(_mistakes(wrong[wrong["seed"] == wrong["seed"].min()]))
-        return Conclusion(findings=findings, tables=[_table(curves)] if len(curves) else [], pictures=pictures)
-
-    def _claim(self, text: str, metric: str, epoch: int, published: float, factor: float | None, n: int) -> Claim:
-        """A claim on one printed number: a loss within ``factor``, or an accuracy within ``ACCURACY`` points."""
-        unit = "×" if factor else "points"
-
-        def observe(curves: pd.DataFrame, confidence: float) -> Observation:
-            values = curves.loc[(curves["metric"] == metric) & (curves["index"] == epoch), "value"]
-            data = values / published if factor else 100 * (values - published)
-            return Observation(
-                decisive=[mean("mean", data, confidence, unit)],
-                against=[prediction("one more run", data, confidence, unit)],
-            )
-
-        return Claim(
-            statement=f"{text}: {published:.4f}",
-            source=WHERE,
-            quantity=f"ours {'over' if factor else 'minus'} the printed one (to contradict: the prediction interval of "
-            "one more run)",
-            unit=unit,
-            statistic=Statistic.MEAN,
-            region=Region(1 / factor, factor) if factor else Region(-ACCURACY, ACCURACY),
-            refuted=(Region(most=1 / factor), Region(least=factor))
-            if factor
-            else (Region(most=-ACCURACY), Region(least=ACCURACY)),
-            observe=observe,
-            n=n,
-            least=LEAST_SEEDS,
-            scatter=SCATTER if factor else SCATTER_OF_ACCURACY,
-            version=self.version,
+        return Conclusion(
+            findings=findings,
+            tables=[epochs_table("lecture-epochs", "Loss by epoch", curves)] if len(curves) else [],
+            pictures=pictures,
         )
 
 
-def _by_epoch(curves: pd.DataFrame) -> pd.DataFrame:
-    """One row per epoch: the mean over seeds of each curve."""
-    return curves.pivot_table(index="index", columns="metric", values="value", aggfunc="mean")
-
-
-def _table(curves: pd.DataFrame) -> column.Shown:
-    table = _by_epoch(curves).reset_index().rename(columns={"index": "epoch"})
-    for name, index in (("published_train", 0), ("published_test", 1)):
-        table[name] = [PUBLISHED.get(int(epoch), (math.nan, math.nan))[index] for epoch in table["epoch"]]
-    columns = [
-        column.whole("epoch", "epoch"),
-        column.number("published_train", "published training loss", "nat"),
-        column.number("epoch_train_loss", "training loss", "nat", "mean during the epoch"),
-        column.number("published_test", "published test loss", "nat"),
-        column.number("epoch_test_loss", "test loss", "nat", "at the epoch's end"),
-        column.number("epoch_test_accuracy", "test accuracy"),
-    ]
-    return column.shown("lecture-epochs", "Loss by epoch", table, columns)
-
-
 def _curves(curves: pd.DataFrame) -> Picture:
-    table = _by_epoch(curves)
+    table = by_epoch(curves)
     last = int(table.index.max())
-    dots = {epoch: losses for epoch, losses in PUBLISHED.items() if epoch <= last}
+    dots = {epoch: losses for epoch, losses in PRINTED.items() if epoch <= last}
     lines = (
         ("epoch_train_loss", 0, "training", KNOWN["highway"].colour),
         ("epoch_test_loss", 1, "test", KNOWN["residual"].colour),

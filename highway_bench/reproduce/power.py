@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from highway_bench.measure.statistics import Array
-from highway_bench.reproduce.quantities import Region, Statistic, order_p
+from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, expected_best, order_p
 
 TARGET = 0.8  # the power that a claim should have
 DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
@@ -118,10 +118,12 @@ def intervals(statistic: Statistic, n: int, confidence: float) -> tuple[Array, A
         over, under = rng.normal(size=(2, DRAWS, n))
         return over.min(axis=1) - under.max(axis=1), over.max(axis=1) - under.min(axis=1)
     if statistic is Statistic.BEST:
+        if n < BEST_OF:
+            return none, none
         drawn = rng.integers(n, size=(RESAMPLES, n))
-        over, under = rng.normal(size=(2, DRAWS_OF_SEARCHES, n))
+        over, under = 10 ** rng.normal(size=(2, DRAWS_OF_SEARCHES, n))
         ratios = np.stack(
-            [one[drawn].min(axis=1) - other[drawn].min(axis=1) for one, other in zip(over, under, strict=True)]
+            [expected_best(one[drawn]) - expected_best(other[drawn]) for one, other in zip(over, under, strict=True)]
         )
         tail = 50 * (1 - confidence)
         low, high = np.percentile(ratios, [tail, 100 - tail], axis=1)

@@ -9,9 +9,13 @@ from enum import StrEnum
 
 import numpy as np
 from scipy import stats
+from scipy.special import comb
 
-from highway_bench.measure.statistics import IntervalEstimate, t_interval
+from highway_bench.measure.statistics import Array, IntervalEstimate, t_interval
 from highway_bench.report.format import between, count, signed, three
+
+BEST_OF = 20
+"""Trials whose expected best is compared; it is estimated from several times as many."""
 
 
 class Statistic(StrEnum):
@@ -20,7 +24,7 @@ class Statistic(StrEnum):
     PAIRED = "t interval of log₁₀, paired by seed"  # the ratio of two arms' losses
     MEAN = "t interval"  # a number of one run, over seeds (of its log₁₀ for a ratio), or a slope
     APART = "intervals apart"  # the difference of two numbers that were not measured in turn
-    BEST = "bootstrap over trials"  # the ratio of the best losses of two searches
+    BEST = "bootstrap over trials"  # the ratio of the expected best losses of two searches
     ORDER = "range of all pairs of runs"  # the ratio of two arms, every run against every run
     SHARE = "count"  # the share of runs with a property
     EXACT = "exact"  # a number without scatter, or of a single run
@@ -147,3 +151,20 @@ def scatter_of(one: Quantity, confidence: float) -> float:
     if one.n < 2 or not all(map(math.isfinite, ends)):
         return math.nan
     return (ends[1] - ends[0]) / 2 * math.sqrt(one.n) / float(stats.t.ppf((1 + confidence) / 2, one.n - 1))
+
+
+def expected_best(losses: Array, k: int = BEST_OF) -> Array:
+    """log₁₀ of the best of ``k`` trials, its mean over all draws of ``k`` out of the losses on the last axis.
+
+    Draws whose trials all diverged have no best and do not count. Where at least half of the draws are such, the
+    expectation is infinite; it is NaN for fewer than ``k`` losses."""
+    n = losses.shape[-1]
+    if n < k:
+        return np.full(losses.shape[:-1], math.nan)
+    ranks = np.arange(1, n + 1)
+    weights = comb(n - ranks, k - 1) / comb(n, k)  # of the i-th lowest loss to be the best of a draw
+    ranked = np.log10(np.sort(losses, axis=-1))
+    finite = np.isfinite(ranked)
+    known = (weights * finite).sum(axis=-1)
+    total = (weights * np.where(finite, ranked, 0.0)).sum(axis=-1)
+    return np.where(known > 0.5, total / np.where(known > 0.5, known, 1.0), math.inf)

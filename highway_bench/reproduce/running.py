@@ -66,7 +66,7 @@ def _planned(
     reproduction = reproductions.get(name)
     reproduction.scale_of(request)
     check_device(request.device)
-    plan = Plan(tuple(reproduction.cells(request)))
+    plan = Plan(tuple(reproduction.cells(request)), reproduction.plugins)
     estimate = plan.estimate(store, workers=workers, rerun=rerun)
     check_memory(name, request, estimate.bytes)
     return plan, estimate

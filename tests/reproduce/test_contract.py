@@ -67,16 +67,21 @@ def test_failed_or_missing_runs_give_every_claim_and_no_verdict(name: str) -> No
 
 CELLS = {
     "bilstm": 72,
+    "faulty-bilstm": 60,
     "figure1": 40,
     "flops": 27,
     "gate-bias": 62,
     "gates": 15,
     "inits": 96,
-    "lecture": 3,
+    "lecture": 8,
+    "lecture-keras": 6,
     "long-range": 72,
     "parallel": 18,
+    "recurrence": 48,
     "shortcuts": 40,
     "thousand": 6,
+    "unattenuated": 120,
+    "vanishing": 50,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from highway_bench.report.rows import prepared
 from highway_bench.reproduce._trials import best_ratio
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.quantities import expected_best
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
@@ -45,7 +47,7 @@ def verdicts(result: Conclusion) -> dict[str, Verdict]:
     return {one.claim.statement: one.verdict for one in result.findings}
 
 
-def spread(around: float, n: int = 20) -> list[float]:
+def spread(around: float, n: int = 60) -> list[float]:
     return [around * factor for factor in np.geomspace(1, 30, n)]
 
 
@@ -93,27 +95,27 @@ def test_highway_that_degrades_contradicts() -> None:
 
 
 def test_a_gap_within_the_spread_of_trials_is_not_decided() -> None:
-    """The best trial of either arm is a single lucky draw, which many resamples leave out."""
+    """The arms have the same distribution of losses."""
     rng = np.random.default_rng(0)
-    trials = {key: list(rng.lognormal(0, 1, 6)) for key in LIKE_THE_PAPER}
+    trials = {key: list(rng.lognormal(0, 1, 60)) for key in LIKE_THE_PAPER}
     assert verdicts(outcome(trials))["100 layers: highway ends at a lower loss than plain"] == Verdict.UNDECIDED
 
 
 def test_searches_that_stay_at_chance_decide_nothing() -> None:
-    trials = LIKE_THE_PAPER | {("plain", 100): [2.3] * 20, ("highway", 100): [2.2] * 20}
+    trials = LIKE_THE_PAPER | {("plain", 100): [2.3] * 60, ("highway", 100): [2.2] * 60}
     result = next(one for one in outcome(trials).findings if "100 layers: highway" in one.claim.statement)
     assert result.verdict == Verdict.NOT_TESTABLE
-    assert "the reference is untrained: no trial with a final loss below 1.15 nat" in result.measured
+    assert "the reference is untrained: its expected best lacks a final loss below 1.15 nat" in result.measured
 
 
 def test_an_arm_that_always_diverged_ranks_last() -> None:
-    result = outcome(LIKE_THE_PAPER | {("plain", 100): [math.inf] * 20})
+    result = outcome(LIKE_THE_PAPER | {("plain", 100): [math.inf] * 60})
     assert verdicts(result)["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
     assert any("∞" in one.measured for one in result.findings)
 
 
 def test_two_arms_that_always_diverged_decide_nothing() -> None:
-    result = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 20 for arm in ("plain", "highway")})
+    result = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 60 for arm in ("plain", "highway")})
     assert verdicts(result)["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
 
 
@@ -141,8 +143,33 @@ def test_without_the_papers_depths_their_claims_are_not_testable() -> None:
 
 
 def test_the_ratio_of_best_losses_is_paired() -> None:
-    losses = np.geomspace(1, 100, 20)
+    losses = np.geomspace(1, 100, 40)
     ratio = best_ratio("", 10 * losses, losses)  # pairs: every resample has this ratio
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((10, 10, 10))
-    unpaired = best_ratio("", 10 * losses, losses[:15])
+    unpaired = best_ratio("", 10 * losses, losses[:35])
     assert unpaired.low < 10 < unpaired.high
+
+
+def test_fewer_trials_than_are_compared_decide_nothing() -> None:
+    few = {key: losses[:19] for key, losses in LIKE_THE_PAPER.items()}
+    compared = [one for one in outcome(few).findings if "drawn by the search" in one.claim.quantity]
+    assert {one.verdict for one in compared} == {Verdict.NOT_TESTABLE}
+
+
+def test_the_expected_best_is_the_mean_over_all_draws() -> None:
+    losses = np.array([1e-1, 1e-3, 1e-2, math.inf, 1.0])
+    draws = [min(draw) for draw in itertools.combinations(losses, 3)]
+    assert expected_best(losses, 3) == pytest.approx(np.log10(draws).mean())
+    mostly = np.array([1e-1, *[math.inf] * 5])
+    assert math.isinf(expected_best(mostly, 2))  # two thirds of the draws have diverged trials alone
+    assert expected_best(mostly, 4) == pytest.approx(-1)
+    assert np.isnan(expected_best(losses, 6))
+    assert expected_best(np.stack([losses, losses[::-1]]), 3).shape == (2,)
+
+
+def test_its_bootstrap_falls_below_its_value() -> None:
+    """That of the lowest trial cannot."""
+    rng = np.random.default_rng(3)
+    over, under = rng.lognormal(0, 1, (2, 60))
+    ratio = best_ratio("", over, under[:50])
+    assert ratio.low < ratio.value < ratio.high

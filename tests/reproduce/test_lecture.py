@@ -7,16 +7,14 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
+from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.lecture import LEAST_SEEDS, PUBLISHED, STEPS_PER_EPOCH
+from highway_bench.reproduce.lecture import SEEDS
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 LECTURE = reproductions.get("lecture")
-
-
-SEEDS = LECTURE.version.seen + LEAST_SEEDS
 
 
 def rows_of(curves: dict[int, tuple[float, float]], accuracy: float, seeds: int = SEEDS) -> pd.DataFrame:
@@ -41,38 +39,40 @@ def test_the_protocol() -> None:
 
 
 def test_the_published_curves_reproduce_themselves() -> None:
-    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9830), Request(epochs=50))
+    outcome = LECTURE.outcome(rows_of(PRINTED, 0.9830), Request(epochs=50))
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert [picture.name for picture in outcome.pictures] == ["lecture-curves"]
 
 
 def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
     """Version 2 of the rules followed the rows of seeds 0 to 2."""
-    rows = rows_of(PUBLISHED, 0.9830)
-    wrong = rows.assign(value=rows["value"].where(rows["seed"] >= 3, 9.0))
+    rows = rows_of(PRINTED, 0.9830)
+    seen = rows[rows["seed"] < 6].assign(seed=lambda own: own["seed"] - 3, value=9.0)
+    assert set(seen["seed"]) == {0, 1, 2}
+    wrong = pd.concat([rows, seen])
     assert {one.verdict for one in LECTURE.outcome(wrong, Request(epochs=50)).findings} == {Verdict.REPRODUCED}
-    few = LECTURE.outcome(rows_of(PUBLISHED, 0.9830, SEEDS - 1), Request(epochs=50)).findings
+    few = LECTURE.outcome(rows_of(PRINTED, 0.9830, SEEDS - 1), Request(epochs=50)).findings
     assert {one.verdict for one in few} == {Verdict.NOT_TESTABLE}
     assert "7 of at least 8 runs" in few[0].measured
     assert few[0].claim.rule.endswith("rule 2 of 2026-11-23, on seeds from 3 on")
 
 
 def test_what_was_not_run_is_not_testable() -> None:
-    few = {epoch: PUBLISHED[epoch] for epoch in (1, 2, 3)}
+    few = {epoch: PRINTED[epoch] for epoch in (1, 2, 3)}
     verdicts = [one.verdict for one in LECTURE.outcome(rows_of(few, 0.9), Request()).findings]
     assert verdicts == [Verdict.REPRODUCED] * 6 + [Verdict.NOT_TESTABLE] * 5
 
 
 @pytest.mark.parametrize(("epoch", "index", "factor"), [(1, 0, 2.1), (2, 0, 0.4), (50, 0, 5.5), (49, 1, 1.6)])
 def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: float) -> None:
-    losses = list(PUBLISHED[epoch])
+    losses = list(PRINTED[epoch])
     losses[index] *= factor
-    outcome = LECTURE.outcome(rows_of(PUBLISHED | {epoch: (losses[0], losses[1])}, 0.9827), Request(epochs=50))
+    outcome = LECTURE.outcome(rows_of(PRINTED | {epoch: (losses[0], losses[1])}, 0.9827), Request(epochs=50))
     contradicted = [one.claim.statement for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
     assert len(contradicted) == 1
     assert f"epoch {epoch}:" in contradicted[0]
 
 
 def test_an_accuracy_out_of_its_band_contradicts() -> None:
-    outcome = LECTURE.outcome(rows_of(PUBLISHED, 0.9770), Request(epochs=50))
+    outcome = LECTURE.outcome(rows_of(PRINTED, 0.9770), Request(epochs=50))
     assert [one.verdict for one in outcome.findings][-1] == Verdict.CONTRADICTED

@@ -1,0 +1,217 @@
+"""The public highway BiLSTM with its two faults, next to the correct layer: do the faults explain that it falls?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.measure.statistics import t_interval
+from highway_bench.report import columns as column
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._paired import measured
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.bilstm import BATCH, POINT, SCATTER, SCATTER_AT_TEN, WIDTH, chance_of, recipe
+from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean
+from highway_bench.reproduce.request import Request
+
+CORPUS = "movie-reviews"
+SHALLOW, DEEP = 1, 10  # layers
+SEEDS = 10
+FAULTY, CORRECT, LSTM = "bilstm-as-published", "highway", "plain"
+BLOCKS = (LSTM, CORRECT, FAULTY)
+CODE = "bamtercelboo/pytorch_Highway_Networks, models/model_HBiLSTM.py"
+
+Points = Mapping[tuple[str, int], Mapping[int, float]]
+"""Test accuracy in percent by block, layers and seed."""
+Measured = tuple[Points, Mapping[str, float]]
+"""The accuracies, and the parameters of a deep network by block."""
+
+
+@register_reproduction(
+    "faulty-bilstm",
+    title="The public highway BiLSTM with its faults, and the correct one, at 1 and 10 layers",
+    source=CODE,
+)
+class FaultyBiLstm(Reproduction):
+    """Embedding → 1 or 10 BiLSTM layers of width 64 → mean over the words → two classes, on film reviews.
+
+    The published layer creates a new random gate in every forward pass and carries the gate's pre-activation. All
+    blocks have equal widths, as in the published code, and are trained as in ``bilstm``.
+    """
+
+    takes = frozenset({"epochs", "seeds"})
+    version = RuleVersion(1, "2026-11-23", seen=10)
+    plugins = ("highway_bench.published_code.bilstm",)
+    not_attempted = (
+        NotAttempted(
+            "its other three deviations: states passed between layers, a projection after each, selection on test data",
+            CODE,
+            "they do not concern the gate",
+        ),
+    )
+
+    def cells(self, request: Request) -> list[Cell]:
+        return [cell for block in BLOCKS for depth in (SHALLOW, DEEP) for cell in self._cells(block, depth, request)]
+
+    def claims(self, request: Request) -> Sequence[Claim]:
+        common: dict[str, Any] = {
+            "source": CODE,
+            "evidence": Evidence.OURS,
+            "unit": "points",
+            "statistic": Statistic.MEAN,
+            "n": len(self.seeds(request, SEEDS)),
+            "least": self.least_seeds,
+            "guard": "if one layer's interval is not above chance",
+            "scatter": SCATTER_AT_TEN,
+            "version": self.version,
+        }
+        falls = f"test accuracy of {SHALLOW} layer minus that of {DEEP}"
+        return [
+            Claim(
+                statement="the published layer's gate is never trained: the network has no parameters but the LSTM's",
+                source=CODE,
+                quantity=f"its parameters minus those of plain, {DEEP} layers",
+                statistic=Statistic.EXACT,
+                region=Region(0, 0, closed=True),
+                observe=_untrained_gate,
+                version=self.version,
+            ),
+            Claim(
+                statement="the published layer's accuracy falls with depth",
+                quantity=falls,
+                region=Region(least=POINT),
+                refuted=(Region(most=POINT),),
+                observe=partial(_fall, FAULTY),
+                **common,
+            ),
+            Claim(
+                statement="the correct layer's accuracy does not fall",
+                quantity=falls,
+                region=Region(most=POINT),
+                observe=partial(_fall, CORRECT),
+                **common | {"scatter": SCATTER},
+            ),
+            Claim(
+                statement='the faults explain that "highway falls too": it falls more than the correct layer',
+                quantity=f"{falls}, of the published layer minus that of the correct one, by seed",
+                region=Region(least=POINT),
+                refuted=(Region(most=POINT),),
+                observe=_explained,
+                **common,
+            ),
+        ]
+
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+        values = measured(self.fresh(rows), self.cells(request))
+        chance = chance_of(CORPUS) if any(values.values()) else math.nan
+        points: dict[tuple[str, int], dict[int, float]] = {}
+        sizes: dict[str, float] = {}
+        for block in BLOCKS:
+            for depth in (SHALLOW, DEEP):
+                known = {cell: values[cell] for cell in self._cells(block, depth, request) if values[cell]}
+                points[block, depth] = {cell.seed: 100 * _accuracy(run, chance) for cell, run in known.items()}
+                sizes[block] = max((run["params"] for run in known.values() if "params" in run), default=math.nan)
+        findings = [claim.judge((points, sizes)) for claim in self.claims(request)]
+        tables = [_shown(points, sizes, chance)] if any(points.values()) else []
+        return Conclusion(findings=findings, tables=tables)
+
+    def _cells(self, block: str, depth: int, request: Request) -> list[Cell]:
+        from highway_bench.published_code import bilstm  # registers its block, which no other command lists
+
+        bilstm.register()
+        return [
+            trained(
+                block,
+                "bilstm",
+                depth=depth,
+                nominal_width=WIDTH,
+                match="width",
+                batch_size=BATCH,
+                dataset="sentiment",
+                recipe=recipe(CORPUS, request.epochs),
+                device=request.device,
+                seed=seed,
+            )
+            for seed in self.seeds(request, SEEDS)
+        ]
+
+
+def _accuracy(run: Mapping[str, float], chance: float) -> float:
+    """The test accuracy of a run; chance's if it diverged."""
+    accuracy = run.get("test_accuracy", math.nan)
+    return chance if math.isnan(accuracy) else accuracy
+
+
+def _untrained_gate(data: Measured, _: float) -> Observation:
+    sizes = data[1]
+    own, correct = (sizes[block] - sizes[LSTM] for block in (FAULTY, CORRECT))
+    if math.isnan(own):
+        return Observation(untestable="not measured")
+    return Observation(
+        decisive=[Quantity.exact("", own)], reported=[Quantity.exact("the correct layers' gates", correct)]
+    )
+
+
+def falls_of(points: Points, block: str) -> dict[int, float]:
+    """Points that a block loses from the shallow to the deep network, by seed."""
+    shallow, deep = points[block, SHALLOW], points[block, DEEP]
+    return {seed: shallow[seed] - deep[seed] for seed in shallow.keys() & deep.keys()}
+
+
+def _guard(points: Points, *blocks: str) -> str:
+    """An accuracy that is at chance with one layer cannot fall."""
+    chance = 100 * chance_of(CORPUS)
+    for block in blocks:
+        single = list(points[block, SHALLOW].values())
+        if len(single) < 2 or not t_interval(single).low > chance:
+            return f"one layer of {block} is not above chance"
+    return ""
+
+
+def _fall(block: str, data: Measured, confidence: float) -> Observation:
+    falls = falls_of(data[0], block)
+    return Observation(
+        decisive=[mean("", falls.values(), confidence, "points")] if falls else [], untestable=_guard(data[0], block)
+    )
+
+
+def _explained(data: Measured, confidence: float) -> Observation:
+    faulty, correct = (falls_of(data[0], block) for block in (FAULTY, CORRECT))
+    differences = [faulty[seed] - correct[seed] for seed in sorted(faulty.keys() & correct.keys())]
+    return Observation(
+        decisive=[mean("", differences, confidence, "points")] if differences else [],
+        untestable=_guard(data[0], FAULTY, CORRECT),
+    )
+
+
+def _shown(points: Points, sizes: Mapping[str, float], chance: float) -> column.Shown:
+    records = []
+    for (block, depth), accuracies in points.items():
+        estimate = t_interval(accuracies.values()) if accuracies else None
+        records.append(
+            {
+                "block": block,
+                "depth": depth,
+                "accuracy": estimate.value if estimate else math.nan,
+                "low": estimate.low if estimate else math.nan,
+                "high": estimate.high if estimate else math.nan,
+                "params": sizes[block] if depth == DEEP else math.nan,
+                "n": len(accuracies),
+            }
+        )
+    columns = [
+        column.words("block", "block"),
+        column.whole("depth", "layers"),
+        column.spread("accuracy", "test accuracy", "low", "high", "%", "mean and 95 % t interval over seeds"),
+        column.whole("params", "parameters"),
+        column.whole("n", "seeds"),
+    ]
+    note = f"Chance is {100 * chance:.1f} %. A run that diverged counts with it."
+    return column.shown("faulty-bilstm", "The published layer and the correct one", pd.DataFrame(records), columns,
+                        note=note)  # fmt: skip

@@ -1,0 +1,204 @@
+"""Long ranges through time: plain, residual and gated recurrence on the adding problem, at a short and a long range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from highway_bench.cell import Cell
+from highway_bench.report import columns as column
+from highway_bench.report.format import count
+from highway_bench.report.tables.trainability import training_runs
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._long_range_pictures import steps_text
+from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic
+from highway_bench.reproduce.request import Request
+from highway_bench.results.schema import OUTCOMES
+from highway_bench.success.judging import THRESHOLD
+
+SHORT, LONG = 10, 100  # steps of a series
+WIDTH, BATCH = 32, 32
+STEPS, SEEDS = 2_000, 8
+RATES = (0.03, 0.01, 0.003, 0.001)
+BLOCKS = {"plain": "h = g(z)", "residual": "h + g(z)", "highway": "(1 − T) h + T g(z)"}
+SHORTCUTS = tuple(block for block in BLOCKS if block != "plain")
+LECTURE = "a lecture on highway networks"
+
+# Shares of seeds, in percent
+MOST, LEAST, HALF = 10.0, 90.0, 50.0
+
+Successes = Mapping[tuple[str, int], tuple[int, int]]
+"""Runs that succeed, and runs, by block and length."""
+
+
+@register_reproduction(
+    "recurrence",
+    title="Adding two numbers of a series by plain, residual and gated recurrence",
+    source=LECTURE,
+)
+class RecurrenceThroughTime(Reproduction):
+    """One tanh layer with a block, applied at every step of a series of 10 or 100 steps, read at the last step.
+
+    Its input is its own last output and the step's number and mark; the sum of the two marked numbers is the target.
+    A layer of one direction must remember the first number until the end. In the gated layer the bias is −ln T for T
+    steps. Adam with clipped gradients, equal parameters, the rate tuned for every block and length; the sizes were
+    chosen on other seeds. Each run has other training items.
+    """
+
+    takes = frozenset({"steps", "seeds"})
+    version = RuleVersion(1, "2026-11-23", seen=20)
+    not_attempted = (
+        NotAttempted(
+            "LSTM and GRU, whose gates read more than one state", "arXiv:1603.03116", "they are no blocks here"
+        ),
+    )
+
+    def cells(self, request: Request) -> list[Cell]:
+        recipe = {
+            "optimiser": "adam",
+            "rate": "tuned",
+            "rates": list(RATES),
+            "decay": 0.1,
+            "clip": 1.0,
+            "steps": request.steps or STEPS,
+            "threshold": THRESHOLD,
+            "layout": "through-time",
+            "together": SEEDS,
+        }
+        return [
+            trained(
+                block,
+                "dense",
+                family_options={"activation": "tanh"},
+                depth=length,
+                nominal_width=WIDTH,
+                batch_size=BATCH,
+                dataset="adding",
+                seq_len=length,
+                recipe=recipe,
+                device=request.device,
+                seed=seed,
+            )
+            for length in (SHORT, LONG)
+            for block in BLOCKS
+            for seed in self.seeds(request, SEEDS)
+        ]
+
+    def claims(self, request: Request) -> Sequence[Claim]:
+        common: dict[str, Any] = {
+            "source": LECTURE,
+            "evidence": Evidence.SECONDARY,
+            "unit": "%",
+            "statistic": Statistic.SHARE,
+            "n": len(self.seeds(request, SEEDS)),
+            "least": self.least_seeds,
+            "version": self.version,
+        }
+        learns = f"share of seeds that reach a tenth of chance's loss at T = {LONG}"
+        return [
+            Claim(
+                statement="long ranges need shortcuts: without one, the plain recurrence does not learn them",
+                quantity=f"{learns}, plain",
+                region=Region(most=MOST, closed=True),
+                refuted=(Region(least=HALF, closed=True),),
+                guard=f"if plain misses T = {SHORT} at half of its seeds, or no recurrence learns T = {LONG}",
+                observe=_plain_misses,
+                effect=0.0,
+                **common,
+            ),
+            *(
+                Claim(
+                    statement=f"with a {name} shortcut the recurrence learns them",
+                    quantity=f"{learns}, {block}",
+                    region=Region(least=LEAST, closed=True),
+                    refuted=(Region(most=HALF),),
+                    guard=f"if it misses T = {SHORT} at half of its seeds",
+                    observe=partial(_learns, block),
+                    effect=100.0,
+                    **common,
+                )
+                for block, name in zip(SHORTCUTS, ("residual", "gated"), strict=True)
+            ),
+        ]
+
+    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+        ended = training_runs(self.fresh(rows))
+        ended = ended[ended["status"].isin(OUTCOMES)]
+        successes = {
+            (block, length): (int(own["success"].sum()), len(own))
+            for block in BLOCKS
+            for length in (SHORT, LONG)
+            for own in [ended[(ended["block"] == block) & (ended["seq_len"] == length)]]
+        }
+        findings = [claim.judge(successes) for claim in self.claims(request)]
+        ended = ended.sort_values("block", kind="stable", key=lambda names: names.map([*BLOCKS].index))
+        ended = ended.sort_values("seq_len", kind="stable")
+        tables = [_shown(ended, request.steps or STEPS)] if len(ended) else []
+        return Conclusion(findings=findings, tables=tables)
+
+
+def _share(successes: Successes, block: str, length: int) -> Quantity:
+    k, n = successes[block, length]
+    return Quantity.exact(f"{block}, T = {length}", 100 * k / n if n else float("nan"), "%", n)
+
+
+def _misses_short(successes: Successes, block: str) -> str:
+    """The reason why a long range decides nothing: the short one is missed too."""
+    k, n = successes[block, SHORT]
+    return "" if n and 2 * k >= n else f"{block} is untrained: it learns T = {SHORT} at {k} of {n} seeds"
+
+
+def _plain_misses(successes: Successes, _: float) -> Observation:
+    shares = {block: _share(successes, block, LONG) for block in BLOCKS}
+    plain = shares.pop("plain")
+    if not plain.n:
+        return Observation()
+    nobody = not any(one.value > 0 for one in (plain, *shares.values()))
+    return Observation(
+        decisive=[plain],
+        reported=list(shares.values()),
+        untestable=_misses_short(successes, "plain")
+        or ("the budget is too small for any recurrence" if nobody else ""),
+    )
+
+
+def _learns(block: str, successes: Successes, _: float) -> Observation:
+    share = _share(successes, block, LONG)
+    return Observation(decisive=[share] if share.n else [], untestable=_misses_short(successes, block))
+
+
+def _shown(ended: pd.DataFrame, steps: int) -> column.Shown:
+    records = []
+    for (length, block), own in ended.groupby(["seq_len", "block"], sort=False):
+        hits = own["steps_to_threshold"].fillna(float("inf"))
+        records.append(
+            {
+                "length": length,
+                "block": block,
+                "equation": BLOCKS[str(block)],
+                "succeeded": f"{int(own['success'].sum())} of {len(own)}",
+                "steps": steps_text(list(hits)),
+                "loss": own["final_loss"].median(),
+                "rate": own["rate"].median(),
+                "params": own["params"].max(),
+            }
+        )
+    columns = [
+        column.whole("length", "T"),
+        column.words("block", "block"),
+        column.words("equation", "h_t, z = (h_(t−1), x_t)"),
+        column.words("succeeded", "seeds that learn it"),
+        column.words("steps", "steps to a tenth of chance", "range over seeds"),
+        column.number("loss", "median final loss", "1", "mean squared error; chance is 1/6"),
+        column.number("rate", "rate"),
+        column.whole("params", "parameters"),
+    ]
+    note = (
+        f"{count(steps)} steps in batches of {BATCH}. A run succeeds if its final loss is a tenth of chance's or less."
+    )
+    return column.shown("recurrence", "Adding by recurrence through time", pd.DataFrame(records), columns, note=note)

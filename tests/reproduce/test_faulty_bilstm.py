@@ -1,0 +1,58 @@
+"""The faulty BiLSTM: the verdicts for given accuracies, and a run of it through a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.faulty_bilstm import DEEP, FAULTY
+from highway_bench.reproduce.request import Request
+from highway_bench.reproduce.running import reproduce
+
+STUDY = reproductions.get("faulty-bilstm")
+R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.NOT_TESTABLE
+
+
+def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
+    fall = falls[cell.block] if cell.depth == DEEP else 0.0
+    accuracy = single - fall + 0.002 * (cell.seed % 3)
+    return {"final_loss": 0.5, "success": 0.0, "test_accuracy": accuracy}
+
+
+@pytest.mark.parametrize(
+    ("falls", "single", "expected"),
+    [
+        ({"highway": 0.0, FAULTY: 0.2}, 0.75, [R, R, R]),
+        ({"highway": 0.1, FAULTY: 0.1}, 0.75, [R, C, C]),
+        ({"highway": 0.0, FAULTY: 0.0}, 0.75, [C, R, C]),
+        ({"highway": 0.0, FAULTY: 0.0}, 0.5, [N, N, N]),
+    ],
+)
+def test_the_verdicts(rows_of: Any, falls: Mapping[str, float], single: float, expected: list[Verdict]) -> None:
+    request = Request(device="cpu")
+    values = {cell: measured(cell, {"plain": 0.2, **falls}, single) for cell in STUDY.cells(request)}
+    rows = rows_of(values)
+    rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0})
+    findings = STUDY.outcome(rows, request).findings
+    assert [one.verdict for one in findings] == [R, *expected]
+    assert findings[0].measured == "0; the correct layers' gates: 50"
+
+
+def test_a_worker_imports_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no entry of the registry for any other command."""
+    few = [cell for cell in STUDY.cells(Request(seeds=1, epochs=1)) if cell.block == FAULTY and cell.depth == 1]
+    short = {"rate": 0.01, "steps": 2, "rates": None}
+    quick = [
+        cell.but(recipe={name: value for name, value in {**cell.recipe, **short}.items() if value is not None})
+        for cell in few
+    ]
+    monkeypatch.setattr(type(STUDY), "cells", lambda self, request: quick)
+    monkeypatch.setattr(type(STUDY), "conclude", lambda self, rows, request: rows)
+    result = reproduce("faulty-bilstm", Request(seeds=1, epochs=1), store=tmp_path / "store.sqlite", workers=1)
+    assert [str(status) for status in result.summary.counts] == ["stalled"]

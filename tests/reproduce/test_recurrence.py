@@ -1,0 +1,48 @@
+"""Recurrence through time: the verdicts for given successes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.recurrence import LONG, SHORT
+from highway_bench.reproduce.request import Request
+
+STUDY = reproductions.get("recurrence")
+EVERY = {(block, length): 8 for block in ("plain", "residual", "highway") for length in (SHORT, LONG)}
+R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.NOT_TESTABLE
+
+
+def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, float]:
+    succeeds = cell.seed - STUDY.version.seen < successes[cell.block, cell.depth]
+    reached = {"steps_to_threshold": 300.0} if succeeds else {}
+    return {"final_loss": 0.01 if succeeds else 0.16, "success": float(succeeds), "rate": 0.01, **reached}
+
+
+@pytest.mark.parametrize(
+    ("successes", "expected"),
+    [
+        ({("plain", LONG): 0}, [R, R, R]),
+        ({("plain", LONG): 8}, [C, R, R]),
+        ({("plain", LONG): 2}, [U, R, R]),
+        ({("plain", LONG): 0, ("residual", LONG): 1}, [R, C, R]),
+        ({("plain", LONG): 0, ("plain", SHORT): 3}, [N, R, R]),  # it cannot learn the task at all
+        ({("plain", LONG): 0, ("highway", LONG): 0, ("highway", SHORT): 0}, [R, R, N]),
+        ({(block, LONG): 0 for block in ("plain", "residual", "highway")}, [N, C, C]),
+    ],
+)
+def test_the_verdicts(rows_of: Any, successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
+    request = Request(device="cpu")
+    rows = rows_of({cell: measured(cell, {**EVERY, **successes}) for cell in STUDY.cells(request)})
+    result = STUDY.outcome(rows, request)
+    assert [one.verdict for one in result.findings] == expected
+    assert [entry[0] for entry in result.tables[0].entries] == ["10"] * 3 + ["100"] * 3
+
+
+def test_a_network_is_as_deep_as_its_series_is_long() -> None:
+    assert {(cell.depth, cell.seq_len) for cell in STUDY.cells(Request())} == {(SHORT, SHORT), (LONG, LONG)}
