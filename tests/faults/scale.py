@@ -13,7 +13,7 @@ from pathlib import Path
 FULL = os.environ.get("HIGHWAY_BENCH_FAULTS") == "full"
 KILLS = int(os.environ.get("HIGHWAY_BENCH_KILLS", "200" if FULL else "6"))
 NODES = 20 if FULL else 2  # killed in a chain
-INPUTS = 10_000 if FULL else 200
+INPUTS = int(os.environ.get("HIGHWAY_BENCH_INPUTS", "10000" if FULL else "200"))
 SHELL_INPUTS = 40 if FULL else 4  # of them, by a process of their own
 CHAIN = os.environ.get("HIGHWAY_BENCH_CHAIN")
 FIGURES = os.environ.get("HIGHWAY_BENCH_FIGURES")
