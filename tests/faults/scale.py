@@ -1,7 +1,8 @@
 """How much the proof by faults does, a little by default and in full with HIGHWAY_BENCH_FAULTS=full, and its figures.
 
-``HIGHWAY_BENCH_KILLS`` is the number of kills in this call. With ``HIGHWAY_BENCH_CHAIN``, a folder, the chain of kills
-goes on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the JSON file to which the figures are added.
+``HIGHWAY_BENCH_KILLS`` and ``HIGHWAY_BENCH_INPUTS`` are the numbers of kills and of inputs in this call. With
+``HIGHWAY_BENCH_CHAIN``, a folder, both go on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the JSON file to
+which the figures are added.
 """
 
 from __future__ import annotations
