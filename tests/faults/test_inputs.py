@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Tally:
         """Store it for the next call."""
         if STATE is not None:
             STATE.parent.mkdir(parents=True, exist_ok=True)
-            STATE.write_text(json.dumps(asdict(self)), encoding="utf-8")
+            STATE.write_text(json.dumps(vars(self)), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
