@@ -250,8 +250,8 @@ def slow(session: nox.Session) -> None:
 def faults(session: nox.Session) -> None:
     """Prove by faults that no result is lost: 200 kills, 20 lost nodes, 10,000 bad inputs; arguments go to pytest.
 
-    It takes up to an hour and writes its figures to reports/faults.json. In pieces, on one chain of kills:
-    HIGHWAY_BENCH_CHAIN=folder HIGHWAY_BENCH_KILLS=50 nox -s faults -- tests/faults/test_kills.py
+    It takes up to an hour and writes its figures to reports/faults.json. In pieces, each going on where the last one
+    ended: HIGHWAY_BENCH_CHAIN=folder HIGHWAY_BENCH_KILLS=50 nox -s faults -- tests/faults/test_kills.py
     """
     install(session, "-e", ".[cluster]", groups=("tests",))
     session.run(

@@ -27,6 +27,7 @@ from highway_bench.results.schema import Status
 from highway_bench.stem_head import feature_positions
 
 GIB = 2**30
+MOST_LAYERS = 20_000  # half a minute of work
 LAYER_BYTES = 10_000  # of the Python objects of one layer, without its weights
 
 
@@ -166,13 +167,16 @@ def are_own(block: str, family: str) -> bool:
 
 
 def check_memory(spec: BlockSpec, family: Family, width: int, depth: int) -> None:
-    """Raise ``BadInput`` for a stack that this machine's memory cannot hold, before any of it is built."""
+    """Raise ``BadInput`` for a stack of too many layers, or one that this machine's free memory cannot hold, before any
+    of it is built."""
+    if depth > MOST_LAYERS:
+        raise BadInput(f"a network of {depth:,} layers is not built: the most is {MOST_LAYERS:,}")
     needed = depth * LAYER_BYTES + torch.float32.itemsize * spec.stack_parameters(family, width, depth)
-    memory = psutil.virtual_memory().total
+    memory = psutil.virtual_memory().available
     if needed > memory:
         raise BadInput(
             f"{spec.name} of {depth:,} layers of width {width:,} needs {needed / GIB:,.3g} GiB of memory, and this "
-            f"machine has {memory / GIB:,.3g} GiB"
+            f"machine has {memory / GIB:,.3g} GiB free"
         )
 
 

@@ -29,6 +29,21 @@ PROGRESS: Mapping[str, type | tuple[type, ...]] = {
     "left": (int, float),
     "running": list,
 }
+RECORD: Mapping[str, type | tuple[type, ...]] = {
+    "commit": (str, type(None)),
+    "torch": str,
+    "python": str,
+    "os": str,
+    "cores": int,
+    "command": list,
+    "plugins": list,
+    "started": str,
+    "finished": (str, type(None)),
+    "machines": dict,
+    "measured": int,
+    "digests": list,
+    **dict.fromkeys(DESCRIBED, dict),
+}
 SMALL = 64 * 2**20  # bytes of a file that is read whole when it is opened
 
 
@@ -152,13 +167,18 @@ def problem_of_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> st
 
 
 def is_record(text: object) -> bool:
-    """Whether ``text`` is the record of a run: a JSON object in which each part that describes names is an object of
-    objects."""
+    """Whether ``text`` is the record of a run: a JSON object whose parts are of the kinds that a run writes. Older
+    records lack some."""
     record = json_object(text)
-    if record is None:
+    if record is None or not all(isinstance(record[name], kind) for name, kind in RECORD.items() if name in record):
         return False
-    described = [record.get(part, {}) for part in DESCRIBED]
-    return all(isinstance(part, dict) and all(isinstance(one, dict) for one in part.values()) for part in described)
+    texts = [one for name in ("command", "plugins", "digests") for one in record.get(name, [])]
+    texts += record.get("machines", {}).values()
+    entries = [entry for part in DESCRIBED for entry in record.get(part, {}).values()]
+    if not (all(isinstance(one, str) for one in texts) and all(isinstance(entry, dict) for entry in entries)):
+        return False
+    inner = [entry.get(name, {}) for entry in entries for name in ("metrics", "starts")]
+    return all(isinstance(one, dict) for one in inner)
 
 
 def is_progress(text: object) -> bool:

@@ -1,7 +1,8 @@
 """How much the proof by faults does, a little by default and in full with HIGHWAY_BENCH_FAULTS=full, and its figures.
 
-``HIGHWAY_BENCH_KILLS`` is the number of kills in this call. With ``HIGHWAY_BENCH_CHAIN``, a folder, the chain of kills
-goes on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the JSON file to which the figures are added.
+``HIGHWAY_BENCH_KILLS`` and ``HIGHWAY_BENCH_INPUTS`` are the numbers of kills and of inputs in this call. With
+``HIGHWAY_BENCH_CHAIN``, a folder, both go on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the JSON file to
+which the figures are added.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 FULL = os.environ.get("HIGHWAY_BENCH_FAULTS") == "full"
 KILLS = int(os.environ.get("HIGHWAY_BENCH_KILLS", "200" if FULL else "6"))
 NODES = 20 if FULL else 2  # killed in a chain
-INPUTS = 10_000 if FULL else 200
+INPUTS = int(os.environ.get("HIGHWAY_BENCH_INPUTS", "10000" if FULL else "200"))
 SHELL_INPUTS = 40 if FULL else 4  # of them, by a process of their own
 CHAIN = os.environ.get("HIGHWAY_BENCH_CHAIN")
 FIGURES = os.environ.get("HIGHWAY_BENCH_FIGURES")

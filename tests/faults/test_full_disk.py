@@ -1,4 +1,5 @@
-"""A disk that is really full, a small tmpfs: the run ends with a reason, the store is sound, and the run goes on."""
+"""A disk that is really full or read-only, a small tmpfs: the run ends with a reason, the store is sound, and the run
+goes on once there is space."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import DiskError, Store
 from highway_bench.tasks import tasks
+from tests.faults.scale import note
 
 FAKES = Path(__file__).parents[1] / "execution"
 
@@ -42,17 +45,45 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("runner_fakes", None)
 
 
-def test_a_disk_that_fills(small_disk: Path, tmp_path: Path, fakes: str) -> None:
-    recipe = {"log": str(tmp_path / "log"), "do": "measure"}
+def fake_cells(number: int, log: Path) -> list[Cell]:
     shared = {"task": "fake", "block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
-    cells = [Cell(depth=depth, recipe=recipe, **shared) for depth in range(1, 200)]
+    recipe = {"log": str(log), "do": "measure"}
+    return [Cell(depth=depth, recipe=recipe, **shared) for depth in range(1, 1 + number)]
+
+
+def remount(folder: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
+
+
+def test_a_disk_that_fills(small_disk: Path, tmp_path: Path, fakes: str) -> None:
+    cells = fake_cells(199, tmp_path / "log")
     with Store(small_disk / "s.sqlite") as store, pytest.raises(DiskError, match=r"full.*stored before is safe"):
         run_cells(cells, store, workers=2, plugins=[fakes])
     with Store(small_disk / "s.sqlite", read_only=True) as store:
         assert store.problems() == []
         done = len(store.digests())
     assert 0 < done < len(cells)
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     with Store(small_disk / "s.sqlite") as store:
         summary = run_cells(cells, store, workers=2, plugins=[fakes])
         assert (summary.stored, summary.measured, summary.counts) == (done, len(cells) - done, {"ok": len(cells)})
+    note("full disk", cells=len(cells), before_it_was_full=done, lost=0)
+
+
+def test_a_folder_that_is_read_only(small_disk: Path, tmp_path: Path, fakes: str) -> None:
+    """Its store can be read; a run into it is refused in one line, before anything is measured."""
+    cells = fake_cells(4, tmp_path / "log")
+    with Store(small_disk / "s.sqlite") as store:
+        run_cells(cells[:2], store, workers=1, plugins=[fakes])
+    remount(small_disk, "ro")
+    for name in ("s.sqlite", "new.sqlite", "new/s.sqlite"):
+        with pytest.raises(BadInput, match=f"cannot write the store .*{name}: Read-only file system"):
+            Store(small_disk / name)
+    with Store(small_disk / "s.sqlite", read_only=True) as store:
+        assert len(store.digests()) == 2
+        assert store.problems() == []
+    remount(small_disk, "rw")
+    with Store(small_disk / "s.sqlite") as store:
+        summary = run_cells(cells, store, workers=1, plugins=[fakes])
+    assert (summary.stored, summary.measured) == (2, 2)
+    note("read-only folder", cells=len(cells), lost=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -27,9 +28,11 @@ from highway_bench.data import sentiment
 from highway_bench.history.machine import entry
 from highway_bench.plan.run import run
 from tests.faults.bad_inputs import BadInput, asv_results, data_files, options, plugins, stores
-from tests.faults.scale import INPUTS, SHELL_INPUTS, note
+from tests.faults.scale import CHAIN, INPUTS, SHELL_INPUTS, note
 
 LONGEST = 120  # seconds of one command
+ROUND = min(INPUTS, 500)  # inputs of one seed
+STATE = Path(CHAIN).absolute() / "inputs.json" if CHAIN else None
 CONFIGURATION = Path(__file__).parents[2] / "asv.conf.json"
 STATUSES = {0, 2, 3}
 CHECKS = {("results", "check"): 1, ("check",): 1}  # commands whose status says that something is wrong
@@ -41,12 +44,27 @@ class Hang(BaseException):
 
 @dataclass
 class Tally:
-    """What became of the inputs."""
+    """What became of the inputs of all ``rounds`` so far."""
 
+    rounds: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    statuses: Counter[int] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
     parsed: int = 0
     faults: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls) -> Tally:
+        """That of the last call in the chain's folder; a new one where there is none."""
+        if STATE is None or not STATE.is_file():
+            return cls()
+        known = json.loads(STATE.read_text(encoding="utf-8"))
+        return cls(**known | {name: Counter(known[name]) for name in ("kinds", "statuses")})
+
+    def write(self) -> None:
+        """Store it for the next call."""
+        if STATE is not None:
+            STATE.parent.mkdir(parents=True, exist_ok=True)
+            STATE.write_text(json.dumps(vars(self)), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +162,7 @@ def try_here(one: BadInput, tally: Tally) -> None:
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 fault = "".join(traceback.format_exception(done.exception)[-3:])
             tally.parsed += not was_refused_by_the_parser(done.stderr)
-            tally.statuses[done.exit_code] += 1
+            tally.statuses[str(done.exit_code)] += 1
         except Hang:
             fault = f"no end in {LONGEST} s"
         finally:
@@ -165,26 +183,30 @@ def of_scale(inputs: int) -> Any:
 
 @pytest.mark.usefixtures("process")
 def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> None:
-    tally = Tally()
+    """In rounds, each with a seed of its own; in a chain's folder the next call goes on with the next round."""
+    tally = Tally.read()
+    for number in range(tally.rounds, tally.rounds + math.ceil(INPUTS / ROUND)):
 
-    @of_scale(INPUTS)
-    @given(strategy)
-    def every(one: BadInput) -> None:
-        try_here(one, tally)
+        @seed(number)
+        @of_scale(ROUND)
+        @given(strategy)
+        def every(one: BadInput) -> None:
+            try_here(one, tally)
 
-    every()
-    inputs = tally.kinds.total()
-    note(
-        "inputs",
-        inputs=inputs,
-        parsed=tally.parsed,
-        by_kind=dict(tally.kinds),
-        by_status={str(code): count for code, count in sorted(tally.statuses.items())},
-        tracebacks=len(tally.faults),
-    )
+        every()
+        tally.rounds += 1
+        tally.write()
+        note(
+            "inputs",
+            inputs=tally.kinds.total(),
+            parsed=tally.parsed,
+            by_kind=tally.kinds,
+            by_status=tally.statuses,
+            tracebacks=len(tally.faults),
+        )
     assert not tally.faults, f"{len(tally.faults)} faults:\n" + "\n".join(tally.faults[:40])
-    assert inputs >= 0.9 * INPUTS
-    assert tally.parsed >= inputs / 2
+    assert tally.kinds.total() >= 0.9 * INPUTS
+    assert tally.parsed >= tally.kinds.total() / 2
     assert len(tally.kinds) == 5
 
 
