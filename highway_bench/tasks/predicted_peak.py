@@ -136,18 +136,22 @@ def stack_bytes(cell: Cell) -> StepBytes:
 def training_bytes(cell: Cell, dataset: DataSet) -> StepBytes:
     """Of a training step on a batch of random items without padding."""
     network = cell_network(cell).train()
-    recipe = Recipe(**{word: cell.recipe[word] for word in OPTIMISERS if word in cell.recipe})
     inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
     report = measure_memory(
         network,
         lambda: loss_of(network(inputs), targets, dataset.target_kind),
-        optimiser=recipe.optimiser_for(network),
+        optimiser=recipe_of(cell).optimiser_for(network),
         inputs=(inputs, targets),
     )
     return StepBytes(report.peak, report.saved_activations)
 
 
-OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which its memory depends
+def recipe_of(cell: Cell) -> Recipe:
+    """The cell's optimiser, under a default learning rate: that of the cell may be one to be tuned."""
+    return Recipe(**{word: cell.recipe[word] for word in OPTIMISERS if word in cell.recipe})
+
+
+OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which a step's cost depends
 
 
 def batch_of(dataset: DataSet, items: int) -> Split:
