@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ROOT / "examples/user_layers.py"
 USERS = "user_layers:feed_forward"
 CONNECTIONS = ("plain", "highway", "pre-norm", "hc-dynamic", "dense-average", "attn-residual")
-DEPTHS = (20, 40)
+DEPTHS = (16, 40)
 WIDTHS: Mapping[str, int] = {"vector": 64, "image": 16, "sequence": 32}
 RECIPE = {"steps": 40, "rate": 0.01, "evaluate": "never"}
 

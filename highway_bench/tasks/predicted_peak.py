@@ -103,14 +103,13 @@ def exceeding(cell: Cell, available: float, *, by_closed_form: bool = False) -> 
 
 
 def prediction_flops(cell: Cell) -> float:
-    """FLOP of the steps that a prediction for ``cell`` runs: matrix products, two for a multiply-add."""
+    """FLOP of the steps that a prediction for ``cell`` runs, roughly: matrix products, two for a multiply-add."""
     family = cell_family(cell)
     layer = cell_spec(cell).layer_flops(family, cell.width, positions_of(family, cell)) * cell.batch_size
-    layers = cell.depth if cell.depth <= DEPTHS[-1] else sum(DEPTHS)
-    return 3.0 * RUNS * layers * layer
+    return 3.0 * STEPS * min(cell.depth, sum(DEPTHS)) * layer
 
 
-RUNS: Final = 3  # steps of each network, with the forward passes that are counted apart
+STEPS: Final = 4  # of each shallow network, with the forward passes that are counted apart
 
 
 def step_bytes(cell: Cell) -> StepBytes:

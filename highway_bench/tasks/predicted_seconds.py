@@ -16,8 +16,8 @@ from highway_bench.tasks.from_cell import cell_dataset
 from highway_bench.tasks.predicted_peak import batch_of, recipe_of
 from highway_bench.training.loop import Training
 
-TIMED: Final = (4, 12)  # depths; the time of a step is a line in the depth
-ROUNDS: Final = 4  # steps at each depth, after a first one that sets up the process; their median counts
+TIMED: Final = (8, 24)  # depths, which give a line; a cell of at most the last one is timed itself
+ROUNDS: Final = 3  # steps at each depth, after a first one that sets up the process; their median counts
 SETUP: Final = 0.3  # seconds of a run besides its steps: data, network
 
 
@@ -30,9 +30,11 @@ def predicted_seconds(cell: Cell) -> float:
     dataset = cell_dataset(cell)
     if dataset is None or not is_timed(cell):
         return tasks.get(cell.task).cost(cell).seconds
-    shallow, deeper = (step_seconds(cell.but(depth=depth), dataset) for depth in TIMED)
-    layer = max(0.0, deeper - shallow) / (TIMED[1] - TIMED[0])
-    return SETUP + int(cell.recipe["steps"]) * (deeper + (cell.depth - TIMED[1]) * layer)
+    step = step_seconds(cell.but(depth=min(cell.depth, TIMED[1])), dataset)
+    if cell.depth > TIMED[1]:
+        layer = (step - step_seconds(cell.but(depth=TIMED[0]), dataset)) / (TIMED[1] - TIMED[0])
+        step += (cell.depth - TIMED[1]) * max(0.0, layer)
+    return SETUP + int(cell.recipe["steps"]) * step
 
 
 def is_timed(cell: Cell) -> bool:

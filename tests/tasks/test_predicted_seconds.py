@@ -25,7 +25,8 @@ def test_a_step_is_a_line_in_the_depth(trained: Cell, monkeypatch: pytest.Monkey
     monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 + 0.5 * cell.depth)
     assert predicted_seconds(trained) == pytest.approx(SETUP + 100 * 26)
     monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 / cell.depth)  # disturbed
-    assert predicted_seconds(trained) == pytest.approx(SETUP + 100 / 12)
+    assert predicted_seconds(trained) == pytest.approx(SETUP + 100 / 24)
+    assert predicted_seconds(trained.but(depth=5)) == pytest.approx(SETUP + 100 / 5)
 
 
 def test_steps_are_timed_in_the_cells_threads(trained: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
