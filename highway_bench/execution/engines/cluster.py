@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from highway_bench.errors import USER_ERRORS, BadInput, HighwayBenchError
+from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution.engines import _node
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.engines.local import ON_GPU
@@ -374,12 +374,7 @@ def module_path(name: str) -> Path:
 
 def gpu_share(job: Job) -> float:
     """The share of a GPU that a job reserves if it need not run alone: by its memory, and at least 1 / ``ON_GPU``."""
-    task = tasks.get(job.task)
-    try:
-        needed = sum(task.cost(cell).bytes for cell in job.cells)
-    except USER_ERRORS:  # a plug-in's
-        needed = 0
-    return min(1.0, max(1 / ON_GPU, needed / gpu(job.cells[0].device).memory))
+    return min(1.0, max(1 / ON_GPU, job.bytes / gpu(job.cells[0].device).memory))
 
 
 def lost(submitted: Submitted, status: Status, message: str) -> Iterator[Ended]:

@@ -33,6 +33,7 @@ from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.oom_killer import oom_kills
+from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import Status
 
@@ -170,10 +171,11 @@ class LocalEngine:
     def _run_kind(self, kind: WorkerKind, queue: deque[Job]) -> Iterator[Began | Ended]:
         lanes = kind.lanes(self.workers)
         modules = frozenset(name for job in queue for name in job.sources)
+        available = usable_bytes(kind.device)
         deaths = 0
         while queue or self._running:
             try:
-                while queue and len(self._running) < lanes:
+                while queue and len(self._running) < lanes and self._has_room(queue[0], available):
                     job = queue[0]
                     self._submit(kind, lanes, job, modules)
                     queue.popleft()
@@ -202,6 +204,12 @@ class LocalEngine:
                 for running in self._running.values():
                     queue.extendleft(running.left() if running.ended else [running.job])
                 self._running.clear()
+
+    def _has_room(self, job: Job, available: int) -> bool:
+        """Whether ``job`` fits ``available`` bytes next to the running ones. One job may always run: its worker checks
+        each cell."""
+        jobs = [job, *(running.job for running in self._running.values())]
+        return len(jobs) == 1 or sum(one.bytes + PROCESS_BYTES for one in jobs) <= available
 
     def _is_stuck(self, gone: set[int]) -> bool:
         """Whether no running job has a worker, and one has died (with exit code 0, after which the pool starts another)
