@@ -18,7 +18,7 @@ from highway_bench.training.loop import Training
 
 TIMED: Final = (8, 24)  # depths, which give a line; a cell of at most the last one is timed itself
 ROUNDS: Final = 3  # steps at each depth, after a first one that sets up the process; their median counts
-SETUP: Final = 0.3  # seconds of a run besides its steps: data, network
+SETUP: Final = 0.1  # seconds of a run besides its steps: data, network
 
 
 def predicted_seconds(cell: Cell) -> float:
