@@ -155,6 +155,13 @@ def advice_docs(session: nox.Session) -> None:
     session.run("python", "benches/advice_docs.py", *session.posargs)
 
 
+@nox.session(name="cost-known")
+def cost_known(session: nox.Session) -> None:
+    """Predict time and memory of runs, measure them, and print the table (-- --minutes 5 --rows FILE goes on)."""
+    install(session, "-e", ".")
+    session.run("python", "-m", "benches.cost_known", *session.posargs)
+
+
 @nox.session
 def compare(session: nox.Session) -> None:
     """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from docs.pages import history, tables
+from docs.pages import history, known_cost, tables
 from docs.pages.committed import Committed, Repetition, Study, profile_of
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
@@ -97,6 +97,10 @@ class Site:
     @property
     def benchmarks(self) -> Shown:
         return tables.benchmark_table(self.data)
+
+    @property
+    def known_costs(self) -> Shown:
+        return known_cost.known_cost_table(self.data / known_cost.FILE)
 
     @property
     def durations(self) -> Shown:

@@ -160,7 +160,7 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_j
     typer.echo(f"cells: {len(estimate.cells)}, of which {estimate.stored} in {store} already")
     if left:
         typer.echo(
-            f"cost:  about {duration(estimate.seconds)} for the other {left} on an idle machine, and up to "
+            f"cost:  about {duration(estimate.seconds)} for the other {left} on this machine as it is now, and up to "
             f"{gib(estimate.bytes)} per worker, and {gib(PROCESS_BYTES)} for torch itself"
         )
     for name, reason in missing_data(estimate.cells).items():

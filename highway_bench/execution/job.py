@@ -21,9 +21,9 @@ class Job:
 
     ``cells`` are the cells to run, and ``keys`` identify them to the runner, in the same order. ``mode`` has the cells'
     modes, separated by ``+``. With ``alone``, no other job may run at the same time. ``timeouts`` are seconds, one for
-    each cell; the job's own timeout is their sum. ``checkpoints`` is the folder where a long measurement may store its
-    state, under the cells' keys. ``sources`` are the modules that the cells run through, as read when the run was
-    planned.
+    each cell; the job's own timeout is their sum. ``bytes`` is what the largest cell takes, by its task's closed form.
+    ``checkpoints`` is the folder where a long measurement may store its state, under the cells' keys. ``sources`` are
+    the modules that the cells run through, as read when the run was planned.
     """
 
     task: str
@@ -34,6 +34,7 @@ class Job:
     alone: bool
     timeouts: tuple[float, ...]
     plugins: tuple[str, ...] = ()
+    bytes: int = 0
     checkpoints: Path | None = None
     sources: Mapping[str, Fingerprint] = field(default_factory=dict)
 

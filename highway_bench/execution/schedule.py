@@ -174,6 +174,7 @@ class Schedule:
             alone=first.task.alone,
             timeouts=tuple(item.task.timeout(item.ran) for item in group),
             plugins=tuple(plugins),
+            bytes=max(item.cost.bytes for item in group),
             checkpoints=self.checkpoints.absolute(),
             sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]),
         )

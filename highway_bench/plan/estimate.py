@@ -1,10 +1,12 @@
-"""Estimate: time and memory of a run. Time comes from closed forms, the largest cell's memory from shallow networks."""
+"""Estimate: time and memory of a run, from closed forms that shallow networks of the costliest cells correct."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeVar
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS
@@ -13,23 +15,49 @@ from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.results.store import Store
 from highway_bench.tasks.predicted_peak import predicted_bytes, prediction_flops
+from highway_bench.tasks.predicted_seconds import is_timed, predicted_seconds
 
-MOST_PREDICTED: Final = 3
+Number = TypeVar("Number", int, float)
+
+MOST_PREDICTED: Final = 3  # cells of different layers or data
 MOST_FLOPS: Final = 2e11  # of a prediction: a few seconds on a CPU
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """All ``cells`` of a run, trials of searches included, and how many of them are ``stored`` already.
+    """All ``cells`` of a run, trials of searches included; ``left`` are those that are not stored yet.
 
-    ``seconds`` is the time for the cells that are not stored, ``bytes`` the memory for the largest of these, without
-    that of the process and its libraries.
+    ``seconds`` and ``bytes`` run shallow networks when they are first read.
     """
 
     cells: tuple[Cell, ...]
-    stored: int
-    seconds: float
-    bytes: int
+    left: Sequence[ScheduledCell]
+    workers: int
+
+    @property
+    def stored(self) -> int:
+        """The number of cells that are stored already."""
+        return len(self.cells) - len(self.left)
+
+    @cached_property
+    def seconds(self) -> float:
+        """The time for the cells that are left. That of trainings is the closed form, times its mean error in the
+        costliest."""
+        trained, others = ([item for item in self.left if is_timed(item.ran) == one] for one in (True, False))
+        pairs = [
+            (predicted, item.cost.seconds)
+            for item in costliest(trained, lambda item: item.cost.seconds)
+            if (predicted := predicted_by(predicted_seconds, item)) is not None
+        ]
+        predicted, closed_form = (math.fsum(part) for part in zip(*pairs, strict=True)) if pairs else (1.0, 1.0)
+        correction = predicted / closed_form
+        return TimeLeft(others, self.workers).seconds + correction * TimeLeft(trained, self.workers).seconds
+
+    @cached_property
+    def bytes(self) -> int:
+        """The memory for the largest cell that is left, without that of the process and its libraries."""
+        largest = costliest(self.left, lambda item: item.cost.bytes)
+        return max((predicted_by(predicted_bytes, item) or item.cost.bytes for item in largest), default=0)
 
 
 def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, rerun: str = FAILED) -> Estimate:
@@ -39,26 +67,20 @@ def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: i
     schedule.rerun.check(schedule.items)
     schedule.ready()
     left = [item for item in schedule.items.values() if item.status is None]
-    return Estimate(
-        tuple(schedule.items),
-        len(schedule.items) - len(left),
-        TimeLeft(left, workers).seconds,
-        largest_bytes(left),
-    )
+    return Estimate(tuple(schedule.items), left, workers)
 
 
-def largest_bytes(items: Iterable[ScheduledCell]) -> int:
-    """The bytes of the largest cell: those with the largest closed forms, of different layers and data, are
-    predicted."""
-    largest: dict[tuple[str, str, str | None], ScheduledCell] = {}
-    for item in sorted(items, key=lambda item: -item.cost.bytes):
-        largest.setdefault((item.ran.block, item.ran.family, item.ran.dataset), item)
-    return max(map(bytes_of, list(largest.values())[:MOST_PREDICTED]), default=0)
+def costliest(items: Iterable[ScheduledCell], cost: Callable[[ScheduledCell], float]) -> list[ScheduledCell]:
+    """The few items of the highest ``cost``, one of each block in each family on each data set."""
+    highest: dict[tuple[str, str, str | None], ScheduledCell] = {}
+    for item in sorted(items, key=cost, reverse=True):
+        highest.setdefault((item.ran.block, item.ran.family, item.ran.dataset), item)
+    return list(highest.values())[:MOST_PREDICTED]
 
 
-def bytes_of(item: ScheduledCell) -> int:
-    """The predicted bytes of a cell, or the closed form where the prediction takes long or its network cannot run."""
+def predicted_by(predict: Callable[[Cell], Number], item: ScheduledCell) -> Number | None:
+    """The prediction for a cell; ``None`` where it would take long, or the cell's network cannot run."""
     try:
-        return predicted_bytes(item.ran) if prediction_flops(item.ran) <= MOST_FLOPS else item.cost.bytes
+        return predict(item.ran) if prediction_flops(item.ran) <= MOST_FLOPS else None
     except USER_ERRORS:  # its row will say why: a combination that makes no sense, missing data, a user's layer
-        return item.cost.bytes
+        return None

@@ -103,14 +103,13 @@ def exceeding(cell: Cell, available: float, *, by_closed_form: bool = False) -> 
 
 
 def prediction_flops(cell: Cell) -> float:
-    """FLOP of the steps that a prediction for ``cell`` runs: matrix products, two for a multiply-add."""
+    """FLOP of the steps that a prediction for ``cell`` runs, roughly: matrix products, two for a multiply-add."""
     family = cell_family(cell)
     layer = cell_spec(cell).layer_flops(family, cell.width, positions_of(family, cell)) * cell.batch_size
-    layers = cell.depth if cell.depth <= DEPTHS[-1] else sum(DEPTHS)
-    return 3.0 * RUNS * layers * layer
+    return 3.0 * STEPS * min(cell.depth, sum(DEPTHS)) * layer
 
 
-RUNS: Final = 3  # steps of each network, with the forward passes that are counted apart
+STEPS: Final = 4  # of each shallow network, with the forward passes that are counted apart
 
 
 def step_bytes(cell: Cell) -> StepBytes:
@@ -136,18 +135,22 @@ def stack_bytes(cell: Cell) -> StepBytes:
 def training_bytes(cell: Cell, dataset: DataSet) -> StepBytes:
     """Of a training step on a batch of random items without padding."""
     network = cell_network(cell).train()
-    recipe = Recipe(**{word: cell.recipe[word] for word in OPTIMISERS if word in cell.recipe})
     inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
     report = measure_memory(
         network,
         lambda: loss_of(network(inputs), targets, dataset.target_kind),
-        optimiser=recipe.optimiser_for(network),
+        optimiser=recipe_of(cell).optimiser_for(network),
         inputs=(inputs, targets),
     )
     return StepBytes(report.peak, report.saved_activations)
 
 
-OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which its memory depends
+def recipe_of(cell: Cell) -> Recipe:
+    """The cell's optimiser, under a default learning rate: that of the cell may be one to be tuned."""
+    return Recipe(**{word: cell.recipe[word] for word in OPTIMISERS if word in cell.recipe})
+
+
+OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which a step's cost depends
 
 
 def batch_of(dataset: DataSet, items: int) -> Split:

@@ -104,13 +104,10 @@ def job(plugin: str, *cells: Cell, task: str = "fake", mode: str = "eager", alon
 
 
 def test_shares(gpus: Have, fakes: str, cell: MakeCell) -> None:
-    """Each cell of a population has the bytes of the whole population as its cost."""
-    one, half, all_of_it = (cell(seed=seed, bytes=size * GIB) for seed, size in enumerate((1, 40, 300)))
-    assert gpu_share(job(fakes, one)) == 1 / ON_GPU
-    assert gpu_share(job(fakes, half, half.but(seed=7))) == 0.5
-    assert gpu_share(job(fakes, one, all_of_it)) == 1.0
-    assert gpu_share(job(fakes, one, alone=True)) == 1.0
-    assert gpu_share(Job.of_line(job(fakes, one).line().replace('"cuda"', '"cpu"'))) == 0.0
+    one = job(fakes, cell())
+    assert [gpu_share(replace(one, bytes=size * GIB)) for size in (1, 40, 300)] == [1 / ON_GPU, 0.5, 1.0]
+    assert gpu_share(replace(one, alone=True)) == 1.0
+    assert gpu_share(Job.of_line(one.line().replace('"cuda"', '"cpu"'))) == 0.0
 
 
 def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, float, set[int]]]:

@@ -59,6 +59,7 @@ def test_a_job_is_the_same_after_a_round_trip() -> None:
         alone=False,
         timeouts=(1.5, 2.0),
         plugins=("mine",),
+        bytes=2**40,
         checkpoints=Path("store.sqlite.checkpoints"),
         sources={"mine": Fingerprint("0a", "1b")},
     )

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine, WorkersUnusable
-from highway_bench.execution.job import Ended, Job
+from highway_bench.execution.job import Began, Ended, Job
+from highway_bench.provenance.free_memory import PROCESS_BYTES
 
 
 def job_of(*cells: Cell, plugin: str) -> Job:
@@ -78,3 +80,16 @@ def test_a_worker_with_a_broken_gpu_leaves_its_other_cells_to_another(fakes: str
     ended = [(event.job.keys[event.result.index], event.result.status) for event in events]
     assert ended == [("0", "failed"), ("1", "ok")], [event.result.message for event in events]
     assert str(events[0].result.message).startswith("RuntimeError: CUDA error: device-side assert")
+
+
+@pytest.mark.parametrize(("share", "together"), [(0.4, True), (0.6, False), (2.0, False)])
+def test_jobs_that_do_not_fit_memory_together_run_one_after_the_other(
+    fakes: str, cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch, share: float, together: bool
+) -> None:
+    """One always runs: its worker decides about each cell."""
+    memory = 100 * PROCESS_BYTES
+    monkeypatch.setattr(local, "usable_bytes", lambda device: memory)
+    jobs = [job_of(cell("short", task="fake-trials", seed=seed), plugin=fakes) for seed in range(2)]
+    with LocalEngine(2) as engine:
+        events = list(engine.run([replace(job, bytes=int(share * memory)) for job in jobs]))
+    assert [type(event) for event in events] == ([Began, Began, Ended, Ended] if together else [Began, Ended] * 2)

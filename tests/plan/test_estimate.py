@@ -8,8 +8,11 @@ from highway_bench.cell import Cell
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.execution.schedule import ScheduledCell
 from highway_bench.families import make_family
+from highway_bench.plan import estimate as estimating
+from highway_bench.plan.estimate import Estimate, costliest
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import positions_of
+from highway_bench.tasks.predicted_peak import predicted_bytes
 
 CELL = Cell(
     task="memory",
@@ -72,3 +75,30 @@ def test_positions_are_those_of_the_data() -> None:
     assert positions_of(lstm, CELL.but(dataset="mnist-5k")) == 28
     assert positions_of(lstm, CELL.but(dataset="adding", seq_len=40)) == 40
     assert positions_of(lstm, CELL.but(seq_len=40)) == 40
+
+
+def test_the_costliest_cells_correct_the_closed_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = tasks.get("trainability")
+    cells = [CELL.but(task=task.name, dataset="digits", depth=depth, recipe={"steps": 10}) for depth in (5, 50)]
+    items = [ScheduledCell(cell, task, (), ran=cell) for cell in cells]
+    assert [item.ran.depth for item in costliest(items, lambda item: item.cost.seconds)] == [50]
+    one = tasks.get("memory")
+    timed = ScheduledCell(CELL, one, (), ran=CELL)
+    monkeypatch.setattr(estimating, "predicted_seconds", lambda cell: 3.0 * task.cost(cell).seconds)
+    whole = Estimate(tuple(cells), [*items, timed], workers=1)
+    assert whole.seconds == pytest.approx(3 * sum(item.cost.seconds for item in items) + one.cost(CELL).seconds)
+
+    def fails(cell: Cell) -> float:
+        raise ValueError("no network")
+
+    monkeypatch.setattr(estimating, "predicted_seconds", fails)
+    monkeypatch.setattr(estimating, "predicted_bytes", fails)
+    other = Estimate(tuple(cells), items, workers=1)
+    assert other.seconds == pytest.approx(sum(item.cost.seconds for item in items))
+    assert other.bytes == max(item.cost.bytes for item in items)
+
+
+def test_the_largest_cell_is_predicted() -> None:
+    deep = CELL.but(depth=40)
+    items = [ScheduledCell(cell, tasks.get("memory"), (), ran=cell) for cell in (CELL, deep)]
+    assert Estimate((CELL, deep), items, workers=1).bytes == predicted_bytes(deep)

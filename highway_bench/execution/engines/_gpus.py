@@ -7,17 +7,15 @@ another model than the first one's are not used: their rows would be those of an
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
 
-from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.errors import BadInput
 from highway_bench.execution.job import Job
 from highway_bench.provenance.gpu import gpu
-from highway_bench.tasks.base import tasks
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ON_GPU = 4  # trainings at a time: small networks keep a GPU waiting for its host
@@ -94,19 +92,10 @@ def models_of_gpus() -> list[str]:
 
 def gpu_share(job: Job) -> float:
     """The share of its GPU that ``job`` reserves: 0 on a CPU, 1 where it is timed, else by its memory and at least
-    1 / ``ON_GPU``.
-
-    The cells of a job train one after the other, or as one population, whose bytes each of its cells has as its cost.
-    """
+    1 / ``ON_GPU``."""
     device = job.cells[0].device
     if device == "cpu":
         return 0.0
     if job.alone:
         return 1.0
-    task = tasks.get(job.task)
-    try:
-        needed = max(task.cost(cell).bytes for cell in job.cells)
-    except USER_ERRORS:  # a plug-in's
-        needed = 0
-    share = needed / gpu(device).memory
-    return min(1.0, max(1 / ON_GPU, share)) if math.isfinite(share) else 1.0
+    return min(1.0, max(1 / ON_GPU, job.bytes / gpu(device).memory))

@@ -35,6 +35,7 @@ from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.oom_killer import oom_kills
+from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import Status
 
@@ -125,7 +126,7 @@ class Pool:
 
 @dataclass
 class Running:
-    """A job in a worker of ``pool``: its ``share`` of the pool's GPU, its results file, the bytes ``read`` of it, and
+    """A job in a worker of ``pool``: its ``share`` of the pool's GPU or of the memory, its results file, the bytes ``read`` of it, and
     the indices of the cells that ended.
 
     ``process`` is the worker's process id, once it took the job, at the time ``taken``; ``gone`` the first time at
@@ -172,6 +173,7 @@ class LocalEngine:
         self._pools: list[Pool] = []
         self._kind: WorkerKind | None = None
         self._modules: frozenset[str] = frozenset()
+        self._usable = 1
         self._running: dict[Future[Any], Running] = {}
         self._submitted = 0
         self._oom_kills = oom_kills()
@@ -243,6 +245,7 @@ class LocalEngine:
         """Open the pools for jobs of ``kind`` that run through ``modules``, unless they are open."""
         if kind != self._kind or not modules <= self._modules:
             self._stop()
+            self._usable = max(1, usable_bytes("cpu"))
             self._pools = [Pool.of(slot, kind, modules) for slot in kind.slots(self.workers)]
             self._kind, self._modules = kind, modules
 
@@ -257,14 +260,20 @@ class LocalEngine:
         self._pools[self._pools.index(broken)] = Pool.of(broken.slot, self._kind, self._modules)
 
     def _pool_for(self, job: Job) -> Pool | None:
-        """The least used pool that has room for ``job``; ``None`` where all are full."""
-        share = gpu_share(job)
+        """The least used pool that has room for ``job``; ``None`` where all are full. One job may always run: its worker
+        checks each cell."""
+        share = self._share(job)
         rooms = []
         for number, pool in enumerate(self._pools):
             shares = [running.share for running in self._running.values() if running.pool is pool]
-            if len(shares) < pool.slot.workers and sum(shares) + share <= 1 + ROUNDING:
+            if not shares or (len(shares) < pool.slot.workers and sum(shares) + share <= 1 + ROUNDING):
                 rooms.append((sum(shares), number))
         return self._pools[min(rooms)[1]] if rooms else None
+
+    def _share(self, job: Job) -> float:
+        """The share of its GPU, or of this machine's memory that was free before the first job, that ``job`` takes."""
+        on_gpu = job.cells[0].device != "cpu"
+        return gpu_share(job) if on_gpu else (job.bytes + PROCESS_BYTES) / self._usable
 
     def _is_stuck(self, pool: Pool, gone: set[int]) -> bool:
         """Whether no job of ``pool`` has a worker, and one has died (with exit code 0, after which the pool starts
@@ -287,7 +296,7 @@ class LocalEngine:
             raise BrokenProcessPool(str(error)) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._running[future] = Running(job, pool, gpu_share(job), path)
+        self._running[future] = Running(job, pool, self._share(job), path)
 
     def _read(self, running: Running) -> Iterator[Ended]:
         """Cells that have ended since the last call. A cell is yielded again if the caller did not resume after it."""

@@ -1,0 +1,132 @@
+"""How well the cost of a run is known before it: predicted time and peak memory, and what was then measured.
+
+    nox -s cost-known                                # all settings, a quarter of an hour on two cores
+    nox -s cost-known -- --minutes 5                 # a part; the same command goes on
+    nox -s cost-known -- --rows docs/data/cost-known.jsonl
+
+A setting is a connection in a family, or in a user's layer, at one depth. Time and memory are predicted as
+``--dry-run`` predicts them, from shallow networks. Then the task ``memory`` measures a step, and a training on digits
+is run. A line of JSON for each setting is added to the file of rows; settings that have a line are not measured
+again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from docs.pages.known_cost import FILE, known_cost_table
+from highway_bench.cell import Cell
+from highway_bench.execution.progress import Event, Finished
+from highway_bench.execution.runner import run_cells
+from highway_bench.families import families, make_family
+from highway_bench.plugins import load_plugins
+from highway_bench.provenance import identity
+from highway_bench.provenance.git import source_commit
+from highway_bench.report.markdown import shown_lines
+from highway_bench.results import Store
+from highway_bench.results.schema import FAILURES
+from highway_bench.tasks import tasks
+from highway_bench.tasks.predicted_peak import predicted_bytes
+from highway_bench.tasks.predicted_seconds import predicted_seconds
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = ROOT / "examples/user_layers.py"
+USERS = "user_layers:feed_forward"
+CONNECTIONS = ("plain", "highway", "pre-norm", "hc-dynamic", "dense-average", "attn-residual")
+DEPTHS = (16, 40)
+WIDTHS: Mapping[str, int] = {"vector": 64, "image": 16, "sequence": 32}
+STEPS: Mapping[str, int] = {"vector": 400, "image": 80, "sequence": 40}  # so that a training takes a second or more
+RECIPE = {"rate": 0.01, "evaluate": "never"}
+
+
+def settings() -> list[Cell]:
+    """The training of every setting, family by family."""
+    every = []
+    for family, depth, block in product((*families, USERS), DEPTHS, CONNECTIONS):
+        kind = make_family(family).kind
+        width, recipe = WIDTHS[kind], RECIPE | {"steps": STEPS[kind]}
+        cell = Cell(task="trainability", block=block, family=family, depth=depth, width=width, nominal_width=width)
+        every.append(cell.but(match="width", batch_size=32, dataset="digits", recipe=recipe))
+    return every
+
+
+def step_of(training: Cell) -> Cell:
+    """The cell that measures the peak of a step of the same layers."""
+    steps = 8 if make_family(training.family).kind == "sequence" else None
+    return training.but(task="memory", dataset=None, recipe={}, phase="train-step", seq_len=steps)
+
+
+def predictions(training: Cell) -> dict[str, float]:
+    """What is known before the run, and the closed forms."""
+    step = step_of(training)
+    return {
+        "predicted_bytes": predicted_bytes(step),
+        "closed_form_bytes": tasks.get("memory").cost(step).bytes,
+        "predicted_seconds": predicted_seconds(training),
+        "closed_form_seconds": tasks.get("trainability").cost(training).seconds,
+    }
+
+
+def measured(trainings: Sequence[Cell], store: Store) -> Iterator[dict[str, Any]]:
+    """A line for each of ``trainings`` that did not fail."""
+    before = {one: predictions(one) for one in trainings}
+    seconds: dict[Cell, float] = {}
+
+    def note(event: Event) -> None:
+        if isinstance(event, Finished) and event.status not in FAILURES:
+            seconds[event.cell] = event.seconds
+
+    cells = [step_of(one) for one in trainings]
+    ran = run_cells([*cells, *trainings], store, workers=1, on_event=note, rerun="all", plugins=plugins())
+    for training, step in zip(trainings, cells, strict=True):
+        if training in seconds and step in seconds:
+            yield {
+                **{name: getattr(training, name) for name in ("family", "block", "depth", "width", "batch_size")},
+                **before[training],
+                "peak_bytes": store.scalars(ran.digests[step])["peak"],
+                "seconds": seconds[training],
+                "machine": identity().machine,
+                "torch": identity().torch,
+                "commit": source_commit(),
+                "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+
+
+def plugins() -> tuple[str, ...]:
+    """The modules of the user's layers, importable here and in workers."""
+    return load_plugins([str(LAYERS)])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the settings that have no line, family by family, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=Path, default=ROOT / "reports" / FILE)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no family after this time")
+    given = parser.parse_args(arguments)
+    plugins()
+    began = time.monotonic()
+    given.rows.parent.mkdir(parents=True, exist_ok=True)
+    lines = given.rows.read_text(encoding="utf-8").splitlines() if given.rows.is_file() else []
+    known = {tuple(json.loads(line)[name] for name in ("family", "block", "depth")) for line in lines}
+    left = [one for one in settings() if (one.family, one.block, one.depth) not in known]
+    with Store(given.rows.with_suffix(".sqlite")) as store, given.rows.open("a", encoding="utf-8") as out:
+        for family in dict.fromkeys(one.family for one in left):
+            if time.monotonic() - began < 60 * given.minutes:
+                for line in measured([one for one in left if one.family == family], store):
+                    out.write(json.dumps(line) + "\n")
+                    out.flush()
+                sys.stderr.write(f"{family}: {time.monotonic() - began:.0f} s\n")
+    sys.stdout.write("\n".join(shown_lines(known_cost_table(given.rows))) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The table of predicted and measured costs, and the lines that it is made from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benches import cost_known
+from docs.pages.known_cost import FILE, known_cost_table
+from highway_bench.cell import Cell
+from highway_bench.report.markdown import shown_lines
+
+SMALL = [
+    Cell(
+        task="trainability",
+        block="highway",
+        family=family,
+        depth=2,
+        width=8,
+        nominal_width=8,
+        batch_size=4,
+        dataset="digits",
+        recipe=cost_known.RECIPE | {"steps": 2},
+    )
+    for family in ("dense", cost_known.USERS)
+]
+
+
+def test_settings_are_distinct_and_have_a_users_layer() -> None:
+    cost_known.plugins()
+    every = cost_known.settings()
+    assert len(set(every)) == len(every) == len({(one.family, one.block, one.depth) for one in every})
+    assert cost_known.USERS in {one.family for one in every}
+
+
+def test_a_setting_is_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(cost_known, "settings", lambda: SMALL)
+    rows = tmp_path / FILE
+    cost_known.main(["--rows", str(rows), "--minutes", "0"])
+    assert rows.read_text() == ""
+    cost_known.main(["--rows", str(rows)])
+    written = rows.read_text()
+    first, users = map(json.loads, written.splitlines())
+    assert (first["family"], users["family"]) == ("dense", cost_known.USERS)
+    assert first["predicted_bytes"] == first["peak_bytes"]  # so shallow that the same network is measured
+    assert first["seconds"] > 0 < first["predicted_seconds"]
+    monkeypatch.setattr(cost_known, "measured", lambda trainings, store: pytest.fail("measured again"))
+    cost_known.main(["--rows", str(rows)])
+    assert rows.read_text() == written
+    assert "| dense | 1 | 1.00 to 1.00 |" in capsys.readouterr().out
+
+
+def test_the_table_has_the_range_of_each_ratio(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    assert not known_cost_table(path).entries
+    line = {"family": "dense", "machine": "a-cpu", "peak_bytes": 100, "seconds": 2.0, "closed_form_bytes": 150}
+    line |= {"closed_form_seconds": 6.0}
+    both = [{"predicted_bytes": 95, "predicted_seconds": 1.0}, {"predicted_bytes": 104, "predicted_seconds": 3.0}]
+    path.write_text("".join(json.dumps(line | one) + "\n" for one in both))
+    text = "\n".join(shown_lines(known_cost_table(path)))
+    assert "| dense | 2 | 0.950 to 1.04 | 1.50 to 1.50 | 0.500 to 1.50 | 3.00 to 3.00 |" in text
+    assert "a-cpu" in text
