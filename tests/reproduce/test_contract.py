@@ -79,7 +79,7 @@ CELLS = {
     "parallel": 18,
     "recurrence": 48,
     "shortcuts": 40,
-    "thousand": 6,
+    "thousand": 140,
     "unattenuated": 120,
     "vanishing": 50,
 }
