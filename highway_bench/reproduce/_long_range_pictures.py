@@ -78,7 +78,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.words("block", "block"),
         column.whole("width", "width"),
         column.whole("params", "parameters"),
-        column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
+        column.number("rate", "rate", hint="the best of four, by one run each on another seed"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
         column.words("steps", "steps to the hit", "range over seeds"),
         column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
