@@ -28,7 +28,9 @@ def successes_of(ended: pd.DataFrame) -> dict[str, Success]:
     """The successes of the runs that ended, by block and layers."""
     return {
         str(block): {
-            int(depth) + 1: (int((own["success"] == 1).sum()), len(own)) for depth, own in part.groupby("depth")
+            depth + 1: (int((own["success"] == 1).sum()), len(own))
+            for depth in sorted(set(part["depth"].astype(int)))
+            for own in [part[part["depth"] == depth]]
         }
         for block, part in ended.groupby("block", sort=False)
     }

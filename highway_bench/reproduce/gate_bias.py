@@ -16,9 +16,12 @@ from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
+from highway_bench.report.figures.drawing import crosses
 from highway_bench.report.format import listed, signed, three
+from highway_bench.report.style import Style
 from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, measured, ratio, with_edge
+from highway_bench.reproduce._trial_pictures import reference_losses
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.guards import left_chance, untrained
@@ -249,7 +252,9 @@ def _shown(table: pd.DataFrame) -> column.Shown:
 def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
     """Loss against bias, one line per depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
-    shades = seaborn.color_palette("Greys", len(depths) + 2).as_hex()[2:]  # greys, because colours denote blocks
+    shades = seaborn.color_palette("viridis", len(depths) + 1).as_hex()[
+        :-1
+    ]  # no colour of a block; the last is too pale
     styles = {
         layers: (shade, MARKERS[number % len(MARKERS)])
         for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))
@@ -272,13 +277,19 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
                 linewidths=1.2,
                 zorder=4,
             )
+            gone = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "bias"]
+            at = [bias + 0.05 * (number - (len(styles) - 1) / 2) for bias in gone]
+            crosses(axes, at, Style(shade, marker, "-"), edge="top")
+        reference_losses(axes, make_dataset("mnist-5k").chance_loss)
         log_axis(axes, "y")
         axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
         axes.set_xlabel("gate bias at the start")
         axes.set_ylabel("final training loss, nat (log)")
         head(figure, title)
         handles = [mark(marker, f"{layers} layers", shade) for layers, (shade, marker) in styles.items()]
-        figure.legend(handles=[*handles, mark("o", "guideline", filled=False)], ncols=4, loc="outside lower left")
+        handles.append(mark("o", "guideline", filled=False))
+        handles += [mark("x", "some seed diverged")] if table["diverged"].any() else []
+        figure.legend(handles=handles, ncols=5, loc="outside lower left")
     alt = joined(
         [
             f"{record['layers']:.0f} layers, bias {signed(record['bias'])}: {three(record['loss'])}"

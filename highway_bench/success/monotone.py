@@ -52,8 +52,8 @@ def largest_rise(success: Success, *, seed: int = 0) -> Rise | None:
 
 def _falling(counts: Array, totals: Array) -> Array:
     """The most likely success rates that never rise with depth."""
-    fit = optimize.isotonic_regression(counts / totals, weights=totals, increasing=False).x
-    return np.clip(fit, 0.0, 1.0)
+    fit: Array = optimize.isotonic_regression(counts / totals, weights=totals, increasing=False).x
+    return fit.clip(0.0, 1.0)
 
 
 def _evidence(counts: Array, totals: Array) -> float:
