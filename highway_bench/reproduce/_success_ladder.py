@@ -18,7 +18,7 @@ from highway_bench.report.style import styles as styles_of
 from highway_bench.success.ladder import TRAINABLE, Success, l50
 from highway_bench.success.monotone import largest_rise
 
-Successes = Mapping[str, Success]
+SuccessByBlock = Mapping[str, Success]
 """Runs that succeed, and runs, by block and layers. The plain first layer counts, as in the papers."""
 
 RISES = 0.05  # the level at which a rise of success with depth is told
@@ -51,7 +51,7 @@ def rise_text(success: Success) -> str:
     return text if rise.p < RISES else f"{text}, not more than chance gives"
 
 
-def success_table(successes: Successes) -> column.Shown:
+def success_table(successes: SuccessByBlock) -> column.Shown:
     """One row per block: its successes by depth, L50, and where success rises with depth."""
     layers = sorted({depth for success in successes.values() for depth in success})
     records: list[dict[str, Any]] = [
@@ -69,7 +69,7 @@ def success_table(successes: Successes) -> column.Shown:
     return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), columns, note=note)
 
 
-def success_picture(successes: Successes) -> Picture:
+def success_picture(successes: SuccessByBlock) -> Picture:
     """The share of seeds that train against depth: a mark per block and depth with Wilson's interval."""
     styles = styles_of(list(successes))
     layers = sorted({depth for success in successes.values() for depth in success})

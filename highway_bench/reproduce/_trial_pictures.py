@@ -57,8 +57,8 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         head(figure, title)
         extra = [
             mark("o", f"expected best of {BEST_OF}"),
-            mark("_", "best of all trials"),
-            mark("o", "its settings, fresh seeds", filled=False),
+            mark("_", "best trial"),
+            mark("o", "on fresh seeds", filled=False),
             *([mark("x", "some seed diverged")] if np.isinf(table["winner"]).any() else []),
         ]
         legend(figure, styles, extra, lines=True)

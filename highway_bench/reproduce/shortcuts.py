@@ -269,9 +269,19 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
                 axes.scatter([record["loss"]], [y], s=34, color=MEAN, zorder=4)
         axes.set_yticks(
             range(len(order)),
-            [f"{record['case']}, published: {record['published']}" for record in order.to_dict("records")],
+            [f"{record['case']}, {record['published']}" for record in order.to_dict("records")],
         )
         axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.annotate(
+            "shortcut, published error",
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(-6, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=7.5,
+            color="#555555",
+        )
         log_axis(axes, "x")
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)

@@ -14,7 +14,7 @@ from highway_bench.success.ladder import Success
 
 
 @dataclass(frozen=True)
-class Rise:
+class SuccessRise:
     """The largest rise of the success rate with depth: from ``shallow`` to ``deep``.
 
     ``p`` is the probability of as much evidence against a success that never rises, if it never does."""
@@ -24,7 +24,7 @@ class Rise:
     p: float
 
 
-def largest_rise(success: Success, *, seed: int = 0) -> Rise | None:
+def largest_rise(success: Success, *, seed: int = 0) -> SuccessRise | None:
     """The largest rise over all pairs of depths; ``None`` where no deeper network succeeds more often.
 
     The evidence is the likelihood ratio of free success rates to the best rates that never rise (an isotonic fit), over
@@ -47,7 +47,7 @@ def largest_rise(success: Success, *, seed: int = 0) -> Rise | None:
     distinct, times = np.unique(draws, axis=0, return_counts=True)  # few distinct draws: fit each once
     evidence = _evidence(counts, totals) - 1e-9
     as_much = sum(int(often) for row, often in zip(distinct, times, strict=True) if _evidence(row, totals) >= evidence)
-    return Rise(depths[-shallow], depths[deep], (as_much + 1) / (RESAMPLES + 1))
+    return SuccessRise(depths[-shallow], depths[deep], (as_much + 1) / (RESAMPLES + 1))
 
 
 def _falling(counts: Array, totals: Array) -> Array:
