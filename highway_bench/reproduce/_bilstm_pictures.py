@@ -10,7 +10,8 @@ import pandas as pd
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, legend, log_axis, mark, panels, settings
+from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
+from highway_bench.report.figures.drawing import intervals
 from highway_bench.report.format import signed, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
@@ -45,7 +46,8 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
             "gain", "last epoch's gain", "in test accuracy; a large gain means that the budget was too short"
         ),
         column.whole("diverged", "diverged"),
-        column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
+        column.number("rate", "rate", hint="the best of four, by one run each on another seed"),
+        column.words("edge", "edge of the rates"),
         column.number("step_seconds", "step", "s"),
     ]
     return column.shown("bilstm-accuracy", "Test accuracy by depth", table, columns, note=note)
@@ -59,16 +61,15 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
     with settings():
         figure, all_axes = panels(len(chances), 2, 2.9)
         for axes, (corpus, chance) in zip(all_axes, chances.items(), strict=True):
-            for block, style in styles.items():
+            for number, (block, style) in enumerate(styles.items()):
                 own = table[(table["corpus"] == corpus) & (table["block"] == block)].sort_values("depth")
-                axes.plot(own["depth"], 100 * own["accuracy"], color=style.colour, linestyle=style.dash)
-                axes.fill_between(
-                    own["depth"], 100 * own["low"], 100 * own["high"], color=style.colour, alpha=0.15, linewidth=0
-                )
-                for record in rows_of(own):
+                at = own["depth"] * (1 + dodge(number, len(styles), 0.12))
+                axes.plot(at, 100 * own["accuracy"], color=style.colour, linestyle=style.dash)
+                intervals(axes, at, 100 * own["low"], 100 * own["high"], style)
+                for x, record in zip(at, rows_of(own), strict=True):
                     single = math.isnan(record["low"])
                     axes.plot(
-                        record["depth"],
+                        x,
                         100 * record["accuracy"],
                         color=style.colour,
                         marker=style.marker,
@@ -100,7 +101,8 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
         legend(figure, styles, extra, lines=True)
     seeds = sorted(set(table["n"]))
     caption += (
-        f"; bands are 95 % t intervals over {' or '.join(map(str, seeds))} seeds; dotted: always the commoner class."
+        f"; bars are 95 % t intervals over {' or '.join(map(str, seeds))} seeds, which may end below chance; dotted: "
+        "always the commoner class."
     )
     return Picture("bilstm-accuracy", title, f"Test accuracy by depth. {joined(alt, 40)}", caption, figure)
 

@@ -23,6 +23,11 @@ def tuned_sgd(steps: int, rates: Sequence[float], **words: Any) -> dict[str, Any
     } | words
 
 
+def edge(rate: float, rates: Sequence[float]) -> str:
+    """``lowest`` or ``highest`` if a tuned rate is that of ``rates``: the best may lie beyond it. Otherwise empty."""
+    return "lowest" if rate == min(rates) else "highest" if rate == max(rates) else ""
+
+
 def trained(
     block: str,
     family: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.words("block", "block"),
         column.whole("width", "width"),
         column.whole("params", "parameters"),
-        column.number("rate", "rate", hint="the better of two, by one run each on another seed"),
+        column.number("rate", "rate", hint="the best of four, by one run each on another seed"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
         column.words("steps", "steps to the hit", "range over seeds"),
         column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
@@ -96,7 +97,7 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
             _draw(panel, by_block, budget, styles)
             panel.axhline(budget, color="#555555", linewidth=0.8, linestyle=":")
             panel.set_title(f"{problem}, {family}", loc="left")
-            panel.set_ylim(budget / 25, budget * 1.7)
+            panel.set_ylim(budget / 25, budget * 2.3)  # with room for the number of misses
             lengths = sorted({length for hits in by_block.values() for length in hits})
             if lengths:
                 panel.set_xlim(lengths[0] / 1.4, lengths[-1] * 1.4)
@@ -112,7 +113,10 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
         figure.supylabel("steps to a tenth of chance (log)", fontsize=9)
         head(figure, title)
         legend(figure, styles, [mark("x", "missed")], lines=True)
-    caption += f" One mark per seed, lines through medians; crosses above the dots missed within {count(budget)} steps."
+    caption += (
+        " One mark per seed, lines through medians; a cross has the number of seeds that missed within "
+        f"{count(budget)} steps."
+    )
     return Picture("long-range", title, f"Steps to the threshold by length. {joined(alt, 40)}", caption, figure)
 
 
@@ -130,14 +134,17 @@ def _draw(panel: Axes, by_block: Mapping[str, Hits], budget: int, styles: Mappin
             linewidth=1.2,
         )
         for x, of_seeds in zip(shift, hits.values(), strict=True):
-            for step in of_seeds.values():
-                hit = math.isfinite(step)
-                panel.plot(
-                    x,
-                    step if hit else MISSED * budget,
+            reached = [step for step in of_seeds.values() if math.isfinite(step)]
+            options: dict[str, Any] = {"color": style.colour, "linestyle": "none", "markersize": 4.5, "alpha": 0.8}
+            panel.plot([x] * len(reached), reached, marker=style.marker, **options)
+            if missed := len(of_seeds) - len(reached):
+                panel.plot(x, MISSED * budget, marker="x", **options)
+                panel.annotate(
+                    count(missed),
+                    (x, MISSED * budget),
+                    xytext=(0, 4),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=7.5,
                     color=style.colour,
-                    marker=style.marker if hit else "x",
-                    linestyle="none",
-                    markersize=4.5,
-                    alpha=0.8,
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.measure.statistics import log10_interval
+from highway_bench.reproduce._cells import edge
 from highway_bench.reproduce.base import rows_by_key
 from highway_bench.reproduce.quantities import Quantity, mean
 from highway_bench.results.schema import OUTCOMES
@@ -82,3 +83,8 @@ def loss_record(runs: ArmRuns) -> dict[str, Any]:
         "high": loss.high if loss else math.nan,
         "accuracy": average("test_accuracy", np.mean),
     } | {name: average(name, np.median) for name in ("rate", "params", "step_seconds")}
+
+
+def with_edge(record: dict[str, Any], rates: Sequence[float]) -> dict[str, Any]:
+    """``record``, whose ``rate`` was tuned over ``rates``, with the ``edge`` of these at which it lies."""
+    return record | {"edge": edge(record["rate"], rates)}

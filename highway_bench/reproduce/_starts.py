@@ -13,7 +13,7 @@ from highway_bench.measure.statistics import log10_interval
 from highway_bench.report import columns as column
 from highway_bench.reproduce.quantities import Quantity, mean
 
-Case = tuple[str, str, Mapping[str, Any], float]
+StartCase = tuple[str, str, Mapping[str, Any], float]
 """A name, a block, its family's options, and the factor of its initial weights."""
 
 SIZES = {"signal": "activation_ratio", "gradient": "gradient_ratio"}
@@ -22,7 +22,7 @@ SIZES = {"signal": "activation_ratio", "gradient": "gradient_ratio"}
 WIDTH, BATCH = 64, 64
 
 
-def start_cell(case: Case, depth: int, seed: int, *, device: str, **fields: Any) -> Cell:
+def start_cell(case: StartCase, depth: int, seed: int, *, device: str, **fields: Any) -> Cell:
     """The measurement of ``case`` at its start. With ``recipe``, its network also trains for a few steps on data."""
     _, block, options, gain = case
     recipe = {"gain": gain, **fields.pop("recipe", {})}

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
+from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
@@ -34,20 +35,18 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         for number, arm in enumerate(ARMS):
             part = table[table["block"] == arm].sort_values("depth")
             at = [depths.index(depth) + dodge(number, len(ARMS), 0.24) for depth in part["depth"]]
-            own = {"color": styles[arm].colour, "zorder": 3}
+            style = styles[arm]
             expected = [loss if math.isfinite(loss) else math.nan for loss in part["expected"]]
-            axes.plot(at, expected, marker=styles[arm].marker, linestyle=styles[arm].dash, linewidth=1.2, **own)
-            axes.plot(at, part["best"], marker="_", markersize=12, markeredgewidth=1.6, linestyle="none", **own)
-            axes.errorbar(
-                at,
-                part["winner"],
-                yerr=np.nan_to_num([part["winner"] - part["winner_low"], part["winner_high"] - part["winner"]]),
-                marker=styles[arm].marker,
-                markerfacecolor="white",
-                linestyle="none",
-                capsize=3,
-                **own,
+            axes.plot(at, expected, color=style.colour, marker=style.marker, linestyle=style.dash, linewidth=1.2)
+            axes.plot(
+                at, part["best"], color=style.colour, marker="_", markersize=12, markeredgewidth=1.6, linestyle=""
             )
+            for x, row in zip(at, rows_of(part), strict=True):
+                if math.isinf(row["winner"]):
+                    crosses(axes, x, style, edge="top")
+                elif row["seeds"]:
+                    bounds = (row["winner_low"], row["winner_high"]) if row["seeds"] > 1 else None
+                    point_with_interval(axes, x, row["winner"], style, bounds, filled=False, zorder=4)
             alt += [f"{arm}, {row['depth']} layers: {three(row['expected'])}" for row in rows_of(part)]
         reference_losses(axes, chance)
         log_axis(axes, "y")
@@ -58,8 +57,9 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         head(figure, title)
         extra = [
             mark("o", f"expected best of {BEST_OF}"),
-            mark("_", "best of all trials"),
-            mark("o", "its settings, fresh seeds", filled=False),
+            mark("_", "best trial"),
+            mark("o", "on fresh seeds", filled=False),
+            *([mark("x", "some seed diverged")] if np.isinf(table["winner"]).any() else []),
         ]
         legend(figure, styles, extra, lines=True)
     return Picture(

@@ -17,22 +17,24 @@ from highway_bench.report.format import count, three
 from highway_bench.report.rows import of_task, recipe_of
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._bilstm_pictures import picture, shown
-from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._cells import edge, trained
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
-from highway_bench.reproduce.claims import Claim, Evidence, Observation
+from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Region, Statistic, mean
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES, Status
 
 BLOCKS = ("plain", "highway", "residual")
-DEPTHS = (1, 2, 4, 10)  # the author names 10; tuning at 8 and 16 too would take half an hour
-WIDTH, BATCH, SEEDS = 64, 64, 3
+DEPTHS = (1, 2, 4, 10)  # the author names 10
+WIDTH, BATCH = 64, 64
+SEEDS, REPORTED_SEEDS = 10, 3  # at the two depths that decide, and at the others
 LENGTH = 32  # words; one film review in seven is longer and is cut
 
 # The published optimiser and clipping. The published rate, 0.001, is meant for 500 epochs in batches of 16. Within a
 # few epochs of batches of 64, one layer learns at 0.003 and hardly at 0.001; deep stacks may need less. So the rate is
-# tuned over both for every block and depth: one run per rate on a separate seed, compared by training loss.
-RATES, CLIP = (0.003, 0.001), 3.0
+# tuned over four for every block and depth: one run per rate on a separate seed, compared by training loss.
+RATES, CLIP = (0.01, 0.003, 0.001, 0.0003), 3.0
+VERSION = RuleVersion(2, "2026-11-23", seen=3)  # version 1 had three seeds, two rates, and every depth decided
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,12 @@ class BiLstmByDepth(Reproduction):
     The published code initialises its gate again in every forward pass and carries the gate's pre-activation instead of
     the input; the highway block here has neither fault. Padding enters neither direction nor the mean. Accuracy is that
     of the network after the last epoch, on test texts that were used for no choice. The rate is tuned for every block
-    and depth over the same two values, on training texts.
+    and depth over the same four values, on training texts.
     """
 
     takes = frozenset({"epochs", "seeds", "depth"})
     least_seeds = LEAST_SEEDS
+    version = VERSION
     not_attempted = (
         NotAttempted("accuracy by depth, in numbers", BLOG, "its table is an image without numbers to quote"),
         NotAttempted(
@@ -99,14 +102,14 @@ class BiLstmByDepth(Reproduction):
             for corpus in CORPORA
             for depth in request.depth or DEPTHS
             for block in BLOCKS
-            for seed in range(request.seeds or SEEDS)
+            for seed in self.seeds(request, SEEDS if depth in (1, NAMED) else REPORTED_SEEDS)
         ]
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        return [claim for corpus in CORPORA for claim in claims_of(corpus, request.seeds or SEEDS)]
+        return [claim for corpus in CORPORA for claim in claims_of(corpus, len(self.seeds(request, SEEDS)))]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        results = accuracies(rows)
+        results = accuracies(self.fresh(rows))
         measured = set(results["corpus"])
         chances = {corpus: chance_of(corpus) if corpus in measured else math.nan for corpus in CORPORA}
         corpora = {
@@ -116,7 +119,7 @@ class BiLstmByDepth(Reproduction):
         findings = [claim.judge(corpora) for claim in self.claims(request)]
         if results.empty:
             return Conclusion(findings=findings)
-        table = table_of(results, last_gains(rows)).assign(chance=lambda own: own["corpus"].map(chances))
+        table = table_of(results, last_gains(self.fresh(rows))).assign(chance=lambda own: own["corpus"].map(chances))
         budget = _budget(table)
         note = (
             f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Every block has the parameters per "
@@ -199,6 +202,7 @@ def table_of(results: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
                 "train_accuracy": part["train_accuracy"].mean(),
                 "diverged": int(part["diverged"].sum()),
                 "rate": part["rate"].median(),
+                "edge": edge(part["rate"].median(), RATES),
                 "step_seconds": part["step_seconds"].median(),
                 "epochs": recipe_of(part["recipe"].iloc[0])["steps"] // CORPORA[str(corpus)].steps_per_epoch,
             }
@@ -247,8 +251,10 @@ def claims_of(corpus: str, seeds: int) -> list[Claim]:
 
     def gains(data: Corpora, confidence: float) -> Observation:
         depths = falls(data[corpus].plain)
+        each = [mean(f"{depth} layers", -values, confidence, "points") for depth, values in sorted(depths.items())]
         return Observation(
-            decisive=[mean(f"{depth} layers", -values, confidence, "points") for depth, values in depths.items()],
+            decisive=each[-1:],
+            reported=each[:-1],
             untestable=data[corpus].untestable(depths),
         )
 
@@ -292,13 +298,14 @@ def claims_of(corpus: str, seeds: int) -> list[Claim]:
             guard="if one layer's interval is not above chance",
             observe=observe,
             n=seeds,
+            version=VERSION,
             **rest,
         )
 
     return [
         claim(
             "a plain stacked BiLSTM gains nothing from depth",
-            "accuracy minus that of one layer, at every depth",
+            "accuracy at the deepest minus that of one layer (other depths are reported)",
             gains,
             Region(most=MARGIN),
             effect=0,

@@ -29,7 +29,7 @@ CODE = "bamtercelboo/pytorch_Highway_Networks, models/model_HBiLSTM.py"
 
 Points = Mapping[tuple[str, int], Mapping[int, float]]
 """Test accuracy in percent by block, layers and seed."""
-Measured = tuple[Points, Mapping[str, float]]
+PointsAndSizes = tuple[Points, Mapping[str, float]]
 """The accuracies, and the parameters of a deep network by block."""
 
 
@@ -148,7 +148,7 @@ def _accuracy(run: Mapping[str, float], chance: float) -> float:
     return chance if math.isnan(accuracy) else accuracy
 
 
-def _untrained_gate(data: Measured, _: float) -> Observation:
+def _untrained_gate(data: PointsAndSizes, _: float) -> Observation:
     sizes = data[1]
     own, correct = (sizes[block] - sizes[LSTM] for block in (FAULTY, CORRECT))
     if math.isnan(own):
@@ -174,14 +174,14 @@ def _guard(points: Points, *blocks: str) -> str:
     return ""
 
 
-def _fall(block: str, data: Measured, confidence: float) -> Observation:
+def _fall(block: str, data: PointsAndSizes, confidence: float) -> Observation:
     falls = falls_of(data[0], block)
     return Observation(
         decisive=[mean("", falls.values(), confidence, "points")] if falls else [], untestable=_guard(data[0], block)
     )
 
 
-def _explained(data: Measured, confidence: float) -> Observation:
+def _explained(data: PointsAndSizes, confidence: float) -> Observation:
     faulty, correct = (falls_of(data[0], block) for block in (FAULTY, CORRECT))
     differences = [faulty[seed] - correct[seed] for seed in sorted(faulty.keys() & correct.keys())]
     return Observation(

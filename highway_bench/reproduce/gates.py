@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -19,11 +19,13 @@ from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.format import listed
 from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks, over_seeds
-from highway_bench.reproduce._cells import trained, tuned_sgd
+from highway_bench.reproduce._cells import trained
+from highway_bench.reproduce._spaces import FIXED_BIAS
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
-from highway_bench.reproduce.claims import Claim, Observation
+from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean
 from highway_bench.reproduce.request import Request
+from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks import tasks
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
@@ -31,7 +33,8 @@ BATCH = TRAINED.batches["vector"]
 PUBLISHED, CARRYING = "highway gate_bias=-2", "highway"  # gate bias of the paper, and −ln L
 STARTS = {PUBLISHED: "at bias −2", CARRYING: "at bias −ln L"}
 FIRST = 2  # number of the first highway layer: the paper counts the plain layer before it
-RATES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+TOGETHER = 20  # trials that train as one population
+VERSION = RuleVersion(2, "2026-11-23", seen=5)  # in version 1 a grid of rates with ReLU trained no net at bias −2
 
 # Layers are counted as in the paper: layer 1 is the plain one
 EARLY = 15  # "the first ~15 layers" are 2 to 15 here
@@ -45,15 +48,16 @@ RESNET = "arXiv:1512.03385, §2"
 
 @dataclass(frozen=True)
 class TrainingScale:
-    """The size of a run: data set, its number of training items, epochs and seeds."""
+    """The size of a run: data set, its number of training items, epochs, seeds, and trials of each search."""
 
     dataset: str
     items: int
     epochs: float
     seeds: int
+    trials: int
 
 
-SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 5), "paper": TrainingScale("mnist", 60_000, 50, 5)}
+SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 5, 40), "paper": TrainingScale("mnist", 60_000, 50, 5, 100)}
 
 
 @register_reproduction(
@@ -64,12 +68,14 @@ SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 5), "paper": TrainingSc
 class Gates(Reproduction):
     """1 plain and 49 highway layers of 50 units on MNIST, with gate bias −2 as published and with −ln L; and pre-norm.
 
-    SGD with momentum 0.9 at a rate tuned for each network (the paper shows the best networks of a random search). The
-    rules apply to the network with the published bias, of which at least half of the seeds must train. The network with
+    SGD with momentum: the best of a random search with the priors of ``figure1``, in which the gate bias is fixed (the
+    paper shows the best networks of its search). All networks have the same trials, ReLU and tanh among them. The rules
+    apply to the network with the published bias, of which at least half of the seeds must train. The network with
     bias −ln L is reported but decides nothing. Only seeds that trained count.
     """
 
-    takes = frozenset({"epochs", "steps", "seeds"})
+    version = VERSION
+    takes = frozenset({"epochs", "steps", "seeds", "trials"})
     scales = tuple(SCALES)
     not_attempted = tuple(
         NotAttempted(published, LONG, "the data are not here")
@@ -86,7 +92,13 @@ class Gates(Reproduction):
             raise BadInput("give epochs or steps, not both")
         scale = SCALES[self.scale_of(request)]
         steps = request.steps or round((request.epochs or scale.epochs) * scale.items / BATCH)
-        recipe = tuned_sgd(steps, RATES)
+        recipe: dict[str, Any] = {
+            "optimiser": "sgd",
+            "steps": steps,
+            "threshold": THRESHOLD,
+            "together": TOGETHER,
+            "search": {"space": FIXED_BIAS, "trials": request.trials or scale.trials, "seed": 0},
+        }
         cells = [
             trained(
                 block,
@@ -100,24 +112,25 @@ class Gates(Reproduction):
                 device=request.device,
                 seed=seed,
             )
-            for seed in range(request.seeds or scale.seeds)
+            for seed in self.seeds(request, scale.seeds)
             for block in ("highway", "pre-norm")
         ]
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        seeds = request.seeds or SCALES[self.scale_of(request)].seeds
+        seeds = len(self.seeds(request, SCALES[self.scale_of(request)].seeds))
         return [_trains(seeds), *(one.claim(seeds) for one in STATEMENTS)]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        trainings, table = networks(rows), layers(rows)
+        own = self.fresh(rows)
+        trainings, table = networks(own), layers(own)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
         successes = trainings[trainings["success"] == 1]
         trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
         findings = [claim.judge((table, trained)) for claim in self.claims(request)]
         tables = [_networks(trainings, table), *([_bands(table)] if len(table) else [])]
-        return Conclusion(findings=findings, tables=tables, pictures=_pictures(rows))
+        return Conclusion(findings=findings, tables=tables, pictures=_pictures(own))
 
 
 Networks = tuple[pd.DataFrame, Mapping[str, int]]
@@ -142,6 +155,7 @@ def _trains(seeds: int) -> Claim:
         observe=observe,
         n=seeds,
         effect=90,
+        version=VERSION,
     )
 
 
@@ -175,6 +189,7 @@ class Statement(NamedTuple):
             guard=f"if fewer than half of the seeds train {STARTS[PUBLISHED]}",
             observe=partial(self.observe, seeds=seeds),
             n=seeds,
+            version=VERSION,
         )
 
     def observe(self, data: Networks, confidence: float, *, seeds: int) -> Observation:

@@ -32,7 +32,7 @@ LECTURE = "a lecture on highway networks"
 # Shares of seeds, in percent
 MOST, LEAST, HALF = 10.0, 90.0, 50.0
 
-Successes = Mapping[tuple[str, int], tuple[int, int]]
+CountsByLength = Mapping[tuple[str, int], tuple[int, int]]
 """Runs that succeed, and runs, by block and length."""
 
 
@@ -142,18 +142,18 @@ class RecurrenceThroughTime(Reproduction):
         return Conclusion(findings=findings, tables=tables)
 
 
-def _share(successes: Successes, block: str, length: int) -> Quantity:
+def _share(successes: CountsByLength, block: str, length: int) -> Quantity:
     k, n = successes[block, length]
     return Quantity.exact(f"{block}, T = {length}", 100 * k / n if n else float("nan"), "%", n)
 
 
-def _misses_short(successes: Successes, block: str) -> str:
+def _misses_short(successes: CountsByLength, block: str) -> str:
     """The reason why a long range decides nothing: the short one is missed too."""
     k, n = successes[block, SHORT]
     return "" if n and 2 * k >= n else f"{block} is untrained: it learns T = {SHORT} at {k} of {n} seeds"
 
 
-def _plain_misses(successes: Successes, _: float) -> Observation:
+def _plain_misses(successes: CountsByLength, _: float) -> Observation:
     shares = {block: _share(successes, block, LONG) for block in BLOCKS}
     plain = shares.pop("plain")
     if not plain.n:
@@ -167,7 +167,7 @@ def _plain_misses(successes: Successes, _: float) -> Observation:
     )
 
 
-def _learns(block: str, successes: Successes, _: float) -> Observation:
+def _learns(block: str, successes: CountsByLength, _: float) -> Observation:
     share = _share(successes, block, LONG)
     return Observation(decisive=[share] if share.n else [], untestable=_misses_short(successes, block))
 

@@ -268,9 +268,20 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
                 axes.plot(interval, [y] * len(interval), color=MEAN, linewidth=1.6, zorder=3)
                 axes.scatter([record["loss"]], [y], s=34, color=MEAN, zorder=4)
         axes.set_yticks(
-            range(len(order)), [f"{record['case']}  ({record['published']})" for record in order.to_dict("records")]
+            range(len(order)),
+            [f"{record['case']}, {record['published']}" for record in order.to_dict("records")],
         )
         axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.annotate(
+            "shortcut, published error",
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(-6, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=7.5,
+            color="#555555",
+        )
         log_axis(axes, "x")
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)
@@ -282,6 +293,6 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
         "shortcuts",
         title,
         f"Final training loss by shortcut. {alt}",
-        "34 layers on 4,000 digits; in parentheses, the published test error of 110 layers on CIFAR-10.",
+        "34 layers on 4,000 digits. Published: the test error of 110 layers on CIFAR-10; fail is above 20 %.",
         figure,
     )

@@ -11,7 +11,7 @@ from highway_bench.analysis.signal import FACTOR
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.reproduce._paired import measured
-from highway_bench.reproduce._starts import Case, size, start_cell, starts_table
+from highway_bench.reproduce._starts import StartCase, size, start_cell, starts_table
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Region, Statistic
@@ -19,13 +19,13 @@ from highway_bench.reproduce.request import Request
 
 DEPTHS, SEEDS = (10, 20, 50), 10
 LECTURE = "a lecture on highway networks"
-RELU: Case = ("x + ReLU(xW + b)", "residual", {}, 1.0)
-TANH: Case = ("x + tanh(xW + b)", "residual", {"activation": "tanh"}, 1.0)
-PLAIN: Case = ("ReLU(xW + b)", "plain", {}, 1.0)
-HIGHWAY: Case = ("highway, gate bias −ln L", "highway", {}, 1.0)
+RELU: StartCase = ("x + ReLU(xW + b)", "residual", {}, 1.0)
+TANH: StartCase = ("x + tanh(xW + b)", "residual", {"activation": "tanh"}, 1.0)
+PLAIN: StartCase = ("ReLU(xW + b)", "plain", {}, 1.0)
+HIGHWAY: StartCase = ("highway, gate bias −ln L", "highway", {}, 1.0)
 CASES = (RELU, TANH, PLAIN, HIGHWAY)
 
-Runs = Mapping[tuple[str, int], Sequence[Mapping[str, float]]]
+RunsAtDepth = Mapping[tuple[str, int], Sequence[Mapping[str, float]]]
 """The metrics of the runs of a case, by its name, and a depth."""
 
 
@@ -62,7 +62,7 @@ class Unattenuated(Reproduction):
             "version": self.version,
         }
 
-        def at(case: Case, runs: Runs, confidence: float, *depths: int) -> Observation:
+        def at(case: StartCase, runs: RunsAtDepth, confidence: float, *depths: int) -> Observation:
             known = [(depth, runs[case[0], depth]) for depth in depths if runs[case[0], depth]]
             return Observation(
                 decisive=[size(f"{depth} layers", own, "gradient", confidence) for depth, own in known],

@@ -10,7 +10,7 @@ import pandas as pd
 from highway_bench.analysis.signal import FACTOR
 from highway_bench.cell import Cell
 from highway_bench.reproduce._paired import measured
-from highway_bench.reproduce._starts import SIZES, Case, size, start_cell, starts_table, still_text
+from highway_bench.reproduce._starts import SIZES, StartCase, size, start_cell, starts_table, still_text
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Region, Statistic, mean
@@ -21,17 +21,17 @@ STEPS = 20
 FIRST_STEPS = {"optimiser": "sgd", "rate": 0.01, "momentum": 0.0, "decay": 1.0, "steps": STEPS}
 LECTURE = "a lecture on highway networks"
 
-BELOW: Case = ("ReLU, He weights × 0.5", "plain", {}, 0.5)
-ONE: Case = ("ReLU, He weights", "plain", {}, 1.0)
-ABOVE: Case = ("ReLU, He weights × 2", "plain", {}, 2.0)
-SIGMOID: Case = ("sigmoid, Glorot weights", "plain", {"activation": "sigmoid"}, 1.0)
-TANH: Case = ("tanh, Glorot weights", "plain", {"activation": "tanh"}, 1.0)
+BELOW: StartCase = ("ReLU, He weights × 0.5", "plain", {}, 0.5)
+ONE: StartCase = ("ReLU, He weights", "plain", {}, 1.0)
+ABOVE: StartCase = ("ReLU, He weights × 2", "plain", {}, 2.0)
+SIGMOID: StartCase = ("sigmoid, Glorot weights", "plain", {"activation": "sigmoid"}, 1.0)
+TANH: StartCase = ("tanh, Glorot weights", "plain", {"activation": "tanh"}, 1.0)
 BARE, TRAINED = (BELOW, ONE, ABOVE), (SIGMOID, TANH)
 
 HALF, FEW = DEPTH / 2, DEPTH / 10  # layers
 SCATTER = 2.0  # layers between seeds that stand still
 
-Runs = Mapping[str, Sequence[Mapping[str, float]]]
+RunsOfCase = Mapping[str, Sequence[Mapping[str, float]]]
 """The metrics of each case's runs, by its name."""
 
 
@@ -113,7 +113,7 @@ class Vanishing(Reproduction):
         table = starts_table("vanishing", title, [(name, DEPTH, own) for name, own in runs.items()])
         return Conclusion(findings=findings, tables=[table] if any(runs.values()) else [])
 
-    def _cells(self, case: Case, request: Request) -> list[Cell]:
+    def _cells(self, case: StartCase, request: Request) -> list[Cell]:
         trains: dict[str, Any] = {"dataset": "digits", "recipe": FIRST_STEPS} if case in TRAINED else {}
         seeds = self.seeds(request, SEEDS)
         return [start_cell(case, DEPTH, seed, device=request.device, **trains) for seed in seeds]

@@ -60,7 +60,7 @@ def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> No
     (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), REQUEST).findings
     assert result.verdict == Verdict.CONTRADICTED
     assert result.measured.startswith("loss at ")
-    assert "over that at −1 (diverged at 0 of 4 seeds, the other at 4 of 4): 0×" in result.measured
+    assert "over that at −1 (diverged at 0 of 5 seeds, the other at 5 of 5): 0×" in result.measured
     assert result.measured.endswith("; not worse than any: −2")
 
 

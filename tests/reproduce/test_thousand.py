@@ -19,7 +19,7 @@ from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 STUDY = reproductions.get("thousand")
-DESK = Request()
+DESK = Request(depth=(1_101,), seeds=3)
 POINTS = 50
 CHANCE = math.log(10)
 FALLS = np.geomspace(CHANCE, 0.05, POINTS)  # trains
@@ -50,8 +50,9 @@ def verdicts(highway: Any, plain: Any) -> list[Verdict]:
 
 def test_the_cells() -> None:
     cells = STUDY.cells(Request())
-    assert {(cell.block, cell.depth, cell.width) for cell in cells} == {("highway", 1_100, 50), ("plain", 1_100, 71)}
-    assert len(cells) == 2 * 3
+    assert {(cell.block, cell.width) for cell in cells} == {("highway", 50), ("plain", 71)}
+    assert {cell.depth + 1 for cell in cells} == {10, 20, 50, 100, 200, 500, 1_101}
+    assert {cell.seed for cell in cells} == set(range(3, 13))
     assert all("gate_bias" not in cell.block_options for cell in cells)
     assert {cell.depth for cell in STUDY.cells(Request(depth=(2, 31)))} == {1, 30}
     with pytest.raises(BadInput, match=r"^the depth counts the plain first layer, so it is 2 at least$"):
@@ -88,7 +89,7 @@ def test_the_control_is_reported_and_not_judged(plain: Any, text: str) -> None:
 
 
 def test_one_seed_that_stalls_among_three_decides_nothing() -> None:
-    result = outcome(lambda cell: STAYS if cell.seed == 0 else FALLS).findings[0]
+    result = outcome(lambda cell: STAYS if cell.seed == 3 else FALLS).findings[0]
     assert result.verdict == Verdict.UNDECIDED
     assert "1,101 layers, highway: 1 of 3 seeds stalls, 2 of 3 seeds train, final loss" in result.measured
 
@@ -101,14 +102,14 @@ def test_failed_runs_are_not_stalls() -> None:
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
-    shallow = outcome(lambda cell: FALLS, Request(depth=(31,)))
+    shallow = outcome(lambda cell: FALLS, Request(depth=(31,), seeds=3))
     assert [one.verdict for one in shallow.findings] == [Verdict.NOT_TESTABLE]
     assert [picture.name for picture in shallow.pictures] == ["thousand-31"]
 
 
 def test_table_and_picture() -> None:
     result = outcome(lambda cell: FALLS if cell.block == "highway" else STAYS)
-    assert len(result.tables[0].entries) == 6
+    assert [len(table.entries) for table in result.tables] == [2, 6]
     assert [picture.name for picture in result.pictures] == ["thousand-1101"]
     assert "highway at a loss of 0.0500, plain at a loss of 2.30" in result.pictures[0].title
 
@@ -117,7 +118,7 @@ def test_the_title_names_what_diverged() -> None:
     """The curve of a diverged run ends before its divergence; its last value is not a final loss."""
     rows = []
     for number, cell in enumerate(STUDY.cells(DESK)):
-        diverged = cell.block == "plain" and cell.seed > 0
+        diverged = cell.block == "plain" and cell.seed > 3
         common: dict[str, Any] = cell.columns() | {
             "time_utc": "2026-01-01",
             "machine": "m",
@@ -136,3 +137,21 @@ def test_the_title_names_what_diverged() -> None:
     frame.loc[(frame["block"] == "plain") & (frame["metric"] == "final_loss"), "value"] = None
     (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
     assert picture.title.endswith("highway at a loss of 0.500, plain diverged")
+
+
+def test_success_by_depth_leads() -> None:
+    """Plain fails at 20 layers and trains at 200: success is not monotone in depth, and L50 alone would hide it."""
+    trains = {20: 0, 200: 10, 1_101: 0}
+
+    def curve(cell: Cell) -> Any:
+        return FALLS if cell.block == "highway" or cell.seed - 3 < trains[cell.depth + 1] else STAYS
+
+    result = outcome(curve, Request(depth=(20, 200, 1_101)))
+    table = result.tables[0]
+    assert table.name == "thousand-success"
+    plain, highway = (dict(zip([head.text for head in table.heads], entry, strict=True)) for entry in table.entries)
+    assert plain["200 layers"] == "10 of 10"
+    assert plain["where success rises with depth"].startswith("0 of 10 at 20 layers, 10 of 10 at 200 (p = 0.0005)")
+    assert (highway["L50"], highway["where success rises with depth"]) == ("> 1101", "none")
+    assert [picture.name for picture in result.pictures] == ["thousand-success", "thousand-1101"]
+    assert "highway > 1101" in result.pictures[0].title

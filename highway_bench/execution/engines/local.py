@@ -126,8 +126,8 @@ class Pool:
 
 @dataclass
 class Running:
-    """A job in a worker of ``pool``: its ``share`` of the pool's GPU or of the memory, its results file, the bytes ``read`` of it, and
-    the indices of the cells that ended.
+    """A job in a worker of ``pool``: its ``share`` of the pool's GPU or of the memory, its results file, the bytes
+    ``read`` of it, and the indices of the cells that ended.
 
     ``process`` is the worker's process id, once it took the job, at the time ``taken``; ``gone`` the first time at
     which that process did not exist. ``stopped`` says that the job took longer than it may.
@@ -260,8 +260,10 @@ class LocalEngine:
         self._pools[self._pools.index(broken)] = Pool.of(broken.slot, self._kind, self._modules)
 
     def _pool_for(self, job: Job) -> Pool | None:
-        """The least used pool that has room for ``job``; ``None`` where all are full. One job may always run: its worker
-        checks each cell."""
+        """The least used pool that has room for ``job``; ``None`` where all are full.
+
+        One job may always run, because its worker checks each cell.
+        """
         share = self._share(job)
         rooms = []
         for number, pool in enumerate(self._pools):

@@ -26,6 +26,10 @@ from highway_bench.report.rows import CONTEST, groups
 from highway_bench.report.style import Style, styles
 from highway_bench.report.tables.gates import over_seeds
 
+LEAST_REACH = 0.1
+"""The axis of changes of a bias covers at least this share of the starting bias."""
+LINEAR_LOSS, LINEAR_ERROR = 1e-3, 0.1
+"""Changes below these are drawn on a linear part of the axis: nat, points."""
 GATES = ("gate_bias_start", "gate_bias_change", "gate_activity")
 EFFECTS = ("stream_change", "lesion_loss_change", "lesion_error_change")
 
@@ -80,6 +84,9 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
             start, moves, open_by = (three(own[metric].mean()) for metric in GATES)
             alt.append(f"{label}: gate biases start at {start} and change by {moves}, mean T is {open_by}")
         bias.axhline(0, color="#555555", linewidth=0.8)
+        reach = LEAST_REACH * float(mean["gate_bias_start"].abs().max())  # a drift of less must not fill the panel
+        low, high = bias.get_ylim()
+        bias.set_ylim(min(low, -reach), max(high, reach))
         bias.set_ylabel("gate bias,\nend − start")
         activity.set_ylabel("T, mean over items")
         activity.set_ylim(bottom=0)
@@ -110,18 +117,21 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         change.set_ylabel("‖Δx‖ / ‖x‖")
         change.set_ylim(bottom=0)
         # Most changes are near zero and a few are large: linear about zero, logarithmic beyond.
-        for axes, linear in ((loss, 1e-3), (error, 0.1)):
+        for axes, linear in ((loss, LINEAR_LOSS), (error, LINEAR_ERROR)):
             axes.set_yscale("symlog", linthresh=linear)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
             axes.axhline(0, color="#555555", linewidth=0.8)
-        loss.set_ylabel("Δ loss, nat")
-        error.set_ylabel("Δ error, points")
+        loss.set_ylabel("Δ loss, nat\n(symlog)")
+        error.set_ylabel("Δ error, points\n(symlog)")
         error.set_xlabel("removed layer")
         error.xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"Depth {_depths(part)}, {alt[0]}"
         head(figure, title)
         legend(figure, style, lines=True)
-    caption = f"{_caption(contest, mean)} A removed layer is replaced by the identity; over the whole training set."
+    caption = (
+        f"{_caption(contest, mean)} A removed layer is replaced by the identity; over the whole training set. "
+        f"Symlog axes are linear within ±{LINEAR_LOSS:g} nat and ±{LINEAR_ERROR:g} points, and logarithmic beyond."
+    )
     return Picture(name, title, f"Lesion curve. {joined(alt)}", caption, figure)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import pandas as pd
@@ -23,12 +24,14 @@ from highway_bench.report.figures.drawing import line_with_band
 from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
-from highway_bench.report.rows import groups
+from highway_bench.report.rows import groups, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.propagation import IN_RANGE, SETTING
 
 WIDEST: Final = 1e6
 """The axis ends at this factor and at its inverse; an explosion by twenty decades would hide all other lines."""
+THICKEST, THINNEST = 3.2, 1.2
+"""Widths of the first line and of the last, which is drawn on top."""
 LIMIT: Final = 100.0
 """The factor beyond which a size vanishes or explodes."""
 PANELS: Final = (
@@ -74,8 +77,10 @@ def _picture(
         figure, axes = panels(2, 1, 2.1, sharex=True)
         for panel, (metric, way, label) in zip(axes, PANELS, strict=True):
             panel.axhspan(1 / LIMIT, LIMIT, color="#f0f0f0", zorder=0)
-            for block in style:
-                alt += _line(panel, sizes[metric][sizes[metric]["block"] == block], style[block], f"{way}, {block}")
+            for number, block in enumerate(style):
+                width = THICKEST - (THICKEST - THINNEST) * number / max(len(style) - 1, 1)  # none hides another
+                own = sizes[metric][sizes[metric]["block"] == block]
+                alt += _line(panel, own, style[block], f"{way}, {block}", width)
             log_axis(panel, "y")
             panel.set_ylabel(label)
         _limits(axes, sizes)
@@ -89,14 +94,16 @@ def _picture(
         f"{setting['dtype']}; before training. RMS of x_l and of dL/dx_l; medians over n = "
         f"{seeds_text(verdicts['n'])}, bands from least to largest. Shaded: within a factor of 100 of x₀ on the left "
         "(activations) and of dL/dx_L on the right (gradients)."
-    )
+    ) + beyond(sizes)
     return Picture(name, title, f"Sizes by layer. {joined(alt, 60)}", caption, figure)
 
 
-def _line(panel: Axes, points: pd.DataFrame, style: Style, what: str) -> list[str]:
+def _line(panel: Axes, points: pd.DataFrame, style: Style, what: str, width: float) -> list[str]:
     if points.empty:
         return [f"{what}: no finite size"]
-    line_with_band(panel, points["layer"], points["middle"], style, points["low"], points["high"], markersize=4)
+    line_with_band(
+        panel, points["layer"], points["middle"], style, points["low"], points["high"], markersize=4, linewidth=width
+    )
     texts = [f"{three(point['middle'])} at layer {point['layer']:g}" for point in (points.iloc[0], points.iloc[-1])]
     return [f"{what}: {', '.join(texts)}"]
 
@@ -107,6 +114,18 @@ def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
         least, most = sizes[metric]["low"].min(), sizes[metric]["high"].max()
         panel.set_ylim(max(1 / WIDEST, min(least, 0.3 / LIMIT)), min(WIDEST, max(most, 3 * LIMIT)))
         log_axis(panel, "y")
+
+
+def beyond(sizes: dict[str, pd.DataFrame]) -> str:
+    """The sizes beyond the axes, in words; empty if there are none."""
+    parts = []
+    for metric, way, _ in PANELS:
+        for block, own in sizes[metric].groupby("block", sort=False):
+            outside = own[(own["middle"] > WIDEST) | (own["middle"] < 1 / WIDEST)]
+            if len(outside):
+                extreme = max(rows_of(outside), key=lambda row: abs(math.log10(row["middle"])) if row["middle"] else 0)
+                parts.append(f"the {way} under {block} ({three(extreme['middle'])} at layer {extreme['layer']:g})")
+    return f" Beyond the axis: {'; '.join(parts)}." if parts else ""
 
 
 def _finding(verdicts: pd.DataFrame) -> str:
