@@ -1,6 +1,6 @@
 """How much the proof by faults does, a little by default and in full with HIGHWAY_BENCH_FAULTS=full, and its figures.
 
-``HIGHWAY_BENCH_KILLS`` and ``HIGHWAY_BENCH_INPUTS`` are the numbers of kills and of inputs in this call. With
+``HIGHWAY_BENCH_KILLS``, ``_NODES`` and ``_INPUTS`` are the numbers of kills, killed nodes and inputs in this call. With
 ``HIGHWAY_BENCH_CHAIN``, a folder, both go on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the JSON file to
 which the figures are added.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 FULL = os.environ.get("HIGHWAY_BENCH_FAULTS") == "full"
 KILLS = int(os.environ.get("HIGHWAY_BENCH_KILLS", "200" if FULL else "6"))
-NODES = 20 if FULL else 2  # killed in a chain
+NODES = int(os.environ.get("HIGHWAY_BENCH_NODES", "20" if FULL else "2"))  # killed in a chain
 INPUTS = int(os.environ.get("HIGHWAY_BENCH_INPUTS", "10000" if FULL else "200"))
 SHELL_INPUTS = 40 if FULL else 4  # of them, by a process of their own
 CHAIN = os.environ.get("HIGHWAY_BENCH_CHAIN")
