@@ -31,7 +31,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
         monkeypatch.setattr(_gpus, "models_of_gpus", lambda: list(models))
 
     monkeypatch.delenv(_gpus.VISIBLE, raising=False)
-    monkeypatch.setattr(_gpus, "gpu", lambda device: Gpu("H100", 80 * GIB, bfloat16=True, tf32=True))
+    monkeypatch.setattr(_gpus, "gpu", lambda device: Gpu("H100", 80 * GIB, 80 * GIB, bfloat16=True, tf32=True))
     _gpus._usable.cache_clear()
     yield have
     _gpus._usable.cache_clear()
@@ -131,7 +131,7 @@ def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> i
 
 def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, fakes: str, cell: MakeCell) -> None:
     gpus(["H100", "H100"])
-    jobs = [job(fakes, cell("gpu", seed=seed, bytes=35 * GIB)) for seed in range(12)]  # two fit at a time
+    jobs = [replace(job(fakes, cell("gpu", seed=seed)), bytes=35 * GIB) for seed in range(12)]  # two fit at a time
     with LocalEngine(8) as engine:
         found = spans(engine, jobs)
     assert len(found) == 12
