@@ -17,7 +17,8 @@ from highway_bench.tasks.predicted_peak import batch_of, recipe_of
 from highway_bench.training.loop import Training
 
 TIMED: Final = (8, 24)  # depths, which give a line; a cell of at most the last one is timed itself
-ROUNDS: Final = 3  # steps at each depth, after a first one that sets up the process; their median counts
+WARM_UP: Final = 2  # first steps at each depth, which set up the process
+ROUNDS: Final = 5  # steps after these; their median counts
 SETUP: Final = 0.1  # seconds of a run besides its steps: data, network
 
 
@@ -53,10 +54,10 @@ def step_seconds(cell: Cell, dataset: DataSet) -> float:
             network, recipe = cell_network(cell), recipe_of(cell)
             training = Training(network, data, dataset.target_kind, recipe, cell.batch_size, cell.seed)
             times = []
-            for _ in range(1 + ROUNDS):
+            for _ in range(WARM_UP + ROUNDS):
                 start = time.perf_counter()
                 training.step()
                 times.append(time.perf_counter() - start)
     finally:
         torch.set_num_threads(threads)
-    return median(times[1:])
+    return median(times[WARM_UP:])
