@@ -46,7 +46,7 @@ class FaultyBiLstm(Reproduction):
     """
 
     takes = frozenset({"epochs", "seeds"})
-    version = RuleVersion(1, "2026-11-23", seen=10)
+    version = RuleVersion(1, "2026-11-23", seen=12)
     plugins = ("highway_bench.published_code.bilstm",)
     not_attempted = (
         NotAttempted(

@@ -51,7 +51,7 @@ class RecurrenceThroughTime(Reproduction):
     """
 
     takes = frozenset({"steps", "seeds"})
-    version = RuleVersion(1, "2026-11-23", seen=20)
+    version = RuleVersion(1, "2026-11-23", seen=22)
     not_attempted = (
         NotAttempted(
             "LSTM and GRU, whose gates read more than one state", "arXiv:1603.03116", "they are no blocks here"
