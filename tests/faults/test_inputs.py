@@ -200,8 +200,8 @@ def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> No
             "inputs",
             inputs=tally.kinds.total(),
             parsed=tally.parsed,
-            by_kind=tally.kinds,
-            by_status=tally.statuses,
+            by_kind=dict(tally.kinds),
+            by_status=dict(tally.statuses),
             tracebacks=len(tally.faults),
         )
     assert not tally.faults, f"{len(tally.faults)} faults:\n" + "\n".join(tally.faults[:40])
