@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.architectures import architectures
-from highway_bench.blocks import blocks
+from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import Cell
 from highway_bench.data import datasets
 from highway_bench.errors import BadInput
@@ -26,9 +26,21 @@ def load_plugins(plugins: Sequence[str]) -> tuple[str, ...]:
     """Import ``plugins`` and return their module names, with which worker processes import them too.
 
     A plug-in is a module's name, or the path of a ``.py`` file, whose folder is then added to ``sys.path`` (workers
-    inherit it). Raises ``BadInput`` for a plug-in that does not exist, cannot be imported, or registers a taken name.
+    inherit it). Raises ``BadInput`` for a plug-in that does not exist, cannot be imported, or registers a taken name or
+    a block with a wrong number of gates or norms.
     """
-    return tuple(_loaded(plugin) for plugin in plugins)
+    modules = tuple(_loaded(plugin) for plugin in plugins)
+    for name in blocks.names() if modules else ():
+        _check_counts(blocks.get(name))
+    return modules
+
+
+def _check_counts(spec: BlockSpec) -> None:
+    """Refuse counts of gates or norms that are no whole numbers from 0 on: no width would have equal parameters."""
+    counts: dict[str, object] = {"gates": spec.gates, "norms": spec.norms, "leave_norms": spec.leave_norms}
+    for what, count in counts.items():
+        if not isinstance(count, int) or count < 0:
+            raise BadInput(f"block {spec.name!r}: {what} must be a whole number, 0 or more, and is {count!r}")
 
 
 def _loaded(plugin: str) -> str:

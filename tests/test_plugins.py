@@ -57,3 +57,12 @@ def test_block_of_a_notebook() -> None:
             modules_outside([CELL.but(block="in-main")])
     finally:
         blocks.unregister("in-main")
+
+
+@pytest.mark.parametrize("wrong", ["gates=-5", "norms=1.5"])
+def test_a_wrong_count_is_refused(gate: Path, wrong: str) -> None:
+    """With a negative number of gates no width has plain's parameters, and a search for it would not end."""
+    gate.write_text(gate.read_text().replace("gates=1", wrong))
+    name, _, value = wrong.partition("=")
+    with pytest.raises(BadInput, match=f"'plugin-gate': {name} must be a whole number, 0 or more, and is {value}"):
+        load_plugins([str(gate)])
