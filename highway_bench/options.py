@@ -67,6 +67,6 @@ def _check(option: Field[Any], value: Any) -> None:
     if minimum is not None and value < minimum:
         raise BadInput(f"{name} must be at least {minimum}, not {value}")
     if minimum is not None and value > GREATEST:
-        raise BadInput(f"{name} must be at most {GREATEST}, not {value:.3g}")
+        raise BadInput(f"{name} must be at most {GREATEST}")
     if choices and value not in choices:
         raise UnknownName(name, value, choices)

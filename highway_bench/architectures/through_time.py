@@ -42,7 +42,8 @@ class ThroughTime(Architecture):
     """A series x_1 … x_T → one layer, T times → an affine map of its last state.
 
     Unrolled over time it is a network of T layers with shared weights, so ``depth`` is T. A gate bias that depends on
-    the depth then depends on the length of the series. Blocks that carry another state than the stream are refused.
+    the depth then depends on the length of the series. Blocks with a map before the first layer or after the
+    last one, such as a final norm, are refused.
     """
 
     inputs = (100, 2)
@@ -56,8 +57,9 @@ class ThroughTime(Architecture):
                 f"the through-time architecture takes families of vectors on series, not {family.name!r} on inputs of "
                 f"shape {spec.inputs}"
             )
-        if any("build_enter" in vars(cls) for cls in spec.block.cls.__mro__ if cls not in (Block, *Block.__mro__)):
-            raise Incompatible(f"block {spec.block.name!r} carries another state than the stream")
+        own = [vars(cls) for cls in spec.block.cls.__mro__ if cls not in Block.__mro__]
+        if any("build_enter" in names or "build_leave" in names for names in own):
+            raise Incompatible(f"block {spec.block.name!r} changes the stream before the first layer or after the last")
         steps, features = spec.inputs
         if spec.depth != steps:
             raise BadInput(f"a series of {steps} steps unrolls to {steps} layers, so its depth is not {spec.depth}")

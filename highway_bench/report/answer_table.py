@@ -53,11 +53,11 @@ def _notes(results: Results) -> list[str]:
     notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
-        f"{block} is the bare sum {BARE}, without norm, gate or scale, from He weights (Glorot where no ReLU follows), "
-        "the default start."
+        f"{block} is the bare sum {BARE}, without norm, gate or scale."
         for block in blocks
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]
+    notes += _starts(results)
     starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
     notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
     conflicts = results.conflicting_verdicts()
@@ -70,6 +70,22 @@ def _notes(results: Results) -> list[str]:
     return notes + (
         [f"{EDGE} Best rate at an edge of those tried, so a better one may lie outside: {edges}."] if edges else []
     )
+
+
+def _starts(results: Results) -> list[str]:
+    """How each connection begins, if all have one start; where there are several, the labels name them."""
+    trained = results.of_task("trainability")
+    used = trained[trained["start"].notna()]
+    starts = set(used["start"])
+    if len(starts) != 1:
+        return []
+    (start,) = starts
+    begins = {
+        label: results.about.blocks.get(label, {}).get("starts", {}).get(start)
+        for label in dict.fromkeys(used["label"])
+    }
+    named = [f"{label}: {text}" for label, text in begins.items() if text]
+    return [f"All connections have the {start} start ({'; '.join(named)})."] if named else []
 
 
 def _covers(answer: Answer, depths: set[int]) -> bool:

@@ -50,11 +50,11 @@ def size(name: str, runs: Sequence[Mapping[str, float]], way: str, confidence: f
 
 
 def still_text(runs: Sequence[Mapping[str, float]]) -> str:
-    """The layers that stand still in all runs: "layers 1 to 46"; empty if there are none."""
+    """The range of layers that stands still in all runs: "layers 1 to 46"; empty if there is none."""
     first, last = ([run.get(name, math.nan) for run in runs] for name in ("still_first", "still_last"))
     if not runs or any(map(math.isnan, [*first, *last])):
         return ""
-    return f"layers {min(first):.0f} to {max(last):.0f}"
+    return f"layers {max(first):.0f} to {min(last):.0f}" if max(first) <= min(last) else ""
 
 
 def starts_table(name: str, title: str, rows: Sequence[tuple[str, int, Sequence[Mapping[str, float]]]]) -> column.Shown:

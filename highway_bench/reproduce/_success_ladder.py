@@ -21,7 +21,7 @@ from highway_bench.success.monotone import largest_rise
 SuccessByBlock = Mapping[str, Success]
 """Runs that succeed, and runs, by block and layers. The plain first layer counts, as in the papers."""
 
-RISES = 0.05  # the level at which a rise of success with depth is told
+RISES = 0.05  # the level at which a rise of success with depth is stated
 
 
 def successes_of(ended: pd.DataFrame) -> dict[str, Success]:
@@ -42,12 +42,14 @@ def l50_text(success: Success) -> str:
 
 
 def rise_text(success: Success) -> str:
-    """The largest rise of success with depth, with its p value: "3 of 10 at 20 layers, 8 of 10 at 200 (p = 0.03)"."""
+    """The largest rise of success with depth, with the p value of a success that never rises: "3 of 10 at 20
+    layers, 8 of 10 at 200 (monotone over all depths: p = 0.03)"."""
     rise = largest_rise(success)
     if rise is None:
         return "none"
     ends = [f"{k} of {n}" for k, n in (success[rise.shallow], success[rise.deep])]
-    text = f"{ends[0]} at {count(rise.shallow)} layers, {ends[1]} at {count(rise.deep)} (p = {rise.p:.2g})"
+    text = f"{ends[0]} at {count(rise.shallow)} layers, {ends[1]} at {count(rise.deep)}"
+    text += f" (monotone over all depths: p = {rise.p:.2g})"
     return text if rise.p < RISES else f"{text}, not more than chance gives"
 
 

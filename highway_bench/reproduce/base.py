@@ -69,7 +69,7 @@ class Reproduction(ABC):
         return scale
 
     def seeds(self, request: Request, default: int) -> range:
-        """The seeds of ``request``, by default ``default`` of them: those whose rows no rule followed."""
+        """The seeds of ``request``, by default ``default`` of them, from ``version.seen`` on."""
         first = self.version.seen
         return range(first, first + (request.seeds or default))
 

@@ -13,8 +13,9 @@ come from the same claim:
 
 Six kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-bias);
 a number of one run with its t interval over seeds (gates, bilstm, lecture, parallel); the difference of two numbers
-whose intervals lie apart (parallel); the ratio of the best trials of two searches (figure1); the order of two arms'
-runs (long-range, figure1); and counts of runs or exact numbers (inits, thousand, gates, flops, figure1, gate-bias).
+whose intervals lie apart (parallel); the ratio of the expected best trials of two searches (figure1); the order of two
+arms' runs (long-range, figure1); and counts of runs or exact numbers (inits, thousand, gates, flops, figure1, gate-
+bias).
 
 A rule has a date and a version. A change that can only withhold a verdict, such as a new guard, applies to all runs. If
 any other change follows the rows of some seeds, only fresh seeds decide (``RuleVersion.seen``).

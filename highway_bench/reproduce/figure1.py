@@ -159,7 +159,7 @@ class Figure1(Reproduction):
                 effect=1.0,
             ),
             compared(
-                "highway gets better with depth: 100 layers are about one order better than 10",
+                "highway nets get better with depth: 100 layers reach a lower loss than 10",
                 [(("highway", 10), ("highway", 100))],
                 Region(least=1.0),
                 effect=10.0,
@@ -222,10 +222,7 @@ def _compared(
         if missing := [arm for pair in pairs for arm in pair if arm not in trials]:
             return Observation(untestable=f"not run: {listed([_named(arm) for arm in dict.fromkeys(missing)])}")
         known = {arm: [{"final_loss": 10 ** float(expected_best(trials[arm]))}] for pair in pairs for arm in pair}
-        reasons = [
-            all(untrained(_named(arm), known[arm], criterion) for arm in (pair if _same_depth(pair) else pair[1:]))
-            for pair in pairs
-        ]
+        reasons = [all(untrained(_named(arm), known[arm], criterion) for arm in _references(pair)) for pair in pairs]
         return Observation(
             decisive=[best_ratio(_over(pair), trials[pair[0]], trials[pair[1]], confidence) for pair in pairs],
             untestable=f"the reference is untrained: its expected best lacks {criterion.text}" if any(reasons) else "",
@@ -249,6 +246,11 @@ def _compared(
         version=VERSION,
         **rest,
     )
+
+
+def _references(pair: tuple[ArmKey, ArmKey]) -> Sequence[ArmKey]:
+    """The arms of which one must be trained: both at equal depth, else the shallower one."""
+    return pair if _same_depth(pair) else [min(pair, key=lambda arm: arm[1])]
 
 
 def _same_depth(pair: tuple[ArmKey, ArmKey]) -> bool:

@@ -23,7 +23,7 @@ from highway_bench.success.judging import THRESHOLD
 
 SHORT, LONG = 10, 100  # steps of a series
 WIDTH, BATCH = 32, 32
-STEPS, SEEDS = 2_000, 8
+STEPS, SEEDS = 2_000, 10
 RATES = (0.03, 0.01, 0.003, 0.001)
 BLOCKS = {"plain": "h = g(z)", "residual": "h + g(z)", "highway": "(1 − T) h + T g(z)"}
 SHORTCUTS = tuple(block for block in BLOCKS if block != "plain")
@@ -106,7 +106,7 @@ class RecurrenceThroughTime(Reproduction):
                 quantity=f"{learns}, plain",
                 region=Region(most=MOST, closed=True),
                 refuted=(Region(least=HALF, closed=True),),
-                guard=f"if plain misses T = {SHORT} at half of its seeds, or no recurrence learns T = {LONG}",
+                guard=f"if plain misses T = {SHORT} at more than half of its seeds, or no recurrence learns T = {LONG}",
                 observe=_plain_misses,
                 effect=0.0,
                 **common,
@@ -117,7 +117,7 @@ class RecurrenceThroughTime(Reproduction):
                     quantity=f"{learns}, {block}",
                     region=Region(least=LEAST, closed=True),
                     refuted=(Region(most=HALF),),
-                    guard=f"if it misses T = {SHORT} at half of its seeds",
+                    guard=f"if it misses T = {SHORT} at more than half of its seeds",
                     observe=partial(_learns, block),
                     effect=100.0,
                     **common,

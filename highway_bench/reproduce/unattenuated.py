@@ -81,7 +81,7 @@ class Unattenuated(Reproduction):
             ),
             *(
                 Claim(
-                    statement=f"…, so they keep their size, with {name}",
+                    statement=f"gradients through x + g(xW + b) keep their size, with {name}",
                     evidence=Evidence.OURS,
                     quantity=f"{across}, at {deepest} layers",
                     region=Region(1 / FACTOR, FACTOR),

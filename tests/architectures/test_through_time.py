@@ -62,7 +62,7 @@ def test_the_gates_bias_is_that_of_a_network_as_deep_as_the_series_is_long() -> 
 def test_what_it_refuses() -> None:
     with pytest.raises(Incompatible, match="bilstm"):
         ARCHITECTURE.build("plain", make_family("bilstm"), width=8, depth=5, inputs=(5, 2))
-    with pytest.raises(Incompatible, match="carries another state"):
+    with pytest.raises(Incompatible, match="changes the stream"):
         ARCHITECTURE.build("mhc", TANH, width=8, depth=5, inputs=(5, 2))
     with pytest.raises(BadInput, match="unrolls to 5 layers"):
         ARCHITECTURE.build("plain", TANH, width=8, depth=4, inputs=(5, 2))

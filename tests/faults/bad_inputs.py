@@ -27,7 +27,7 @@ NAMES = st.one_of(
     st.sampled_from(["", "*", "[", "**", "plain*", ":", "a:b", "os:getcwd", "torch.nn:Linear", ".", "é", "ﬁ", "高速"]),
 )
 FILE_NAMES = NAMES.map(lambda text: text.replace("/", "_")).filter(lambda text: text not in ("", ".", ".."))
-NUMBERS = st.one_of(st.integers(), st.integers(1, 200), st.integers(-(10**40), 10**40))
+NUMBERS = st.one_of(st.integers(), st.integers(1, 200), st.integers(-(10**40), 10**40), st.just(10**400))
 WORDS = st.one_of(
     NAMES,
     NUMBERS.map(str),

@@ -1,8 +1,8 @@
 """How much the proof by faults does, a little by default and in full with HIGHWAY_BENCH_FAULTS=full, and its figures.
 
 ``HIGHWAY_BENCH_KILLS``, ``_NODES`` and ``_INPUTS`` are the numbers of kills, killed nodes and inputs in this call. With
-``HIGHWAY_BENCH_CHAIN``, a folder, both go on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the JSON file to
-which the figures are added.
+``HIGHWAY_BENCH_CHAIN``, a folder, kills and inputs go on where the last call ended. ``HIGHWAY_BENCH_FIGURES`` is the
+JSON file to which the figures are added.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def test_seeds_that_blocks_do_not_share_decide_nothing(make: Make) -> None:
     )
 
 
-def test_the_bare_sum_and_its_start_are_named_where_it_fails(make: Make) -> None:
+def test_the_bare_sum_and_starts_are_named_where_it_fails(make: Make) -> None:
     rows = ladder(make, {("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})
     scaled = ladder(make, {("residual", 10): [0.1] * 5}, family_options='{"init":"scaled-branch"}')
     rows += [row | {"digest": f"{row['digest']}/scaled"} for row in scaled]
@@ -212,9 +212,15 @@ def test_the_bare_sum_and_its_start_are_named_where_it_fails(make: Make) -> None
     assert answer.avoid == (("residual", 0, 5),)
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
-    assert "He weights" in note
     assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note
     assert "residual trains in dense · scaled-branch, not in dense, at depth 10" in note
+
+
+def test_the_start_of_all_connections_is_named(make: Make) -> None:
+    rows = ladder(make, {("residual", 10): [0.2] * 5, ("highway", 10): [0.1] * 5}, start="depth-aware")
+    blocks = {"residual": {"starts": {"depth-aware": "last map ÷ √L"}}}
+    note = answer_table(Results(make["frame"](rows), {"run-1": {"blocks": blocks}})).note
+    assert "All connections have the depth-aware start (residual: last map ÷ √L)." in note
 
 
 def test_costs_are_of_one_phase(make: Make) -> None:

@@ -78,7 +78,7 @@ CELLS = {
     "lecture-keras": 6,
     "long-range": 144,
     "parallel": 18,
-    "recurrence": 48,
+    "recurrence": 60,
     "shortcuts": 40,
     "thousand": 140,
     "unattenuated": 120,

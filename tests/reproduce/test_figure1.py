@@ -94,6 +94,16 @@ def test_highway_that_degrades_contradicts() -> None:
     assert result["highway nets of 50 and 100 layers do about as well as those of 10 and 20"] == Verdict.CONTRADICTED
 
 
+@pytest.mark.parametrize(
+    ("shallow", "deep", "verdict"),
+    [(1e-3, 1.8, Verdict.CONTRADICTED), (1.8, 1e-4, Verdict.NOT_TESTABLE), (1e-2, 1e-4, Verdict.REPRODUCED)],
+)
+def test_the_shallower_net_is_the_reference(shallow: float, deep: float, verdict: Verdict) -> None:
+    """It must be trained; the deeper one need not be."""
+    result = verdicts(outcome(LIKE_THE_PAPER | {("highway", 10): spread(shallow), ("highway", 100): spread(deep)}))
+    assert next(value for claim, value in result.items() if "highway nets get better" in claim) == verdict
+
+
 def test_a_gap_within_the_spread_of_trials_is_not_decided() -> None:
     """The arms have the same distribution of losses."""
     rng = np.random.default_rng(0)

@@ -92,8 +92,8 @@ def _picture(
     caption = (
         f"{contest_name(setting)}, equal {setting['match']}, plain's width {setting['nominal_width']}, "
         f"{setting['dtype']}; before training. RMS of x_l and of dL/dx_l; medians over n = "
-        f"{seeds_text(verdicts['n'])}, bands from least to largest. Shaded: within a factor of 100 of x₀ on the left "
-        "(activations) and of dL/dx_L on the right (gradients)."
+        f"{seeds_text(verdicts['n'])}, bands from least to largest. Shaded: within a factor of 100 of x₀ (activations, "
+        "above) and of dL/dx_L (gradients, below)."
     ) + beyond(sizes)
     return Picture(name, title, f"Sizes by layer. {joined(alt, 60)}", caption, figure)
 
