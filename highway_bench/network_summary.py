@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import psutil
 import torch
 from torch import Tensor, nn
 
@@ -23,10 +22,10 @@ from highway_bench.network import build
 from highway_bench.options import GREATEST
 from highway_bench.plan.grid import TRAINED
 from highway_bench.plugins import PACKAGE
+from highway_bench.provenance.free_memory import free_bytes, gib
 from highway_bench.results.schema import Status
 from highway_bench.stem_head import feature_positions
 
-GIB = 2**30
 MOST_LAYERS = 20_000  # half a minute of work
 LAYER_BYTES = 10_000  # of the Python objects of one layer, without its weights
 
@@ -172,11 +171,11 @@ def check_memory(spec: BlockSpec, family: Family, width: int, depth: int) -> Non
     if depth > MOST_LAYERS:
         raise BadInput(f"a network of {depth:,} layers is not built: the most is {MOST_LAYERS:,}")
     needed = depth * LAYER_BYTES + torch.float32.itemsize * spec.stack_parameters(family, width, depth)
-    memory = psutil.virtual_memory().available
-    if needed > memory:
+    free = free_bytes("cpu")
+    if needed > free:
         raise BadInput(
-            f"{spec.name} of {depth:,} layers of width {width:,} needs {needed / GIB:,.3g} GiB of memory, and this "
-            f"machine has {memory / GIB:,.3g} GiB free"
+            f"{spec.name} of {depth:,} layers of width {width:,} needs {gib(needed)} of memory, and {gib(free)} are "
+            "free"
         )
 
 

@@ -20,10 +20,10 @@ class Job:
     """Cells of one group, which a worker measures together.
 
     ``cells`` are the cells to run, and ``keys`` identify them to the runner, in the same order. ``mode`` has the cells'
-    modes, separated by ``+``. With ``alone``, no other job may run at the same time. ``timeouts`` are seconds, one for
-    each cell; the job's own timeout is their sum. ``bytes`` is what the largest cell takes, by its task's closed form.
-    ``checkpoints`` is the folder where a long measurement may store its state, under the cells' keys. ``sources`` are
-    the modules that the cells run through, as read when the run was planned.
+    modes, separated by ``+``. With ``alone``, no other job may run on the same device at the same time. ``timeouts``
+    are seconds, one for each cell; the job's own timeout is their sum. ``bytes`` is what the largest cell takes, by its
+    task's closed form. ``checkpoints`` is the folder where a long measurement may store its state, under the cells'
+    keys. ``sources`` are the modules that the cells run through, as read when the run was planned.
     """
 
     task: str

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import crosses, point_with_interval
+from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
@@ -48,7 +48,7 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
                     bounds = (row["winner_low"], row["winner_high"]) if row["seeds"] > 1 else None
                     point_with_interval(axes, x, row["winner"], style, bounds, filled=False, zorder=4)
             alt += [f"{arm}, {row['depth']} layers: {three(row['expected'])}" for row in rows_of(part)]
-        reference_losses(axes, chance)
+        reference_losses(axes, chance, THRESHOLD * chance)
         log_axis(axes, "y")
         axes.set_xticks(range(len(depths)), [f"{depth:g}" for depth in depths])
         axes.set_xlabel("layers")
@@ -71,22 +71,6 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         "one position.",
         figure,
     )
-
-
-def reference_losses(axes: Axes, chance: float) -> None:
-    """Lines at chance's loss, and at the threshold of success."""
-    for level, text in ((1.0, "chance"), (THRESHOLD, "threshold")):
-        axes.axhline(level * chance, color="#555555", linewidth=0.8, linestyle=":")
-        axes.annotate(
-            f"{text} {three(level * chance)}",
-            (1, level * chance),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(-3, 3),
-            textcoords="offset points",
-            fontsize=7.5,
-            color="#555555",
-            ha="right",
-        )
 
 
 def _headline(table: pd.DataFrame) -> str:

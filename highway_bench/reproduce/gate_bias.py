@@ -16,12 +16,11 @@ from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import crosses
+from highway_bench.report.figures.drawing import crosses, reference_losses
 from highway_bench.report.format import listed, signed, three
 from highway_bench.report.style import Style
 from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, measured, ratio, with_edge
-from highway_bench.reproduce._trial_pictures import reference_losses
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.guards import left_chance, untrained
@@ -280,7 +279,8 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
             gone = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "bias"]
             at = [bias + 0.05 * (number - (len(styles) - 1) / 2) for bias in gone]
             crosses(axes, at, Style(shade, marker, "-"), edge="top")
-        reference_losses(axes, make_dataset("mnist-5k").chance_loss)
+        chance = make_dataset("mnist-5k").chance_loss
+        reference_losses(axes, chance, THRESHOLD * chance)
         log_axis(axes, "y")
         axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
         axes.set_xlabel("gate bias at the start")

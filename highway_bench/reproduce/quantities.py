@@ -163,8 +163,9 @@ def expected_best(losses: Array, k: int = BEST_OF) -> Array:
         return np.full(losses.shape[:-1], math.nan)
     ranks = np.arange(1, n + 1)
     weights = comb(n - ranks, k - 1) / comb(n, k)  # of the i-th lowest loss to be the best of a draw
-    ranked = np.log10(np.sort(losses, axis=-1))
-    finite = np.isfinite(ranked)
-    known = (weights * finite).sum(axis=-1)
-    total = (weights * np.where(finite, ranked, 0.0)).sum(axis=-1)
+    with np.errstate(divide="ignore"):  # a loss of 0
+        ranked = np.log10(np.sort(losses, axis=-1))
+    ended = ~np.isposinf(ranked)
+    known = (weights * ended).sum(axis=-1)
+    total = (weights * np.where(ended, ranked, 0.0)).sum(axis=-1)
     return np.where(known > 0.5, total / np.where(known > 0.5, known, 1.0), math.inf)

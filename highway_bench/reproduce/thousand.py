@@ -20,13 +20,13 @@ from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
+from highway_bench.report.figures.drawing import reference_losses
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained, tuned_sgd
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
-from highway_bench.reproduce._trial_pictures import reference_losses
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
@@ -267,7 +267,7 @@ def _picture(curves: pd.DataFrame, ended: pd.DataFrame, depth: int) -> Picture:
             final_losses[block] = log10_interval(final).value if len(final) else np.inf
             first, last = (float(points["value"].iloc[index]) for index in (0, -1))
             alt.append(f"{block}: {three(first)} to {three(last)} nat")
-        reference_losses(axes, _chance())
+        reference_losses(axes, _chance(), THRESHOLD * _chance())
         log_axis(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("training step")

@@ -83,12 +83,12 @@ class Vanishing(Reproduction):
             ),
             Claim(
                 statement="layers far from the output are frozen, with sigmoids",
-                quantity=f"layers of {DEPTH} that stand still in the first {STEPS} steps",
+                quantity=f"layers of {DEPTH} that stand still in the first {STEPS} steps; 0 if the first one moves",
                 unit="layers",
                 region=Region(least=HALF),
                 refuted=(Region(most=FEW),),
                 scatter=SCATTER,
-                observe=lambda runs, confidence: _still(runs[SIGMOID[0]], confidence),
+                observe=lambda runs, confidence: _still(runs[SIGMOID[0]], confidence, from_the_first=True),
                 **common,
             ),
             Claim(
@@ -123,8 +123,12 @@ def _sizes(runs: Sequence[Mapping[str, float]], confidence: float) -> Observatio
     return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES] if runs else [])
 
 
-def _still(runs: Sequence[Mapping[str, float]], confidence: float) -> Observation:
-    counts = [run["still_layers"] for run in runs if "still_layers" in run]
+def _still(runs: Sequence[Mapping[str, float]], confidence: float, *, from_the_first: bool = False) -> Observation:
+    counts = [
+        0.0 if from_the_first and run.get("still_first") != 1 else run["still_layers"]
+        for run in runs
+        if "still_layers" in run
+    ]
     ways = [size(way, runs, way, confidence) for way in SIZES]
     return Observation(
         decisive=[mean("", counts, confidence, "layers")] if counts else [],

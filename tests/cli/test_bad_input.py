@@ -136,7 +136,7 @@ CASES = {
     "missing data": ((*RUN, "trainability", "--dataset", "sentiment"), "movie-reviews.tsv is in no folder"),
     "show": (("show", "higway"), "unknown block 'higway'; did you mean highway"),
     "show depth": (("show", "highway", "--depth", "0"), "depth must be at least 1, not 0"),
-    "show width": (("show", "highway", "--width", "999999999"), "GiB of memory, and this machine has"),
+    "show width": (("show", "highway", "--width", "999999999"), "GiB of memory, and"),
     "show many layers": (("show", "highway", "--depth", str(10**20)), "layers is not built: the most is 20,000"),
     "show steps": (("show", "highway", "--family", "bilstm", "--seq-len", str(2**31 - 1)), "does not fit this machine"),
     "show no steps": (("show", "highway", "--family", "bilstm", "--seq-len", "0"), "1 to 2147483647 steps, not 0"),

@@ -202,7 +202,7 @@ def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> No
             parsed=tally.parsed,
             by_kind=dict(tally.kinds),
             by_status=dict(tally.statuses),
-            tracebacks=len(tally.faults),
+            faults=len(tally.faults),
         )
     assert not tally.faults, f"{len(tally.faults)} faults:\n" + "\n".join(tally.faults[:40])
     assert tally.kinds.total() >= 0.9 * INPUTS

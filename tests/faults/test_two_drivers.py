@@ -36,5 +36,11 @@ def test_several_drivers_on_one_store(tmp_path: Path) -> None:
         assert store.problems() == []
         assert len(store.rows(metric="loss")) == len(cells)
     measured = Counter(tuple(line.split()[:3]) for line in chain.log.read_text(encoding="utf-8").splitlines())
+    note(
+        "drivers on one store",
+        drivers=DRIVERS,
+        refused=ended[1],
+        cells=len(cells),
+        measured_twice=measured.total() - len(measured),
+    )
     assert measured.total() == len(measured) == len(cells)
-    note("drivers on one store", drivers=DRIVERS, refused=ended[1], cells=len(cells), measured_twice=0)

@@ -3,8 +3,8 @@
 A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tracker must never share a process with
 compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
 through other modules get a new pool, whose workers read the source of these modules before any import (see
-``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile. Jobs on GPUs
-have one pool for each GPU (see ``_gpus``).
+``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile, except captured
+steps on other GPUs. Jobs on GPUs have one pool for each GPU (see ``_gpus``).
 
 Time-outs are measured here, by a clock that no change of the system's time moves; the pool's own would follow it.
 """
