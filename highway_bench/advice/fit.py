@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.errors import BadInput
-from highway_bench.provenance.free_memory import PROCESS_BYTES, gib, usable_bytes, worker_bytes
+from highway_bench.provenance.free_memory import PROCESS_BYTES, gib, usable_bytes
 from highway_bench.tasks.predicted_peak import PeakByDepth, peak_by_depth
 
 
@@ -30,10 +30,11 @@ def workers_that_fit(need: PeakByDepth, depth: int, workers: int, device: str) -
     Raises ``BadInput``, with the number, where not one can.
     """
     workers = 1 if device.startswith("cuda") else workers  # they would share it
-    available = worker_bytes(device)
+    usable = usable_bytes(device)
+    available = usable - PROCESS_BYTES
     if need.at(depth) > available:
         raise BadInput(
             f"depth {depth:,} does not fit memory: a training step of pre-norm needs about {gib(need.at(depth))}, and "
             f"{gib(available)} are free; depth {need.depth_in(available):,} would fit"
         )
-    return min(workers, usable_bytes(device) // (need.at(depth) + PROCESS_BYTES))
+    return min(workers, usable // (need.at(depth) + PROCESS_BYTES))

@@ -9,14 +9,12 @@ from typing import Final, NamedTuple
 import psutil
 
 from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.memory_cgroup import memory_cgroups
 
 USABLE: Final = 0.9
 """The share of free memory that measurements may take: a step needs more than its tensors, such as scratch buffers."""
 PROCESS_BYTES: Final = 400 * 2**20
 """Memory of a worker process with its libraries before it measures anything; on a GPU, of its CUDA context."""
-
-GROUPS = Path("/proc/self/cgroup")
-CONTROLLERS = Path("/sys/fs/cgroup")
 
 
 class LimitFiles(NamedTuple):
@@ -28,8 +26,10 @@ class LimitFiles(NamedTuple):
     cached: str
 
 
-VERSION_1 = LimitFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-VERSION_2 = LimitFiles("memory.max", "memory.current", "inactive_file")
+LIMIT_FILES: Final = {
+    1: LimitFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: LimitFiles("memory.max", "memory.current", "inactive_file"),
+}
 
 
 def usable_bytes(device: str) -> int:
@@ -60,20 +60,9 @@ def free_bytes(device: str) -> int:
 
 def room() -> Iterator[int]:
     """The bytes left under each memory limit of the control groups that this process is in."""
-    try:
-        lines = GROUPS.read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        return
-    for _, controllers, path in (line.split(":", 2) for line in lines):
-        if controllers not in ("", "memory"):
-            continue
-        top = CONTROLLERS / controllers
-        group = top / path.lstrip("/")
+    for version, top, group in memory_cgroups():
         for folder in (group, *group.parents):
-            if (
-                folder.is_relative_to(top)
-                and (left := left_in(folder, VERSION_1 if controllers else VERSION_2)) is not None
-            ):
+            if folder.is_relative_to(top) and (left := left_in(folder, LIMIT_FILES[version])) is not None:
                 yield left
 
 

@@ -23,6 +23,7 @@ from highway_bench.execution.failure import death
 from highway_bench.execution.oom_killer import oom_kills
 from highway_bench.execution.progress import Event, Started
 from highway_bench.execution.runner import run_cells
+from highway_bench.provenance import memory_cgroup as cgroups
 from highway_bench.results import DiskError, Store
 
 MakeCell = Callable[..., Cell]
@@ -167,8 +168,9 @@ def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) 
 def test_the_cgroup_counts_before_the_machine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, file: str
 ) -> None:
-    for name, path in (("OF_MACHINE", "vmstat"), ("CGROUP", "cgroup"), ("MOUNTED", "mounted")):
-        monkeypatch.setattr(oom_killer, name, tmp_path / path)
+    monkeypatch.setattr(oom_killer, "OF_MACHINE", tmp_path / "vmstat")
+    monkeypatch.setattr(cgroups, "GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(cgroups, "MOUNTED", tmp_path / "mounted")
     assert oom_kills() is None
     (tmp_path / "vmstat").write_text("pgfault 3\noom_kill 17\n", encoding="ascii")
     (tmp_path / "cgroup").write_text(f"3:devices:/\n{group}\n", encoding="ascii")

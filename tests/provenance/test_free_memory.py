@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from highway_bench.provenance import free_memory
+from highway_bench.provenance import memory_cgroup
 from highway_bench.provenance.free_memory import USABLE, free_bytes, gib, usable_bytes
 
 MIB = 2**20
@@ -17,8 +17,8 @@ MIB = 2**20
 def groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine with 1,000 MiB available, and a folder for its control groups."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000 * MIB})())
-    monkeypatch.setattr(free_memory, "GROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(free_memory, "CONTROLLERS", tmp_path)
+    monkeypatch.setattr(memory_cgroup, "GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(memory_cgroup, "MOUNTED", tmp_path)
     return tmp_path
 
 
