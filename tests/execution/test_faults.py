@@ -29,7 +29,6 @@ from highway_bench.results import DiskError, Store
 MakeCell = Callable[..., Cell]
 
 MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
-COUNTERS = ("memory.oom_control", "memory.events")
 LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
 
 
@@ -86,7 +85,7 @@ def test_a_worker_that_is_killed_from_outside(fakes: str, store: Store, cell: Ma
 @pytest.fixture
 def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A memory cgroup of 256 MiB, whose counter is read; the test is skipped where none can be created."""
-    for root in MEMORY_CGROUPS:
+    for version, root in enumerate(MEMORY_CGROUPS, start=1):
         path = root / f"highway-bench-test-{os.getpid()}"
         try:
             path.mkdir()
@@ -97,8 +96,8 @@ def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             for name in limits:
                 (path / name).write_text(str(LIMITS[name]), encoding="ascii")
             if limits:
-                files = [path / name for name in COUNTERS]
-                monkeypatch.setattr(oom_killer, "counters_of_cgroup", lambda found=files: found)
+                group = cgroups.MemoryCgroup(version, root, path)
+                monkeypatch.setattr(oom_killer, "memory_cgroups", lambda group=group: [group])
                 assert oom_kills() == 0
                 yield path
                 return
