@@ -53,7 +53,8 @@ LOADS = {  # busy loops and copies of memory, as other programs on the machine; 
 PLANTED = ("compute", "memory")
 POINT_PROCESSES = 3
 DRIFT = 1.01  # a commit
-TURNS = ("point", "same", "same", "compute", "point", "same", "same", "point", "same", "same", "memory", "same")
+RUNS = 4  # whole runs, of one point each, that are completed together
+PLANTED_AT = slice(None, None, 4)  # of the series, those with a planted slow-down
 
 
 class PlantedProcess(PackageProcess):
@@ -75,28 +76,39 @@ def beside(load: str) -> Iterator[None]:
 
 
 def collect(load: str, minutes: float, pool: Path) -> None:
-    """Add lines to the pool, in turn of each kind, until the time is up.
-
-    Pairs on the same code are timed at the series for which the whole runs so far have too few, or at all.
-    """
+    """Add lines to the pool until the time is up: points, the pairs that the runs on them need, planted slow-downs."""
     cells = list(Paths.of(ROOT).suite().cells(RATIO, quick=True))
     about = {"beside": load, "commit": git(ROOT, "rev-parse", "HEAD"), "machine": this_machine("cpu").name}
     end, source = time.monotonic() + 60 * minutes, random.SystemRandom()
-    turns = itertools.cycle(TURNS)
-    for _ in range(source.randrange(len(TURNS))):
-        next(turns)
     with beside(load):
-        while time.monotonic() < end:
-            kind, number = next(turns), source.randrange(2**16)  # the core is that of the number
-            here = [line for line in read(pool) if line["beside"] == load]
-            short = {name for run in whole_runs(here) for name, verdict in run.items() if verdict is None}
-            wanted = [cell for cell in cells if name_of(cell) in short] if short and kind == "same" else cells
-            values = point(cells, number) if kind == "point" else pair(wanted, kind, number)
+        for kind, wanted in turns(cells, load, pool):
+            if time.monotonic() >= end:
+                break
+            number = source.randrange(2**16)  # the core is that of the number
+            values = point(wanted, number) if kind == "point" else pair(wanted, kind, number)
             now = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "load": round(os.getloadavg()[0], 1)}
             line = {"kind": kind, **now, **about, "values": values}
             pool.parent.mkdir(parents=True, exist_ok=True)
             with pool.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
+
+
+def turns(cells: Sequence[HistoryCell], load: str, pool: Path) -> Iterator[tuple[str, Sequence[HistoryCell]]]:
+    """What to time next, without end: kinds of lines, with the series that are timed."""
+    while True:
+        while short := short_of_pairs(load, pool):
+            yield "same", [cell for cell in cells if name_of(cell) in short]
+        for kind in PLANTED * 2:
+            yield kind, cells[PLANTED_AT]
+        for _ in range(RUNS * POINT_PROCESSES):
+            yield "point", cells
+
+
+def short_of_pairs(load: str, pool: Path) -> set[str]:
+    """The series for which the pool has too few pairs to complete the whole runs beside a load."""
+    here = [line for line in read(pool) if line["beside"] == load]
+    runs = [*whole_runs(here), *whole_runs(here, DRIFT)]
+    return {name for run in runs for name, verdict in run.items() if verdict is None}
 
 
 def pair(cells: Sequence[HistoryCell], kind: str, number: int) -> dict[str, list[float]]:
