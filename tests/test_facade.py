@@ -40,3 +40,8 @@ def test_unknown_name() -> None:
 
 def test_no_public_name_is_a_modules() -> None:
     assert [name for name in highway_bench._HOMES if importlib.util.find_spec(f"highway_bench.{name}")] == []
+
+
+def test_the_citation_has_the_version() -> None:
+    citation = Path(__file__).resolve().parents[1] / "CITATION.cff"
+    assert f"\nversion: {highway_bench.__version__}\n" in citation.read_text(encoding="utf-8")

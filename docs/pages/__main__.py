@@ -32,6 +32,7 @@ from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Shown
+from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
 from highway_bench.report.findings import what_trains
 from highway_bench.report.format import between, quantity, three
@@ -236,6 +237,7 @@ HELPERS: Mapping[str, Any] = {
     "byte_table": byte_table,
     "claim_lines": tables.claim_lines,
     "decide_tables": decide_tables,
+    "definitions": dict(DEFINITIONS),
     "forecast": forecast,
     "gate_tables": gate_tables,
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),

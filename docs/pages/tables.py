@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from docs.pages.committed import Repetition, Study, words_of
@@ -63,7 +62,7 @@ def without_lone_blocks(study: Study) -> Study:
 
 class AccuracyGap(NamedTuple):
     """At one depth of a contest, the block of the highest mean test accuracy of those that train, and by how many
-    points it is above the block of the lowest training loss, over common seeds."""
+    points it is above the block of the lowest training loss. Seeds with which one of them diverged do not count."""
 
     contest: str
     depth: int
@@ -81,18 +80,20 @@ def accuracy_gaps(results: Results) -> Iterator[AccuracyGap]:
     """The test accuracies at every depth at which several blocks train."""
     contests, runs = results.contests(), list(groups(results.training_runs(), CONTEST))
     every = [contest for contest, _ in contests]
+    lowest = {(answer.family, *answer.depths): answer.best for answer in results.answer() if answer.best}
     for contest, part in contests:
         single = next(of for setting, of in runs if setting == contest)
+        name = title_of(contest, every, contest_name)
         for depth in sorted(set(part["depth"])):
             rungs = part[part["depth"].eq(depth) & part["verdict"].eq(TRAINS) & part["test_accuracy"].notna()]
             if len(rungs) < 2:
                 continue
-            lowest = str(rungs.sort_values("final_loss", kind="stable")["block"].iloc[0])
-            best = str(rungs.sort_values("test_accuracy", kind="stable")["block"].iloc[-1])
-            seeds = single[single["depth"] == depth].pivot_table(index="seed", columns="block", values="test_accuracy")
-            difference = 100 * (seeds[best] - seeds[lowest]).dropna()
-            gap = t_interval(difference) if len(difference) else IntervalEstimate(np.nan, np.nan, np.nan, 0)
-            yield AccuracyGap(title_of(contest, every, contest_name), int(depth), lowest, best, gap)
+            own = single[single["depth"].eq(depth) & single["block"].isin(rungs["block"])]
+            seeds = 100 * own.pivot_table(index="seed", columns="block", values="test_accuracy").dropna()
+            if seeds.empty:
+                continue
+            best, first = str(seeds.mean().idxmax()), lowest[name, int(depth)]
+            yield AccuracyGap(name, int(depth), first, best, t_interval(seeds[best] - seeds[first]))
 
 
 def provenance(studies: Iterable[Study]) -> Shown:
@@ -133,8 +134,10 @@ def provenance(studies: Iterable[Study]) -> Shown:
         column.whole("rows", "rows"),
         column.percent("waited", "steps waited for a core"),
     ]
-    note = "Steps wait for a core if other programs use it: the median share of the wall time, where steps were timed."
-    return shown("provenance", "Measured by", pd.DataFrame(merged), columns, note=note)
+    table = pd.DataFrame(merged)
+    timed = merged and table["waited"].notna().any()
+    waits = "Steps wait for a core if other programs use it: the median share of the wall time, where steps were timed."
+    return shown("provenance", "Measured by", table, columns, note=waits if timed else "")
 
 
 def without_paths(words: Sequence[str]) -> list[str]:

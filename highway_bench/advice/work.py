@@ -126,7 +126,7 @@ class AdviceWork:
         for one in self.request.connections:
             need = exceeding(self.request.run(one, PACE_STEPS, self.request.first_rates[-1], 0), available)
             if need is not None:
-                left_out[" ".join(one)] = f"it needs about {gib(need)}, and {gib(available)} a worker are free"
+                left_out[" ".join(one)] = f"it needs about {gib(need)}, and a worker may use {gib(available)}"
             else:
                 fits.append(one)
         ratios = [costs[one.block].likely for one in fits]

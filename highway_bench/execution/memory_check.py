@@ -11,7 +11,7 @@ from highway_bench.tasks.base import Task
 
 
 def lack_of_memory(task: Task, cell: Cell, *, compiles: bool) -> str | None:
-    """Why ``cell`` is not run: its predicted bytes, and those that are free; ``None`` where they suffice.
+    """Why ``cell`` is not run: its predicted bytes, and those that it may use; ``None`` where they suffice.
 
     ``compiles`` says that this process compiles cells. On a CPU no network runs for the prediction then, since the
     tracker of live tensors and compiled code must not share a process. Raises what building the cell's network raises.
@@ -27,7 +27,7 @@ def lack_of_memory(task: Task, cell: Cell, *, compiles: bool) -> str | None:
     from highway_bench.tasks.predicted_peak import exceeding  # here: it imports torch, which not every task needs
 
     needed = exceeding(cell, available, by_closed_form=compiles and not on_gpu)
-    return None if needed is None else f"not run: it needs about {gib(needed)}, and {gib(available)} of memory are free"
+    return None if needed is None else f"not run: it needs about {gib(needed)}, and {gib(available)} may be used"
 
 
 def usable_on_gpu(device: str) -> int | None:

@@ -13,14 +13,17 @@ from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.schedule import Schedule, ScheduledCell
+from highway_bench.provenance.free_memory import usable_bytes
 from highway_bench.results.store import Store
-from highway_bench.tasks.predicted_peak import predicted_bytes, prediction_flops
-from highway_bench.tasks.predicted_seconds import is_timed, predicted_seconds
+from highway_bench.tasks.network_bytes import network_bytes
+from highway_bench.tasks.predicted_peak import CLOSED_FORM_FACTOR, DEPTHS, predicted_bytes, prediction_flops
+from highway_bench.tasks.predicted_seconds import TIMED, is_timed, predicted_seconds
 
 Number = TypeVar("Number", int, float)
 
 MOST_PREDICTED: Final = 3  # cells of different layers or data
 MOST_FLOPS: Final = 2e11  # of a prediction: a few seconds on a CPU
+DEEPEST: Final = max(*DEPTHS, *TIMED)  # of the networks that predictions run
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,11 @@ def costliest(items: Iterable[ScheduledCell], cost: Callable[[ScheduledCell], fl
 
 
 def predicted_by(predict: Callable[[Cell], Number], item: ScheduledCell) -> Number | None:
-    """The prediction for a cell; ``None`` where it would take long, or the cell's network cannot run."""
+    """The prediction for a cell; ``None`` where it would take long or much memory, or the cell's network cannot run."""
+    cell = item.ran
     try:
-        return predict(item.ran) if prediction_flops(item.ran) <= MOST_FLOPS else None
+        needed = CLOSED_FORM_FACTOR * network_bytes(cell.but(depth=min(cell.depth, DEEPEST)))
+        is_cheap = prediction_flops(cell) <= MOST_FLOPS and needed <= usable_bytes("cpu")
+        return predict(cell) if is_cheap else None
     except USER_ERRORS:  # its row will say why: a combination that makes no sense, missing data, a user's layer
         return None

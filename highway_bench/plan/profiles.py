@@ -1,7 +1,8 @@
 """Profiles: named lists of grids.
 
 `smoke` measures every combination once, in about a minute. `standard` compares all blocks on two CPU cores in 13
-minutes. `full` measures everything, for a GPU or a night. `frontier` finds the greatest trainable depth of each block.
+minutes. `full` measures everything, for GPUs or a cluster: it would take two cores a month. `frontier` finds the
+greatest trainable depth of each block.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ STANDARD = Profile(
 
 FULL = Profile(
     "full",
-    "everything, ten seeds: for a GPU or a night",
+    "everything, ten seeds: for GPUs or a cluster",
     (
         memory(depths=(4, 16), groups=MODERN),
         memory(families=deep, depths=(10, 20, 50, 100, 200), groups=MODERN),

@@ -17,13 +17,11 @@ from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import DEFAULT, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
-from highway_bench.report.tables.answer import NOT_MEASURED, TIED, Answer
+from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.report.tables.costs import COST
 from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
-TIES: Final = 3
-"""Of more connections that are tied, only the first is named; the matrix has all."""
 MOST: Final = 5
 """The largest number of connections that are named as failing with as many seeds."""
 BARE: Final = "y = x + H(x)"
@@ -155,7 +153,8 @@ def _sure(answer: Answer) -> str:
         ratios = answer.margin.ratio, answer.margin.high, answer.margin.low
         value, low, high = (three(100 * (1 - ratio)) for ratio in ratios)
         best = f"{answer.best}'s " if answer.verdict == TIED else ""
-        below = f"{best}loss {value} % [{low}, {high}] below {answer.margin.block}'s, "
+        (other,) = _marked(answer, [answer.margin.block])
+        below = f"{best}loss {value} % [{low}, {high}] below that of {other}, "
     return f"{answer.verdict}: {below}{answer.reason}"
 
 
@@ -191,7 +190,8 @@ def _edges(answers: list[Answer]) -> str:
     """The blocks whose best rate is at an edge, with the depths and the rates."""
     by_family: dict[str, dict[str, list[str]]] = {}
     for answer in answers:
-        for block in (*answer.use, *_avoided(answer)):
+        compared = [answer.margin.block] if answer.margin is not None else []
+        for block in dict.fromkeys([*answer.use, *compared, *_avoided(answer)]):
             if rate := answer.edges.get(block):
                 rates = by_family.setdefault(answer.family, {})
                 rates.setdefault(f"{block} ({rate})", []).append(str(answer.depths[0]))

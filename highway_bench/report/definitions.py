@@ -34,9 +34,9 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     ("k of n [low, high]", "k of n runs succeed; the brackets are the 95 % Wilson interval of the share."),
     (
         "learning rate",
-        "“Tuned”: at every depth, each block tried the same rates in equally many trials. The rate of lowest final "
-        "loss was then run on new seeds, and only these runs count. A best rate at the grid's edge is the largest or "
-        "the smallest of those tried: a better one may lie outside.",
+        "“Tuned”: at every depth, each block tried the same rates in equally many trials; in profile standard, with "
+        "one seed a rate. The rate of lowest final loss was then run on new seeds, and only these runs count. A best "
+        "rate at the grid's edge is the largest or the smallest of those tried: a better one may lie outside.",
     ),
     (
         "final loss [low, high]",

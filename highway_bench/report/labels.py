@@ -42,7 +42,8 @@ def title_of(
     contest: Mapping[str, Any], others: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]
 ) -> str:
     """The ``name`` of a contest, with its differences from those of ``others`` that have the same name."""
-    alike = [other for other in others if name(other) == name(contest)]
+    contest = dict(contest)
+    alike = [dict(other) for other in others if name(other) == name(contest)]
     parts = [
         text.format(contest[key])
         for key, text in SETTING_WORDS.items()
@@ -55,7 +56,14 @@ def title_of(
         for key, text in RECIPE_WORDS.items()
         if own.get(key) is not None and any(recipe.get(key) != own[key] for recipe in recipes)
     ]
-    return ", ".join([name(contest), *parts])
+    named = (*SETTING_WORDS, *RECIPE_WORDS)
+    same = [
+        recipe
+        for other, recipe in zip(alike, recipes, strict=True)
+        if all((contest | own).get(key) == (other | recipe).get(key) for key in named)
+    ]
+    differing = sorted({key for recipe in same for key in own | recipe if own.get(key) != recipe.get(key)})
+    return ", ".join([name(contest), *parts, *(f"{key}={own.get(key, 'default')}" for key in differing)])
 
 
 SETTING_WORDS: Final = {

@@ -14,8 +14,10 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import _gpus
 from highway_bench.execution.engines._gpus import ON_GPU, Slot, gpu_share, usable_gpus
-from highway_bench.execution.engines.local import LocalEngine, WorkerKind
+from highway_bench.execution.engines._pool import WorkerKind
+from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Ended, Job
+from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE
 from highway_bench.provenance.gpu import Gpu
 
 GIB = 2**30
@@ -106,7 +108,8 @@ def job(plugin: str, *cells: Cell, task: str = "fake", mode: str = "eager", alon
 
 def test_shares(gpus: Have, fakes: str, cell: MakeCell) -> None:
     one = job(fakes, cell())
-    assert [gpu_share(replace(one, bytes=size * GIB)) for size in (1, 40, 300)] == [1 / ON_GPU, 0.5, 1.0]
+    half = int(USABLE * 40 * GIB) - PROCESS_BYTES
+    assert [gpu_share(replace(one, bytes=size)) for size in (GIB, half, 300 * GIB)] == [1 / ON_GPU, 0.5, 1.0]
     assert gpu_share(replace(one, alone=True)) == 1.0
     assert gpu_share(Job.of_line(one.line().replace('"cuda"', '"cpu"'))) == 0.0
 

@@ -93,3 +93,26 @@ def test_jobs_that_do_not_fit_memory_together_run_one_after_the_other(
     with LocalEngine(2) as engine:
         events = list(engine.run([replace(job, bytes=int(share * memory)) for job in jobs]))
     assert [type(event) for event in events] == ([Began, Began, Ended, Ended] if together else [Began, Ended] * 2)
+
+
+@pytest.mark.parametrize(("workers", "status"), [(2, "ok"), (1, "oom")])
+def test_a_cell_without_memory_next_to_others_runs_again_alone(
+    fakes: str, cell: Callable[..., Cell], workers: int, status: str
+) -> None:
+    """The first time is final where nothing else ran."""
+    jobs = [job_of(cell("crowded", task="fake-trials", seed=seed), plugin=fakes) for seed in range(2)]
+    with LocalEngine(workers) as engine:
+        events = list(engine.run(jobs))
+    assert [event.result.status for event in events if isinstance(event, Ended)] == [status] * 2
+    if workers == 2:
+        assert [type(event) for event in events] == [Began, Began, *[Began, Ended] * 2]
+
+
+def test_cells_of_a_group_that_lack_memory_run_again_alone(fakes: str, cell: Callable[..., Cell]) -> None:
+    actions = ["crowded", "measure", "crowded", "crowded"]
+    cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(actions)]
+    with LocalEngine(2) as engine:
+        jobs = [job_of(*cells[:3], plugin=fakes), job_of(cells[3], plugin=fakes)]
+        events = [event for event in engine.run(jobs) if isinstance(event, Ended)]
+    ended = [(event.job.cells[event.result.index].seed, event.result.status) for event in events]
+    assert sorted(ended) == [(seed, "ok") for seed in range(4)]

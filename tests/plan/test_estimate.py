@@ -9,7 +9,7 @@ from highway_bench.execution.progress import TimeLeft
 from highway_bench.execution.schedule import ScheduledCell
 from highway_bench.families import make_family
 from highway_bench.plan import estimate as estimating
-from highway_bench.plan.estimate import Estimate, costliest
+from highway_bench.plan.estimate import Estimate, costliest, predicted_by
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import positions_of
 from highway_bench.tasks.predicted_peak import predicted_bytes
@@ -102,3 +102,10 @@ def test_the_largest_cell_is_predicted() -> None:
     deep = CELL.but(depth=40)
     items = [ScheduledCell(cell, tasks.get("memory"), (), ran=cell) for cell in (CELL, deep)]
     assert Estimate((CELL, deep), items, workers=1).bytes == predicted_bytes(deep)
+
+
+def test_no_network_runs_for_an_estimate_that_memory_may_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = ScheduledCell(CELL, tasks.get("memory"), (), ran=CELL)
+    assert predicted_by(predicted_bytes, item) is not None
+    monkeypatch.setattr(estimating, "usable_bytes", lambda device: 1000)
+    assert predicted_by(predicted_bytes, item) is None

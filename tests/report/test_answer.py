@@ -101,7 +101,7 @@ def test_ahead_with_margin_cost_and_accuracy_at_one_depth(make: Make) -> None:
     assert row["step ÷ plain's (forward-backward)"] == "1.10 [1.10, 1.10]"
     assert row["bytes per layer"] == "300 B"
     assert re.fullmatch(r"\d\d\.\d %", row["test accuracy"])
-    assert row["how sure"] == "ahead: loss 50.0 % [50.0, 50.0] below highway's, 5 seeds"
+    assert row["how sure"] == "ahead: loss 50.0 % [50.0, 50.0] below that of highway, 5 seeds"
     assert row["avoid"] == "plain (0 of 5)"
 
 
@@ -116,9 +116,7 @@ def test_tied_names_the_interval_and_the_seeds_and_puts_the_cheaper_first(make: 
     assert (answer.verdict, answer.use) == (TIED, ("residual", "highway"))
     (row,) = printed(results)
     assert row["use"] == "residual or highway"
-    pattern = (
-        r"tied: (\S+)'s loss \S+ % \[−\S+, \d\S+\] below \S+'s, 5 seeds; (about \d+ would|even 100 would not) decide"
-    )
+    pattern = r"tied: (\S+)'s loss \S+ % \[−\S+, \d\S+\] below that of \S+, 5 seeds; (about \d+ would|even 100 would not) decide"
     assert re.fullmatch(pattern, row["how sure"])
     assert row["step ÷ plain's (forward-backward)"] == "residual 1.10 [1.10, 1.10]; highway 1.50 [1.50, 1.50]"
 
@@ -244,7 +242,7 @@ def test_without_training_the_answer_is_the_cost(make: Make) -> None:
 def test_no_sentence_says_ahead_or_below_without_an_interval(results: Results) -> None:
     for row in printed(results):
         if row["how sure"].startswith((AHEAD, TIED)):
-            pattern = r"(ahead: |tied: \S+'s )loss −?[\d.]+ % \[−?[\d.]+, −?[\d.]+\] below \S+'s, \d+ seeds.*"
+            pattern = r"(ahead: |tied: \S+'s )loss −?[\d.]+ % \[−?[\d.]+, −?[\d.]+\] below that of \S+, \d+ seeds.*"
             assert re.fullmatch(pattern, row["how sure"])
 
 

@@ -143,7 +143,7 @@ def test_too_few_seeds_are_never_a_finding(make: Make) -> None:
     (picture,) = success_rate(Results(make["frame"](rows)))
     assert picture.title == "dense: not enough seeds for a verdict at any depth"
     (picture,) = loss_by_depth(Results(make["frame"](rows)))
-    assert picture.title == "dense: final loss by depth; not enough seeds for a ranking"
+    assert picture.title == "dense: final loss by depth; at depth 100: 2 seeds, and a verdict needs 5"
     (picture,) = quality_against_time(Results(make["frame"](rows)))
     assert picture.title.endswith("depth 50: nothing trains")
     (lacking,) = [line for line in not_measured(Results(make["frame"](rows))) if "10 seeds" in line]
@@ -159,5 +159,5 @@ def test_a_title_names_only_ratios_with_an_interval(make: Make) -> None:
     with pytest.raises(NothingToShow, match="several processes"):
         step_time_ratio(Results(make["frame"](alone)))
     (picture,) = step_time_ratio(Results(make["frame"]([*alone, *steps("highway", 4)])))
-    assert picture.title == "highway's step ÷ plain's: 2.00 [2.00, 2.00]"
+    assert picture.title == "dense, depth 4: highway's step ÷ plain's: 2.00 [2.00, 2.00]"
     assert "residual: one process" in picture.alt

@@ -107,7 +107,7 @@ def test_training_alone_gives_no_ratio_of_steps(make: Make, tmp_path: Path) -> N
 def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
     frame = make["frame"](timed(make, 0.6))
     (picture,) = step_time_ratio(Results(frame))
-    assert re.fullmatch(r"highway's step ÷ plain's: undecided \[.+, .+\]", picture.title)
+    assert re.fullmatch(r"dense, depth 10: highway's step ÷ plain's: undecided \[.+, .+\]", picture.title)
     assert "undecided [" in answer_table(Results(frame)).entries[0][-1]
 
 
@@ -172,7 +172,7 @@ def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_ever
     at = [head.text for head in table.heads].index("step ÷ plain's (forward)")
     assert [row[at] for row in table.entries] == ["1", text]
     (picture,) = step_time_ratio(Results(frame))
-    assert picture.title == f"highway's step ÷ plain's: {text}"
+    assert picture.title == f"dense, depth 10: highway's step ÷ plain's: {text}"
 
 
 def test_what_to_do_is_said_once_below_the_table(make: Make) -> None:

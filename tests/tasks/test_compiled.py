@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.engines.local import WorkerKind
+from highway_bench.execution.engines._pool import WorkerKind
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 

@@ -15,6 +15,7 @@ from functools import cache
 
 from highway_bench.errors import BadInput
 from highway_bench.execution.job import Job
+from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE
 from highway_bench.provenance.gpu import gpu
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -91,11 +92,11 @@ def models_of_gpus() -> list[str]:
 
 
 def gpu_share(job: Job) -> float:
-    """The share of its GPU that ``job`` reserves: 0 on a CPU, 1 where it is timed, else by its memory and at least
-    1 / ``ON_GPU``."""
+    """The share of its GPU that ``job`` reserves: 0 on a CPU, 1 where it is timed, else by the memory of its process,
+    and at least 1 / ``ON_GPU``."""
     device = job.cells[0].device
     if device == "cpu":
         return 0.0
     if job.alone:
         return 1.0
-    return min(1.0, max(1 / ON_GPU, job.bytes / gpu(device).memory))
+    return min(1.0, max(1 / ON_GPU, (job.bytes + PROCESS_BYTES) / (USABLE * gpu(device).memory)))

@@ -1,16 +1,15 @@
 """Ray engine: runs jobs on the nodes of a Ray cluster. Placement, back-pressure and retries after a loss are Ray's.
 
-A job is a Ray task that reserves its cores or its share of a GPU; one that must run alone reserves a whole node. The
-results of its cells stream back as they end (see ``_node``). Jobs and results travel as JSON; the package and the
-modules of plug-ins go to the nodes as ``py_modules``, so that a node needs the libraries only, and no network.
+A job is a Ray task that reserves its cores and memory, or its share of a GPU; one that must run alone reserves a whole
+node. The results of its cells stream back as they end (see ``_node``). Jobs and results travel as JSON; the package and
+the modules of plug-ins go to the nodes as ``py_modules``, so that a node needs the libraries only, and no network.
 """
 
 from __future__ import annotations
 
-import json
 import logging
+import math
 import os
-import platform
 import re
 import socket
 import sys
@@ -25,52 +24,32 @@ from typing import Any, Self
 
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution.engines import _node
+from highway_bench.execution.engines._cluster_nodes import (
+    NODE,
+    POLL,
+    ClusterNode,
+    asked_nodes,
+    cores_of,
+    gpus_of,
+    living_nodes,
+    memory_of,
+)
 from highway_bench.execution.engines._gpus import gpu_share
+from highway_bench.execution.engines._ray import first_line, imported_ray
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.source_tree import PACKAGE, find_source
-from highway_bench.provenance import Identity, identity
-from highway_bench.provenance.machine import torch_version
+from highway_bench.provenance import identity
+from highway_bench.provenance.free_memory import PROCESS_BYTES
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import tasks
 
-ENVIRONMENT = {
-    "RAY_AUTH_MODE": "token",  # whoever reaches a port of a cluster without a token can run code on it
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_task_oom_retries": "3",  # Ray would repeat a job that is too large for the nodes without end
-    "RAY_gcs_server_port_wait_time_s": "1",  # and try for ten minutes to reach a cluster that has ended
-}
 SHARED = ("HIGHWAY_BENCH_DATA",)  # variables of this process that workers must have too
-NODE = "ray.io/node-id"  # Ray's own label of every node
 REACHED = 10.0  # seconds in which the cluster's port must answer
-ANSWER = 300.0  # seconds in which a node must give its facts: importing from a busy disk takes minutes
-POLL = 1.0  # seconds between looks at the cluster where no result comes
 STOPPING = 10.0  # seconds for the last checkpoints of cancelled jobs
 NO_NODE = "the cluster has lost every node that could run it"
+MEMORY_STEP = 2**28  # bytes
 WAITING = 2  # jobs a core that Ray has at a time, so that none waits for this process
-
-
-@dataclass(frozen=True)
-class ClusterNode:
-    """A node that runs cells: its id and address in Ray, the cores and GPUs that Ray may use, and what it is."""
-
-    id: str
-    address: str
-    cores: int
-    gpus: int
-    python: str
-    identities: Mapping[str, Identity]
-
-    def mismatch(self) -> str | None:
-        """What differs from this process's Python and torch; a build of torch for another device does not."""
-        there, here = (
-            f"Python {python.rpartition('.')[0]} with torch {torch.partition('+')[0]}"
-            for python, torch in (
-                (self.python, self.identities["cpu"].torch),
-                (platform.python_version(), torch_version()),
-            )
-        )
-        return None if there == here else f"node {self.address} has {there}, and this command {here}: install the same"
 
 
 @dataclass(frozen=True)
@@ -79,12 +58,13 @@ class Placement:
 
     cores: int
     gpus: float = 0.0
+    memory: int = 0
     nodes: tuple[str, ...] = ()
 
     def is_possible(self, nodes: Mapping[str, Mapping[str, Any]]) -> bool:
         """Whether one of ``nodes``, as Ray describes them by their ids, has what is reserved."""
         return any(
-            cores_of(node) >= self.cores and gpus_of(node) >= self.gpus
+            cores_of(node) >= self.cores and gpus_of(node) >= self.gpus and memory_of(node) >= self.memory
             for name, node in nodes.items()
             if not self.nodes or name in self.nodes
         )
@@ -93,7 +73,7 @@ class Placement:
     def options(self) -> dict[str, Any]:
         """As options of a Ray task."""
         where = {"label_selector": {NODE: f"in({','.join(self.nodes)})"}} if self.nodes else {}
-        return {"num_cpus": self.cores, "num_gpus": self.gpus, **where}
+        return {"num_cpus": self.cores, "num_gpus": self.gpus, "memory": self.memory, **where}
 
 
 @dataclass
@@ -267,8 +247,13 @@ class RayEngine:
             nodes = [node for node in nodes if node.cores == cores]
         else:
             cores = min(job.threads, max(node.cores for node in nodes))
+            nodes = [node for node in nodes if node.cores >= cores]
+        memory = 0
+        if not job.alone and device == "cpu":  # rounded, so that few placements differ; a worker checks each cell
+            rounded = MEMORY_STEP * math.ceil((job.bytes + PROCESS_BYTES) / MEMORY_STEP)
+            memory = min(rounded, max(node.memory for node in nodes))
         named = tuple(node.id for node in nodes) if task.meter or job.alone else ()
-        return Placement(cores, gpu_share(job), named)
+        return Placement(cores, gpu_share(job), memory, named)
 
     def _submit(self, job: Job, placement: Placement) -> None:
         ray = imported_ray()
@@ -331,70 +316,6 @@ class RayEngine:
         self._submitted.clear()
 
 
-def imported_ray() -> Any:
-    """The module ``ray``, with token authentication on and usage reports off unless the environment says otherwise.
-
-    Raises ``BadInput`` where it is not installed.
-    """
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise BadInput("engine 'ray' needs Ray: install highway-bench[cluster]") from error
-    return ray
-
-
-def living_nodes() -> dict[str, Mapping[str, Any]]:
-    """What Ray says of each node of the cluster that is not lost, by the node's id."""
-    return {node["NodeID"]: node for node in imported_ray().nodes() if node["Alive"]}
-
-
-def asked_nodes() -> list[ClusterNode]:
-    """The nodes of the cluster that run cells; those that are lost before they answer are left out.
-
-    Raises ``BadInput`` where one has other versions, or cannot answer.
-    """
-    ray = imported_ray()
-    ask = ray.remote(_node.facts)
-    asked = {
-        ask.options(num_cpus=0, label_selector={NODE: name}).remote(gpus_of(node) > 0): (name, node)
-        for name, node in living_nodes().items()
-        if cores_of(node)
-    }
-    waiting, deadline = list(asked), time.monotonic() + ANSWER
-    while waiting and time.monotonic() < deadline:
-        _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=POLL)
-        alive = living_nodes()
-        waiting = [answer for answer in waiting if asked[answer][0] in alive]
-    nodes = []
-    for answer, (name, node) in asked.items():
-        address = node["NodeManagerAddress"]
-        try:
-            facts = json.loads(ray.get(answer, timeout=0))
-        except ray.exceptions.RayError as error:
-            if name not in living_nodes():
-                continue
-            raise BadInput(f"node {address} cannot run jobs: {first_line(error)}") from error
-        identities = {device: Identity(*one) for device, one in facts["identities"].items()}
-        nodes.append(ClusterNode(name, address, cores_of(node), gpus_of(node), facts["python"], identities))
-    for mismatch in filter(None, (node.mismatch() for node in nodes)):
-        raise BadInput(mismatch)
-    if not nodes:
-        raise BadInput("no node of the Ray cluster has a core for jobs")
-    return nodes
-
-
-def cores_of(node: Mapping[str, Any]) -> int:
-    """The cores that Ray may use of a node."""
-    return int(node["Resources"].get("CPU", 0))
-
-
-def gpus_of(node: Mapping[str, Any]) -> int:
-    """The GPUs that Ray may use of a node."""
-    return int(node["Resources"].get("GPU", 0))
-
-
 def module_path(name: str) -> Path:
     """The folder or the file of the top-level module ``name``; raises ``BadInput`` for one that cannot be sent."""
     source = find_source(name)
@@ -414,10 +335,3 @@ def lost(submitted: Submitted, status: Status, message: str) -> Iterator[Ended]:
 def lines_of(text: str) -> list[str]:
     """The results in an item of a stream."""
     return [line for line in text.split("\n") if line]
-
-
-def first_line(error: BaseException) -> str:
-    """The message of Ray's ``error``, or of the exception on the node, in one line."""
-    cause = getattr(error, "cause", None) or error
-    text = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
-    return text or type(cause).__name__

@@ -16,21 +16,21 @@ import signal
 import tempfile
 import time
 from collections import deque
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
-from multiprocessing.context import SpawnContext, SpawnProcess
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, Self
 
 import psutil
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
 from highway_bench.errors import HighwayBenchError
 from highway_bench.execution import worker
-from highway_bench.execution.engines._gpus import Slot, gpu_share, slots_on_gpus, slots_to_time
+from highway_bench.execution.engines._gpus import gpu_share
+from highway_bench.execution.engines._pool import Pool, WorkerKind
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
@@ -43,85 +43,12 @@ POLL = 0.1  # seconds between reads of the results files of running jobs
 SILENCE = 1.0  # seconds after which a gone worker that the pool does not report has left with exit code 0
 STARTS = 3  # successive times that workers may die before they take a job
 ROUNDING = 1e-9  # of shares of a GPU
+ALL_MEMORY: Final = 2**62  # bytes of a job that runs while no other takes memory
 STARTING = 600.0  # seconds in which a worker must take its job: importing torch from a busy disk takes minutes
 
 
 class WorkersUnusable(HighwayBenchError):
     """Worker processes die, or hang, before they can take a job."""
-
-
-class Workers(SpawnContext):
-    """Starts the processes of one pool and lists them. ``serving`` are the ids of those that took a job."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.started: list[SpawnProcess] = []
-        self.serving: set[int] = set()
-
-    def Process(self, *given: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
-        process = SpawnProcess(*given, **named)
-        self.started.append(process)
-        return process
-
-    def gone(self) -> set[int]:
-        """The ids of processes that ended."""
-        ids = {process.pid for process in self.started if process.pid is not None}
-        return {process for process in ids if not psutil.pid_exists(process)}
-
-    def exit_code(self, pid: int | None) -> int | None:
-        """The exit code of the process ``pid``; ``None`` where it is unknown."""
-        return next((process.exitcode for process in self.started if process.pid == pid), None)
-
-
-class WorkerKind(NamedTuple):
-    """The jobs that a worker process may run."""
-
-    task: str
-    mode: str
-    threads: int
-    alone: bool
-    device: str
-    plugins: tuple[str, ...]
-
-    @classmethod
-    def of(cls, job: Job) -> WorkerKind:
-        return cls(job.task, job.mode, job.threads, job.alone, job.cells[0].device, job.plugins)
-
-    def slots(self, workers: int) -> list[Slot]:
-        """What its jobs run on where ``workers`` may run in parallel: one slot on a CPU, one for each GPU in use.
-
-        Raises ``BadInput`` where this machine has no GPU and the jobs need one.
-        """
-        if self.device != "cpu" and self.alone:
-            return slots_to_time(self.mode)
-        lanes = 1 if self.alone else max(1, workers // self.threads)
-        return [Slot(lanes)] if self.device == "cpu" else slots_on_gpus(lanes)
-
-
-@dataclass(eq=False)
-class Pool:
-    """The worker processes of one slot."""
-
-    slot: Slot
-    processes: ProcessPool
-    workers: Workers
-
-    @classmethod
-    def of(cls, slot: Slot, kind: WorkerKind, modules: Collection[str]) -> Pool:
-        """A pool whose workers start with its first job."""
-        workers = Workers()
-        processes = ProcessPool(
-            max_workers=slot.workers,
-            context=workers,
-            initializer=worker.start,
-            initargs=(kind.task, kind.threads, kind.plugins, sorted(modules), slot.gpu, slot.cores),
-        )
-        return cls(slot, processes, workers)
-
-    def stop(self) -> None:
-        """End every worker."""
-        self.processes.stop()  # type: ignore[no-untyped-call]  # pebble's
-        self.processes.join()
 
 
 @dataclass
@@ -130,7 +57,8 @@ class Running:
     ``read`` of it, and the indices of the cells that ended.
 
     ``process`` is the worker's process id, once it took the job, at the time ``taken``; ``gone`` the first time at
-    which that process did not exist. ``stopped`` says that the job took longer than it may.
+    which that process did not exist. ``stopped`` says that the job took longer than it may, ``crowded`` that another
+    one took memory meanwhile.
     """
 
     job: Job
@@ -144,6 +72,11 @@ class Running:
     taken: float | None = None
     gone: float | None = None
     stopped: bool = False
+    crowded: bool = False
+
+    def may_fit_alone(self, status: Status) -> bool:
+        """Whether a cell with this status may have lacked the memory that other jobs took."""
+        return status is Status.OOM and self.crowded and self.job.bytes < ALL_MEMORY
 
     def is_overdue(self) -> bool:
         """Whether the job has run for longer than its timeout."""
@@ -175,6 +108,7 @@ class LocalEngine:
         self._modules: frozenset[str] = frozenset()
         self._usable = 1
         self._running: dict[Future[Any], Running] = {}
+        self._crowded_out: deque[Job] = deque()
         self._submitted = 0
         self._oom_kills = oom_kills()
 
@@ -205,11 +139,14 @@ class LocalEngine:
         for running in self._running.values():
             yield from self._read(running)
         self._running.clear()
+        self._crowded_out.clear()
 
     def _run_kind(self, kind: WorkerKind, queue: deque[Job]) -> Iterator[Began | Ended]:
         self._open(kind, frozenset(name for job in queue for name in job.sources))
         deaths = 0
-        while queue or self._running:
+        while queue or self._running or self._crowded_out:
+            if not queue and not self._running:
+                queue, self._crowded_out = self._crowded_out, deque()
             try:
                 while queue and (chosen := self._pool_for(queue[0])) is not None:
                     pool, job = chosen, queue[0]
@@ -298,7 +235,10 @@ class LocalEngine:
             raise BrokenProcessPool(str(error)) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._running[future] = Running(job, pool, self._share(job), path)
+        neighbours = [running for running in self._running.values() if running.pool is pool]
+        for running in neighbours:
+            running.crowded = True
+        self._running[future] = Running(job, pool, self._share(job), path, crowded=bool(neighbours))
 
     def _read(self, running: Running) -> Iterator[Ended]:
         """Cells that have ended since the last call. A cell is yielded again if the caller did not resume after it."""
@@ -312,7 +252,10 @@ class LocalEngine:
                     running.pool.workers.serving.add(running.process)
                 else:
                     result = CellResult.of_line(line.decode())
-                    yield Ended(running.job, result)
+                    if running.may_fit_alone(result.status):
+                        self._run_alone(running.job.single(result.index))
+                    else:
+                        yield Ended(running.job, result)
                     running.ended.add(result.index)
                 running.read += len(line)
 
@@ -338,7 +281,11 @@ class LocalEngine:
         again: list[Job] = []
         if len(running.job.cells) > 1:
             again = running.left()
-        elif not running.ended:
+        elif running.ended:
+            pass
+        elif running.may_fit_alone(status):
+            self._run_alone(running.job)
+        else:
             yield Ended(
                 running.job,
                 CellResult(index=0, status=status, message=message, seconds=time.monotonic() - running.began),
@@ -346,6 +293,10 @@ class LocalEngine:
         del self._running[future]
         running.path.unlink()
         return again
+
+    def _run_alone(self, job: Job) -> None:
+        """Run a job again after all others, with nothing else in memory."""
+        self._crowded_out.append(replace(job, bytes=ALL_MEMORY))
 
     def _death(self, code: int | None) -> tuple[Status, str]:
         """The status and the reason of a cell whose worker ended with ``code``. Each kill by the kernel explains one

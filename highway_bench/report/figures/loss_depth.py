@@ -20,11 +20,11 @@ from highway_bench.report.figures.base import (
     settings,
 )
 from highway_bench.report.figures.drawing import crosses, intervals, line_with_band, reference_losses
-from highway_bench.report.format import seeds_text, three
-from highway_bench.report.labels import contest_text, family_name, title_of
+from highway_bench.report.format import listed, seeds_text, three
+from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.success.ladder import LEAST_SEEDS, TRAINS
+from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
@@ -33,6 +33,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
     style = styles(results.rows["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
+    answers = {(answer.family, *answer.depths): answer for answer in results.answer()}
     pictures = [
         _picture(
             f"loss-by-depth-{number}",
@@ -41,6 +42,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
             style,
             title_of(contest, every, family_name),
             results.about.chance_loss(contest["dataset"]),
+            answers[title_of(contest, every, contest_name), int(part["depth"].max())],
         )
         for number, (contest, part) in enumerate(contests, start=1)
         if np.isfinite(part["final_loss"]).any()
@@ -51,7 +53,13 @@ def loss_by_depth(results: Results) -> list[Picture]:
 
 
 def _picture(
-    name: str, contest: dict[str, Any], part: pd.DataFrame, style: dict[str, Style], contest_title: str, chance: float
+    name: str,
+    contest: dict[str, Any],
+    part: pd.DataFrame,
+    style: dict[str, Style],
+    contest_title: str,
+    chance: float,
+    answer: Answer,
 ) -> Picture:
     style = of_blocks(style, part["block"])
     depths = sorted(part["depth"].unique())
@@ -77,7 +85,7 @@ def _picture(
         log_axis(axes, "x", at=depths)
         axes.set_xlabel("depth, layers (log)")
         axes.set_ylabel("final training loss, nat (log)")
-        title = f"{contest_title}: {_finding(part)}"
+        title = f"{contest_title}: {_finding(part, answer)}"
         head(figure, title)
         diverged = np.isinf(part["final_loss"]).any()
         legend(figure, style, [mark("x", "half or more diverged")] if diverged else [], lines=True)
@@ -89,18 +97,19 @@ def _picture(
     return Picture(name, title, f"Final loss by depth. {joined(alt, 60)}", caption, figure)
 
 
-def _finding(part: pd.DataFrame) -> str:
-    deepest = int(part["depth"].max())
-    here = part[part["depth"] == deepest].sort_values("final_loss", kind="stable")
-    best = here.iloc[0]
-    if (here["n"] < LEAST_SEEDS).any():
-        return "final loss by depth; not enough seeds for a ranking"
-    if not np.isfinite(best["final_loss"]):
-        return f"at depth {deepest:,} every connection diverges"
-    others = here[here["verdict"].eq(TRAINS) & here["block"].ne(best["block"])]
-    first = f"at depth {deepest:,} {best['block']} has the lowest final loss, {three(best['final_loss'])}"
-    if best["verdict"] != TRAINS:
-        return f"at depth {deepest:,} no connection trains"
-    if others.empty:
-        return f"{first}, and is the only one that trains"
-    return f"{first}; next of those that train is {others.iloc[0]['block']}, {three(others.iloc[0]['final_loss'])}"
+def _finding(part: pd.DataFrame, answer: Answer) -> str:
+    """What the answer says of the deepest rungs."""
+    (depth,) = answer.depths
+    here = part[part["depth"] == depth].set_index("block")["final_loss"]
+    if answer.verdict == AHEAD:
+        assert answer.margin is not None
+        percent = f"{three(100 * (1 - answer.margin.ratio))} % below {answer.margin.block}'s"
+        return f"at depth {depth:,} {answer.best} has the lowest final loss, {three(here[answer.best])}, {percent}"
+    if answer.verdict == ALONE:
+        return f"at depth {depth:,} {answer.best} is the only one that trains, to a loss of {three(here[answer.best])}"
+    if answer.verdict == TIED:
+        tied = [*answer.use] if len(answer.use) <= TIES else [answer.best, f"{len(answer.use) - 1} others"]
+        return f"at depth {depth:,} {listed(tied)} are tied for the lowest final loss"
+    if len(here) and not np.isfinite(here).any():
+        return f"at depth {depth:,} every connection diverges"
+    return f"final loss by depth; at depth {depth:,}: {answer.reason}"

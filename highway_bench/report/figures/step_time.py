@@ -22,6 +22,7 @@ from highway_bench.report.figures.base import (
 )
 from highway_bench.report.figures.dot_rows import DotRow, dot_plot, in_pictures
 from highway_bench.report.figures.drawing import crosses, point_with_interval
+from highway_bench.report.format import counted
 from highway_bench.report.ratio import PERCENT, geometric_mean, is_decided, quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, rows_of
@@ -77,6 +78,8 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
             extra.append(mark("o", f"undecided: interval beyond ± {PERCENT}", filled=False))
         legend(figure, style, extra)
     where = ", ".join(str(setting[key]) for key in ("phase", "mode", "dtype", "device", "machine") if setting[key])
+    threads = cells["threads"].iloc[0]
+    where += f", {counted(threads, 'thread')}" if threads else ""
     counts = known["n"].dropna()
     n = " to ".join(dict.fromkeys(str(int(count)) for count in (counts.min(), counts.max()))) if len(counts) else "?"
     caption = (
@@ -101,7 +104,9 @@ def _finding(ratios: pd.DataFrame) -> str:
     ranked = sorted(means, key=lambda block: means[block])
     count = int(ratios.groupby("block").size().max())
     over = f" (geometric mean of {count} families and depths)" if count > 1 else ""
-    first = f"{ranked[0]}'s step ÷ plain's: {quoted(*means[ranked[0]])}"
+    only = ratios.iloc[0]
+    where = f"{only['family_label']}, depth {only['depth']}: " if count == 1 else ""
+    first = f"{where}{ranked[0]}'s step ÷ plain's: {quoted(*means[ranked[0]])}"
     if len(ranked) == 1:
         return first + over
     return f"{first}; {ranked[-1]}'s: {quoted(*means[ranked[-1]])}{over}"

@@ -59,13 +59,14 @@ def _picture(
             line_with_band(panel, depth, rungs["k"] / rungs["n"], style[block], low, high, clip_on=False)
             intervals(panel, depth, low, high, style[block], width=1.0)
             panel.axhline(TRAINABLE, color=REFERENCE, linewidth=0.8, linestyle=":")
-            for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
+            falls = (rungs["k"] / rungs["n"]).diff(-1) > 0  # towards the next depth
+            for at, k, n, left in zip(depth, rungs["k"], rungs["n"], falls, strict=True):
                 panel.annotate(
                     f"{k}" if len(counts) == 1 else f"{k}/{n}",  # short, because depths may be close to each other
                     (at, k / n),
-                    xytext=(0, -19 if k / n > 0.5 else 6),  # clear of the limit
+                    xytext=(-4 if left else 4, -19 if k / n > 0.5 else 6),  # clear of the limit, bar and line
                     textcoords="offset points",
-                    ha="center",
+                    ha="right" if left else "left",
                     fontsize=7.5,
                 )
                 alt.append(f"{block} at depth {at}: {k} of {n}")

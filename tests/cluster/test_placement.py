@@ -1,0 +1,66 @@
+"""What a job reserves on a cluster, without Ray: nodes that are only described."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.execution.engines._cluster_nodes import ClusterNode
+from highway_bench.execution.engines.cluster import Placement, RayEngine
+from highway_bench.execution.job import Job
+from highway_bench.provenance import identity
+
+GIB = 2**30
+
+
+@pytest.fixture
+def engine() -> RayEngine:
+    """On a node of 2 cores and 8 GiB, and one of 4 cores and 4 GiB."""
+    one = RayEngine()
+    one._nodes = [
+        ClusterNode(f"node-{cores}", "10.0.0.1", cores, 0, memory, "3.11.0", {"cpu": identity()})
+        for cores, memory in ((2, 8 * GIB), (4, 4 * GIB))
+    ]
+    return one
+
+
+def job(*, size: int = 0, threads: int = 1, alone: bool = False) -> Job:
+    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    return Job(
+        task="trainability",
+        keys=("0",),
+        cells=(cell,),
+        mode="eager",
+        threads=threads,
+        alone=alone,
+        timeouts=(1.0,),
+        bytes=size,
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (job(), Placement(1, memory=GIB // 2)),  # the process and its libraries
+        (job(size=3 * GIB), Placement(1, memory=3 * GIB + GIB // 2)),
+        (job(size=100 * GIB), Placement(1, memory=8 * GIB)),  # more than every node: a worker decides
+        (job(size=100 * GIB, threads=4), Placement(4, memory=4 * GIB)),
+    ],
+)
+def test_a_job_reserves_the_memory_that_its_task_estimates(engine: RayEngine, of: Job, expected: Placement) -> None:
+    assert engine._placement(of) == expected
+
+
+def test_a_job_that_runs_alone_reserves_a_node(engine: RayEngine) -> None:
+    assert engine._placement(replace(job(size=GIB), alone=True)) == Placement(2, nodes=("node-2",))
+
+
+def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves() -> None:
+    nodes: dict[str, dict[str, object]] = {"a": {"Resources": {"CPU": 2.0, "memory": 8.0 * GIB}}}
+    assert Placement(2, memory=8 * GIB).is_possible(nodes)
+    assert not Placement(2, memory=9 * GIB).is_possible(nodes)
+    assert not Placement(3).is_possible(nodes)
+    assert not Placement(1, gpus=0.25).is_possible(nodes)
+    assert not Placement(1, nodes=("b",)).is_possible(nodes)
