@@ -116,7 +116,8 @@ def test_tied_names_the_interval_and_the_seeds_and_puts_the_cheaper_first(make: 
     assert (answer.verdict, answer.use) == (TIED, ("residual", "highway"))
     (row,) = printed(results)
     assert row["use"] == "residual or highway"
-    pattern = r"tied: (\S+)'s loss \S+ % \[−\S+, \d\S+\] below that of \S+, 5 seeds; (about \d+ would|even 100 would not) decide"
+    margin = r"(\S+)'s loss \S+ % \[−\S+, \d\S+\] below that of \S+"
+    pattern = rf"tied: {margin}, 5 seeds; (about \d+ would|even 100 would not) decide"
     assert re.fullmatch(pattern, row["how sure"])
     assert row["step ÷ plain's (forward-backward)"] == "residual 1.10 [1.10, 1.10]; highway 1.50 [1.50, 1.50]"
 

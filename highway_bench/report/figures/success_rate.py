@@ -74,7 +74,7 @@ def _picture(
             panel.set_ylim(-0.06, 1.06)
             panel.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         for panel in axes:
-            panel.set_xlim(depths[0] / 1.35, depths[-1] * 1.35)
+            panel.set_xlim(depths[0] / 1.8, depths[-1] * 1.5)
             log_axis(panel, "x", at=depths)
             if len(depths) > MOST_LEVEL:
                 panel.tick_params(axis="x", labelrotation=90)
