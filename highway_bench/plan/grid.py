@@ -37,8 +37,7 @@ CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image
 GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # factors on the initial weights
 
 # Gated stacks of hundreds of layers need higher rates than those of tens; deep plain ones need lower rates.
-SGD_RATES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-FRONTIER_RATES = (*SGD_RATES, 0.001)  # for many steps
+SGD_RATES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 MEASURED: tuple[BlockGroup, ...] = ("core", "own")  # the groups of blocks that a grid has by default
@@ -159,7 +158,7 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], together: bool = F
 def skipping_ladder(*, depths: Sequence[int], steps: int = 300, seeds: int = 10, **grid: Any) -> Grid:
     """A ladder that skips a depth if the next shallower depth trained at no seed, so it can go deep. The seeds of a
     depth train together where that is faster."""
-    rungs = ladder(steps=steps, seeds=seeds, rates=FRONTIER_RATES, together=True, depths=depths, **grid)
+    rungs = ladder(steps=steps, seeds=seeds, rates=SGD_RATES, together=True, depths=depths, **grid)
     return with_ladder(replace(rungs, statuses=OUTCOMES | {Status.SKIPPED}))
 
 

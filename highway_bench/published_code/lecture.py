@@ -79,7 +79,7 @@ class KerasLecture(Task):
 
 def fitted(cell: Cell) -> Outcome:
     """Keras's losses by epoch, as ``fit`` prints them. Raises ``Skip`` without Keras."""
-    with keras_in(cell.dtype) as keras:
+    with keras_in(cell) as keras:
         data = make_dataset(str(cell.dataset), **dataset_options(cell)).load(seed=cell.seed)
         keras.utils.set_random_seed(cell.seed)
         model = keras_model(keras, cell.depth, cell.width)
@@ -105,7 +105,7 @@ def fitted(cell: Cell) -> Outcome:
 
 def compared(cell: Cell) -> Outcome:
     """By how much the losses of Keras's network and ours differ, step by step, from the same weights and batches."""
-    with keras_in(cell.dtype) as keras:
+    with keras_in(cell) as keras:
         train = make_dataset(str(cell.dataset), **dataset_options(cell)).load(seed=cell.seed).train
         ours = cell_network(cell.but(task="trainability"))
         theirs = keras_model(keras, cell.depth, cell.width)
@@ -125,9 +125,9 @@ def compared(cell: Cell) -> Outcome:
 
 
 @contextmanager
-def keras_in(dtype: str) -> Iterator[Any]:
-    """Keras on torch, computing in ``dtype``. Raises ``Skip`` where it is not installed, ``BadInput`` where this
-    process has it with another backend."""
+def keras_in(cell: Cell) -> Iterator[Any]:
+    """Keras on torch, computing in the cell's dtype and on its device. Raises ``Skip`` where it is not installed,
+    ``BadInput`` where this process has it with another backend."""
     if find_spec("keras") is None:
         raise Skip(ABSENT)
     os.environ.setdefault("KERAS_BACKEND", "torch")  # read at its first import
@@ -136,12 +136,13 @@ def keras_in(dtype: str) -> Iterator[Any]:
     if keras.backend.backend() != "torch":
         raise BadInput(f"Keras computes with {keras.backend.backend()} here: set KERAS_BACKEND=torch")
     before, policy = keras.config.floatx(), keras.config.dtype_policy()
-    keras.config.set_floatx(dtype)  # of Adam's rate
-    keras.config.set_dtype_policy(dtype)  # of layers and of the mean of losses
+    keras.config.set_floatx(cell.dtype)  # of Adam's rate
+    keras.config.set_dtype_policy(cell.dtype)  # of layers and of the mean of losses
     from keras.src.backend.common import dtypes  # on torch, Keras casts products of float64 to float32
 
+    device = "gpu" if cell.device.startswith("cuda") else "cpu"  # by default, a GPU that the machine has
     try:
-        with patch.dict(dtypes.BIT64_TO_BIT32_DTYPE, float64="float64"):
+        with patch.dict(dtypes.BIT64_TO_BIT32_DTYPE, float64="float64"), keras.device(device):
             yield keras
     finally:
         keras.config.set_floatx(before)

@@ -30,7 +30,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from highway_bench.measure.statistics import CONFIDENCE
-from highway_bench.reproduce.power import Power, PowerDesign
+from highway_bench.report.format import three
+from highway_bench.reproduce.power import MOST, Power, PowerDesign
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, order_p, scatter_of, with_space
 
 
@@ -209,17 +210,17 @@ class Claim:
         if power is None:
             return "exact" if self.exact else "the scatter is not known"
         unit, runs = with_space(self.unit), "trials" if self.statistic is Statistic.BEST else "runs"
-        parts = [f"{power.n} {runs}"]
+        parts = []
         if not math.isnan(power.smallest):
             side = "above" if math.isinf(self.region.most) else "below"
-            parts.append(f"80 % power at {power.smallest:.3g}{unit} or {side}")
+            parts.append(f"80 % power at {three(power.smallest)}{unit} or {side}")
         if not math.isnan(power.effect):
-            parts.append(f"{power.power:.0%} at {power.effect:.3g}{unit}")
+            parts.append(f"{100 * power.power:.0f} % at {three(power.effect)}{unit}")
             if power.needed is None and self.statistic is not Statistic.SHARE:
-                parts.append("80 % there with no number up to 100")
+                parts.append(f"no number of {runs} up to {MOST} has 80 % there")
             elif power.needed is not None and power.needed > power.n:
-                parts.append(f"80 % there with {power.needed}")
-        return ", ".join(parts)
+                parts.append(f"{power.needed} {runs} would have 80 % there")
+        return f"{power.n} {runs}: {', '.join(parts)}" if parts else f"{power.n} {runs}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,3 +86,16 @@ def test_without_keras_a_run_is_skipped_with_the_reason(monkeypatch: pytest.Monk
     (outcome,) = lecture.KerasLecture().measure([small("float64", {})])
     assert type(outcome.error).__name__ == "Skip"
     assert str(outcome.error) == "Keras is not installed: pip install highway-bench[peers]"
+
+
+@WITH_KERAS
+def test_keras_computes_on_the_cell_s_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default it takes a GPU that the machine has."""
+    lecture = importlib.import_module("highway_bench.published_code.lecture")
+    cell = small("float32", {})
+    with lecture.keras_in(cell):
+        from keras.src.backend.torch import core
+    monkeypatch.setattr(core, "DEFAULT_DEVICE", "cuda")
+    assert core.get_device() == "cuda"
+    with lecture.keras_in(cell):
+        assert core.get_device() == "cpu"
