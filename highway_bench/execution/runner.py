@@ -28,8 +28,9 @@ from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.provenance.machine import cores, torch_version
 from highway_bench.registry import load_plugin
+from highway_bench.results.database import DiskError
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.results.store import DiskError, Store
+from highway_bench.results.store import Store
 
 NOTED = 1.0  # seconds between two notes of the progress in the store
 

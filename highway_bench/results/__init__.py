@@ -1,9 +1,10 @@
 """Results: the row, the store of rows, export, import and merge. Never imports torch, and pandas only for frames."""
 
+from highway_bench.results.database import DiskError
 from highway_bench.results.export import export, export_runs, import_rows, merge, parsed
 from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
-from highway_bench.results.store import DiskError, Store, Taken
+from highway_bench.results.store import Store, Taken
 
 __all__ = [
     "COLUMNS",

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.provenance.lock import holder, is_held
+from highway_bench.results.database import lock_path
 from highway_bench.results.schema import FAILURES, Row
-from highway_bench.results.store import Store, lock_path
+from highway_bench.results.store import Store
 
 RunState = Literal["running", "interrupted", "finished"]
 

@@ -12,32 +12,23 @@ import math
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
-from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
-from highway_bench.provenance.lock import file_lock, holder
+from highway_bench.errors import BadInput, UnknownName
 from highway_bench.results.attempts import attempts_in, stored
+from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked
 from highway_bench.results.integrity import check_contents, check_schema, problems
 from highway_bench.results.migration import columns_of, migrate
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, REALS, SCHEMA, UNIQUE, Row, Status, worst
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-MOMENT = 0.2  # seconds to wait for the lock: another process may be testing it
-BUSY_MS = 10_000  # how long a statement waits for another connection's lock
-
-
-class DiskError(HighwayBenchError):
-    """The disk of a store is full, or cannot be read or written. What was stored before is safe."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +67,14 @@ class Store:
             if not os.path.isfile(self.path):  # False for a name that is too long, where Path.is_file raises
                 raise BadInput(f"no store at {self.path}")
         else:
-            self._lock = _locked(self.path)
+            self._lock = locked(self.path)
         try:
-            with self._explained():
-                if not read_only and _is_written(self.path):
-                    _check_before_writing(self.path)
-                self._db = _connected(self.path, read_only)
+            with explained(self.path):
+                if not read_only and is_written(self.path):
+                    check_before_writing(self.path)
+                self._db = connected(self.path, read_only)
             try:
-                with self._explained():
+                with explained(self.path):
                     self._prepare()
             except BaseException:
                 self._db.close()
@@ -117,7 +108,7 @@ class Store:
             raise ValueError("rows of another digest")
         if any(row[name] is not None and not math.isfinite(row[name]) for row in rows for name in REALS):
             raise ValueError("a number that is not finite: store null and say so in the message")
-        with self._explained(), self._db:
+        with explained(self.path), self._db:
             self._put(digest, stored([*attempts_in(self.rows(digest=digest)), rows]))
 
     def digests(self) -> dict[str, Status]:
@@ -126,7 +117,7 @@ class Store:
         A later attempt that failed counts, so that the cell is measured again; one that was skipped does not.
         """
         statuses: dict[str, Status] = {}
-        with self._explained():
+        with explained(self.path):
             # From the index "cells", a fraction of the table; only a skip needs its row, for the axis.
             for digest, text in self._db.execute(
                 'SELECT DISTINCT "digest", "status" FROM "rows" INDEXED BY "cells" WHERE "status" IS NOT ? UNION ALL '
@@ -139,7 +130,7 @@ class Store:
 
     def count_cells(self) -> int:
         """How many cells have rows."""
-        with self._explained():
+        with explained(self.path):
             return int(self._db.execute('SELECT count(DISTINCT "digest") FROM "rows"').fetchone()[0])
 
     def rows(self, **filters: Any) -> list[Row]:
@@ -147,12 +138,12 @@ class Store:
 
         Raises ``UnknownName`` for a filter that is no column.
         """
-        with self._explained():
+        with explained(self.path):
             return [dict(zip(COLUMNS, values, strict=True)) for values in self._select(filters)]
 
     def scalars(self, digest: str) -> dict[str, float | None]:
         """The values of one cell's metrics that have no axis, by name."""
-        with self._explained():
+        with explained(self.path):
             return dict(
                 self._db.execute(
                     'SELECT "metric", "value" FROM "rows" WHERE "digest" = ? AND "axis" = \'\'', (digest,)
@@ -163,7 +154,7 @@ class Store:
         """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, JSON as text."""
         import pandas as pd
 
-        with self._explained():
+        with explained(self.path):
             frame = pd.DataFrame.from_records(self._select(filters).fetchall(), columns=list(COLUMNS))
         kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
         return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
@@ -173,23 +164,23 @@ class Store:
 
         A stored run of the same id is replaced.
         """
-        with self._explained(), self._db:
+        with explained(self.path), self._db:
             self._add_run(run_id, provenance)
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """Every run's provenance by its id, oldest first."""
-        with self._explained():
+        with explained(self.path):
             runs = self._db.execute("SELECT run_id, provenance FROM runs ORDER BY rowid").fetchall()
         return {run_id: json.loads(text) for run_id, text in runs}
 
     def set_progress(self, progress: Mapping[str, Any]) -> None:
         """Store how far the run that writes this store is, for other processes; it replaces the last one."""
-        with self._explained(), self._db:
+        with explained(self.path), self._db:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('progress', ?)", (json.dumps(progress),))
 
     def progress(self) -> dict[str, Any] | None:
         """What ``set_progress`` stored last; ``None`` before the first run."""
-        with self._explained():
+        with explained(self.path):
             entry = self._db.execute("SELECT value FROM meta WHERE name = 'progress'").fetchone()
         return None if entry is None else dict(json.loads(entry[0]))
 
@@ -202,12 +193,12 @@ class Store:
 
     def problems(self) -> list[str]:
         """What is wrong in the whole file, a line each; empty for a sound store. It takes seconds a million rows."""
-        with self._explained():
+        with explained(self.path):
             return list(problems(self._db, self._columns))
 
     def remove(self, digests: Iterable[str]) -> int:
         """Remove the rows of ``digests``, give their space back to the disk, and return the number of rows."""
-        with self._explained():
+        with explained(self.path):
             with self._db:
                 wanted = json.dumps(sorted(digests))
                 removed = self._db.execute(
@@ -224,7 +215,7 @@ class Store:
         either all of ``other`` or nothing.
         """
         counts: Counter[str] = Counter()
-        with self._explained(), self._db:
+        with explained(self.path), self._db:
             here = self._times()
             for digest, times in other._times().items():
                 if times <= here.get(digest, set()):
@@ -260,7 +251,7 @@ class Store:
     def _times(self) -> dict[str, set[tuple[bool, str]]]:
         """By digest, the time of the last result (``False``) and of a later attempt that measured less (``True``)."""
         times: dict[str, set[tuple[bool, str]]] = {}
-        with self._explained():
+        with explained(self.path):
             for digest, later, time in self._db.execute(
                 'SELECT "digest", "axis" = ?, max("time_utc") FROM "rows" GROUP BY 1, 2', (LATER_ATTEMPT,)
             ):
@@ -315,81 +306,7 @@ class Store:
             self._lock.release()
             self._lock = None
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn SQLite's errors into one line about this file; values that it cannot store are the caller's
-        ``ValueError``."""
-        try:
-            yield
-        except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError) as error:
-            raise ValueError(f"rows that cannot be stored: {error}") from error
-        except sqlite3.DatabaseError as error:
-            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DISK:  # the low byte is the kind of error
-                raise DiskError(f"store {self.path}: {error}: what was stored before is safe") from error
-            raise BadInput(f"store {self.path}: {error}{_advice(error)}") from error
-
 
 def quoted(name: str) -> str:
     """A column's name for SQL."""
     return f'"{name}"'
-
-
-def _advice(error: sqlite3.DatabaseError) -> str:
-    text = str(error)
-    if "not a database" in text or "malformed" in text:
-        return " (it is damaged, or no store: highway-bench results salvage reads what it can; or name another)"
-    return " (another process is using it)" if "locked" in text else ""
-
-
-def lock_path(path: Path) -> Path:
-    """The lock of the store at ``path``."""
-    return path.with_name(path.name + ".lock")
-
-
-def _locked(path: Path) -> FileLock:
-    """Create ``path``'s folder and acquire the lock next to it."""
-    if os.path.isdir(path):
-        raise BadInput(f"cannot write the store {path}: it is a folder")
-    lock = file_lock(lock_path(path))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=MOMENT)
-    except Timeout as error:
-        process = holder(Path(lock.lock_file))
-        by = f" (process {process})" if process else ""
-        raise BadInput(f"the store {path} is being written by another run{by}: wait for it, or name another") from error
-    except OSError as error:
-        raise BadInput(f"cannot write the store {path}: {error.strerror}") from error
-    return lock
-
-
-def _is_written(path: Path) -> bool:
-    return os.path.isfile(path) and path.stat().st_size > 0
-
-
-def _check_before_writing(path: Path) -> None:
-    """Check an existing file by a connection that cannot write: a damaged file stays as it is."""
-    with closing(_connected(path, read_only=True)) as db:
-        version = check_schema(db, path)
-        if version is not None:
-            check_contents(db, path, version)
-
-
-def _connected(path: Path, read_only: bool) -> sqlite3.Connection:
-    """Connect to the database; an existing file that is no database raises here."""
-    if not read_only:
-        db = sqlite3.connect(path, timeout=BUSY_MS / 1000)
-    else:
-        journal = path.with_name(path.name + "-wal")
-        # A reader of a WAL database must be able to write in its folder, unless nobody else can be writing.
-        frozen = not os.access(path.parent, os.W_OK) and not (journal.exists() and journal.stat().st_size)
-        mode = "immutable=1" if frozen else "mode=ro"
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_MS / 1000)
-    try:
-        db.execute("PRAGMA synchronous = NORMAL")  # with WAL a kill loses nothing, a power cut the last cells
-        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except BaseException:
-        with suppress(sqlite3.Error):
-            db.close()
-        raise
-    return db

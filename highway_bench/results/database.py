@@ -1,0 +1,99 @@
+"""The file of a store: its lock, its connection, and SQLite's errors as one line."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from highway_bench.errors import BadInput, HighwayBenchError
+from highway_bench.provenance.lock import file_lock, holder
+from highway_bench.results.integrity import check_contents, check_schema
+
+DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+MOMENT = 0.2  # seconds to wait for the lock: another process may be testing it
+BUSY_MS = 10_000  # how long a statement waits for another connection's lock
+
+
+class DiskError(HighwayBenchError):
+    """The disk of a store is full, or cannot be read or written. What was stored before is safe."""
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into one line about the file ``path``; values that it cannot store are the caller's
+    ``ValueError``."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError) as error:
+        raise ValueError(f"rows that cannot be stored: {error}") from error
+    except sqlite3.DatabaseError as error:
+        if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DISK:  # the low byte is the kind of error
+            raise DiskError(f"store {path}: {error}: what was stored before is safe") from error
+        raise BadInput(f"store {path}: {error}{_advice(error)}") from error
+
+
+def _advice(error: sqlite3.DatabaseError) -> str:
+    text = str(error)
+    if "not a database" in text or "malformed" in text:
+        return " (it is damaged, or no store: highway-bench results salvage reads what it can; or name another)"
+    return " (another process is using it)" if "locked" in text else ""
+
+
+def lock_path(path: Path) -> Path:
+    """The lock of the store at ``path``."""
+    return path.with_name(path.name + ".lock")
+
+
+def locked(path: Path) -> FileLock:
+    """Create ``path``'s folder and acquire the lock next to it."""
+    if os.path.isdir(path):
+        raise BadInput(f"cannot write the store {path}: it is a folder")
+    lock = file_lock(lock_path(path))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=MOMENT)
+    except Timeout as error:
+        process = holder(Path(lock.lock_file))
+        by = f" (process {process})" if process else ""
+        raise BadInput(f"the store {path} is being written by another run{by}: wait for it, or name another") from error
+    except OSError as error:
+        raise BadInput(f"cannot write the store {path}: {error.strerror}") from error
+    return lock
+
+
+def is_written(path: Path) -> bool:
+    """Whether the file has content."""
+    return os.path.isfile(path) and path.stat().st_size > 0
+
+
+def check_before_writing(path: Path) -> None:
+    """Check an existing file by a connection that cannot write: a damaged file stays as it is."""
+    with closing(connected(path, read_only=True)) as db:
+        version = check_schema(db, path)
+        if version is not None:
+            check_contents(db, path, version)
+
+
+def connected(path: Path, read_only: bool) -> sqlite3.Connection:
+    """Connect to the database; an existing file that is no database raises here."""
+    if not read_only:
+        db = sqlite3.connect(path, timeout=BUSY_MS / 1000)
+    else:
+        journal = path.with_name(path.name + "-wal")
+        # A reader of a WAL database must be able to write in its folder, unless nobody else can be writing.
+        frozen = not os.access(path.parent, os.W_OK) and not (journal.exists() and journal.stat().st_size)
+        mode = "immutable=1" if frozen else "mode=ro"
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_MS / 1000)
+    try:
+        db.execute("PRAGMA synchronous = NORMAL")  # with WAL a kill loses nothing, a power cut the last cells
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.close()
+        raise
+    return db
