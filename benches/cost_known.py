@@ -6,8 +6,8 @@
 
 A setting is a connection in a family, or in a user's layer, at one depth. Time and memory are predicted as
 ``--dry-run`` predicts them, from shallow networks. Then the task ``memory`` measures a step, and a training on digits
-is run. A line of JSON for each setting is added to the file of rows; settings that have a line are not measured
-again.
+is run. A line of JSON for each setting is added to the file of rows; settings that have a line of this commit and
+machine are not measured again.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from docs.pages.known_cost import FILE, known_cost_table
+from docs.pages.known_cost import FILE, SOURCE, known_cost_table
 from highway_bench.cell import Cell
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.execution.runner import run_cells
@@ -116,9 +117,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     given.rows.parent.mkdir(parents=True, exist_ok=True)
     lines = given.rows.read_text(encoding="utf-8").splitlines() if given.rows.is_file() else []
-    known = {tuple(json.loads(line)[name] for name in ("family", "block", "depth")) for line in lines}
-    left = [one for one in settings() if (one.family, one.block, one.depth) not in known]
-    with Store(given.rows.with_suffix(".sqlite")) as store, given.rows.open("a", encoding="utf-8") as out:
+    known = {tuple(json.loads(line)[name] for name in ("family", "block", "depth", *SOURCE)) for line in lines}
+    here = identity().machine, source_commit()
+    left = [one for one in settings() if (one.family, one.block, one.depth, *here) not in known]
+    with (
+        TemporaryDirectory() as folder,
+        Store(Path(folder) / "store.sqlite") as store,
+        given.rows.open("a", encoding="utf-8") as out,
+    ):
         for family in dict.fromkeys(one.family for one in left):
             if time.monotonic() - began < 60 * given.minutes:
                 for line in measured([one for one in left if one.family == family], store):

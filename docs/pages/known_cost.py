@@ -13,6 +13,8 @@ from highway_bench.report.columns import Shown, shown
 from highway_bench.report.format import three
 
 FILE: Final = "cost-known.jsonl"
+SOURCE: Final = ("machine", "commit")
+"""What a line was measured on, and by which code."""
 RATIOS: Final = {
     "peak memory": ("predicted_bytes", "peak_bytes"),
     "its closed form": ("closed_form_bytes", "peak_bytes"),
@@ -23,9 +25,15 @@ RATIOS: Final = {
 
 
 def known_cost_table(path: Path) -> Shown:
-    """One row per family: the settings, and the range of each prediction over what was measured."""
+    """One row per family: the settings, and the range of each prediction over what was measured.
+
+    Of several machines and commits, those of the last line.
+    """
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     table = pd.DataFrame(map(json.loads, lines))
+    where = dict(table.iloc[-1][[*SOURCE]]) if len(table) else {}
+    for name, value in where.items():
+        table = table[table[name] == value]
     records: list[dict[str, Any]] = []
     for family, part in table.groupby("family", sort=True) if len(table) else ():
         ratios = {name: part[predicted] / part[measured] for name, (predicted, measured) in RATIOS.items()}
@@ -33,6 +41,6 @@ def known_cost_table(path: Path) -> Shown:
         records.append({"family": str(family).rpartition(":")[2], "settings": len(part), **ranges})
     columns = [column.words("family", "family"), column.whole("settings", "settings")]
     columns += [column.words(name, name) for name in RATIOS]
-    where = sorted(set(table["machine"])) if len(table) else []
-    note = f"Predicted ÷ measured, the range over connections and depths. Measured on {', '.join(where)}."
+    note = "Predicted ÷ measured, the range over connections and depths."
+    note += f" Measured on {where['machine']} at {str(where['commit'])[:8]}." if where else ""
     return shown("known-cost", "Cost predicted before a run", pd.DataFrame(records), columns, note=note)

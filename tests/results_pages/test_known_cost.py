@@ -57,10 +57,11 @@ def test_a_setting_is_measured_once(
 def test_the_table_has_the_range_of_each_ratio(tmp_path: Path) -> None:
     path = tmp_path / FILE
     assert not known_cost_table(path).entries
-    line = {"family": "dense", "machine": "a-cpu", "peak_bytes": 100, "seconds": 2.0, "closed_form_bytes": 150}
-    line |= {"closed_form_seconds": 6.0}
+    line = {"family": "dense", "machine": "a-cpu", "commit": "c" * 40, "peak_bytes": 100, "seconds": 2.0}
+    line |= {"closed_form_bytes": 150, "closed_form_seconds": 6.0}
     both = [{"predicted_bytes": 95, "predicted_seconds": 1.0}, {"predicted_bytes": 104, "predicted_seconds": 3.0}]
-    path.write_text("".join(json.dumps(line | one) + "\n" for one in both))
+    older = {"predicted_bytes": 9, "predicted_seconds": 9.0, "commit": "b" * 40}
+    path.write_text("".join(json.dumps(line | one) + "\n" for one in (older, *both)))
     text = "\n".join(shown_lines(known_cost_table(path)))
     assert "| dense | 2 | 0.950 to 1.04 | 1.50 to 1.50 | 0.500 to 1.50 | 3.00 to 3.00 |" in text
-    assert "a-cpu" in text
+    assert "a-cpu at cccccccc" in text
