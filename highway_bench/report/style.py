@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import seaborn
 
 from highway_bench.report.descriptions import UNDESCRIBED, Descriptions
+from highway_bench.report.rows import without_start
 
 Dash = Literal["-", "none"] | tuple[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
 class Style:
-    """How one block is drawn."""
+    """How one block is drawn. Markers of its second start are not ``filled``."""
 
     colour: str
     marker: str
     dash: Dash
+    filled: bool = True
+
+    @property
+    def face(self) -> str:
+        """The colour inside of markers."""
+        return self.colour if self.filled else "white"
 
 
 KNOWN: Final[dict[str, Style]] = {
@@ -47,18 +54,27 @@ _STYLES: Final = len(_COLOURS) * len(_MARKERS)
 def styles(labels: Iterable[str], about: Descriptions = UNDESCRIBED) -> dict[str, Style]:
     """A style for each of ``labels``, in the order of print. Styles are distinct for up to 48 blocks of plug-ins.
 
-    The style follows from the name. If two names give the same style, the second takes the next free one.
+    The style follows from the name. If two names give the same style, the second takes the next free one. Two starts of
+    a block have its style, with filled and with open markers.
     """
     chosen: dict[str, Style] = {}
+    by_block: dict[str, Style] = {}
     taken: set[int] = set()
     for label in about.block_order(labels):
-        if label in KNOWN:
-            chosen[label] = KNOWN[label]
+        block = without_start(label)
+        first = by_block.get(block)
+        if first is not None and replace(first, filled=False) not in chosen.values():
+            chosen[label] = replace(first, filled=False)
             continue
-        index = _free(zlib.crc32(label.encode()) % _STYLES, taken)
-        taken.add(index)
-        row, column = divmod(index, len(_COLOURS))
-        chosen[label] = Style(_COLOURS[column], _MARKERS[row], _DASHES[(row + column) % len(_DASHES)])
+        name = label if first is not None else block
+        if name in KNOWN:
+            chosen[label] = KNOWN[name]
+        else:
+            index = _free(zlib.crc32(name.encode()) % _STYLES, taken)
+            taken.add(index)
+            row, column = divmod(index, len(_COLOURS))
+            chosen[label] = Style(_COLOURS[column], _MARKERS[row], _DASHES[(row + column) % len(_DASHES)])
+        by_block.setdefault(block, chosen[label])
     return chosen
 
 

@@ -161,3 +161,12 @@ def test_a_title_names_only_ratios_with_an_interval(make: Make) -> None:
     (picture,) = step_time_ratio(Results(make["frame"]([*alone, *steps("highway", 4)])))
     assert picture.title == "dense, depth 4: highway's step ÷ plain's: 2.00 [2.00, 2.00]"
     assert "residual: one process" in picture.alt
+
+
+def test_two_starts_of_a_block_have_its_style() -> None:
+    every = styles(["highway · published", "highway · depth-aware", "my-gate · published", "my-gate · depth-aware"])
+    for block in ("highway", "my-gate"):
+        first, second = (style for label, style in every.items() if label.startswith(block))
+        assert (first.colour, first.marker, first.dash) == (second.colour, second.marker, second.dash)
+        assert (first.filled, second.filled) == (True, False)
+    assert every["highway · depth-aware"].colour == KNOWN["highway"].colour

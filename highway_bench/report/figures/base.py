@@ -108,6 +108,9 @@ def head(figure: Figure, title: str) -> None:
     )
 
 
+NARROW: Final = 20  # characters of a label of which three fit next to each other
+
+
 def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] = (), *, lines: bool = False) -> None:
     """One legend for the whole figure, below it."""
     handles = [
@@ -116,16 +119,18 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
             [],
             color=style.colour,
             marker=style.marker,
+            markerfacecolor=style.face,
             linestyle=style.dash if lines else "none",
             label=shortened(name),
         )
         for name, style in styles.items()
     ]
     handles += list(extra)
+    columns = 3 if all(len(str(handle.get_label())) <= NARROW for handle in handles) else 2
     figure.legend(
         handles=handles,
         loc="outside lower left",
-        ncols=min(3, len(handles)),
+        ncols=min(columns, len(handles)),
         columnspacing=1.4,
         handlelength=2.6 if lines else 1.2,
     )
@@ -170,6 +175,11 @@ def _tick(value: float, unit: str) -> str:
         return f"{value:.0e}" if value < 1e-3 else f"{value:,.10g}"
     number, _, rest = quantity(value, unit).partition(" ")
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {rest}"
+
+
+def title_size(names: Iterable[str]) -> float:
+    """The size in points of the titles of three panels next to each other."""
+    return 9.5 if max(map(len, names)) <= 17 else 7.5
 
 
 def shortened(name: str, width: int = 34) -> str:

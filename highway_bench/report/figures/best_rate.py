@@ -21,6 +21,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
     shortened,
+    title_size,
 )
 from highway_bench.report.figures.drawing import line_with_band, point_with_interval
 from highway_bench.report.format import between, listed, signed, three
@@ -70,7 +71,7 @@ def _picture(
     with settings():
         figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
         for panel, block in zip(axes, blocks, strict=True):
-            panel.set_title(shortened(block, 22), loc="left")
+            panel.set_title(shortened(block, 26), loc="left", fontsize=title_size(blocks))
             own_labels = [label for label in style if without_start(label) == block]
             for row, label in enumerate(own_labels):
                 own = part[part["block"] == label].sort_values("depth")

@@ -36,7 +36,8 @@ def line_with_band(
     """
     if low is not None and high is not None and np.isfinite(np.asarray(low, dtype=float)).any():
         axes.fill_between(x, low, high, color=style.colour, alpha=BAND, linewidth=0)
-    axes.plot(x, y, **{"color": style.colour, "marker": style.marker, "linestyle": style.dash} | options)
+    drawn = {"color": style.colour, "marker": style.marker, "markerfacecolor": style.face, "linestyle": style.dash}
+    axes.plot(x, y, **drawn | options)
 
 
 def intervals(
@@ -68,7 +69,7 @@ def point_with_interval(
     """Draw a mark, open unless ``filled``, over an interval parallel to the axis ``along``."""
     if bounds is not None:
         intervals(axes, x if along == "y" else y, *bounds, style, along=along)
-    face = style.colour if filled else "white"
+    face = style.face if filled else "white"
     axes.plot(x, y, color=style.colour, marker=style.marker, linestyle="none", markerfacecolor=face, **options)
 
 

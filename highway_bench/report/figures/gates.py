@@ -118,7 +118,9 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         change.set_ylim(bottom=0)
         # Most changes are near zero and a few are large: linear about zero, logarithmic beyond.
         for axes, linear in ((loss, LINEAR_LOSS), (error, LINEAR_ERROR)):
+            low, high = axes.dataLim.intervaly
             axes.set_yscale("symlog", linthresh=linear)
+            axes.set_ylim(min(2 * low, -linear), max(2 * high, linear))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
             axes.axhline(0, color="#555555", linewidth=0.8)
         loss.set_ylabel("Δ loss, nat\n(symlog)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from highway_bench.report.figures.base import (
     NothingToShow,
     Picture,
+    dodge,
     head,
     joined,
     legend,
@@ -25,6 +26,8 @@ from highway_bench.report.labels import contest_name, contest_text, family_name,
 from highway_bench.report.results import Results
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
+
+SPREAD: Final = 1.15  # from the first to the last mark of a depth, so that bars do not cover each other
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
@@ -68,8 +71,7 @@ def _picture(
         figure, (axes,) = panels(1, 1, 3.3)
         for index, block in enumerate(style):
             rungs = part[part["block"] == block].sort_values("depth")
-            # Shifted by a few per cent, so that bars of equal depth do not cover each other.
-            at = rungs["depth"] * 1.022 ** (index - (len(style) - 1) / 2)
+            at = rungs["depth"] * SPREAD ** dodge(index, len(style), min(1.0, 0.2 * (len(style) - 1)))
             finite = np.isfinite(rungs["final_loss"])
             line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
             intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])

@@ -19,6 +19,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
     shortened,
+    title_size,
 )
 from highway_bench.report.format import listed, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
@@ -96,7 +97,7 @@ def _picture(
                     linestyle="none",
                     clip_on=False,
                 )
-            panel.set_title(shortened(block, 22), loc="left")
+            panel.set_title(shortened(block, 26), loc="left", fontsize=title_size(blocks))
             for depth, rungs in here.groupby("depth"):
                 rates = sorted(rungs.loc[rungs["outcome"] == TRAINED, "rate"].unique())
                 alt.append(f"{block} at depth {depth} trains at {', '.join(map(three, rates)) or 'no rate tried'}")

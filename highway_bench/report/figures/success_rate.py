@@ -16,6 +16,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
     shortened,
+    title_size,
 )
 from highway_bench.report.figures.drawing import REFERENCE, intervals, line_with_band
 from highway_bench.report.findings import what_trains
@@ -50,6 +51,7 @@ def _picture(
     blocks = list(style)
     depths = sorted(part["depth"].unique())
     counts = sorted(set(part["n"]))
+    size = title_size(blocks)
     alt: list[str] = []
     with settings():
         figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
@@ -70,7 +72,7 @@ def _picture(
                     fontsize=7.5,
                 )
                 alt.append(f"{block} at depth {at}: {k} of {n}")
-            panel.set_title(shortened(block, 22), color=style[block].colour, loc="left")
+            panel.set_title(shortened(block, 26), color=style[block].colour, loc="left", fontsize=size)
             panel.set_ylim(-0.06, 1.06)
             panel.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         for panel in axes:
