@@ -225,11 +225,19 @@ def judge(pool: Path) -> None:
     lines = read(pool)
     if not lines:
         raise SystemExit(f"there is no pool at {pool}: collect first")
+    by_load = {load: here for load in LOADS if (here := [line for line in lines if line["beside"] == load])}
     print_row(
-        "beside", "series judged, same code", "alarms", "undecided", "planted 5 %", "found", "undecided", "waited"
+        "beside",
+        "series judged, same code",
+        "alarms",
+        "undecided",
+        "series judged, slower by 5 %",
+        "median slow-down",
+        "alarms",
+        "undecided",
+        "steps waited for the core",
     )
-    for load in LOADS:
-        here = [line for line in lines if line["beside"] == load]
+    for load, here in by_load.items():
         same = Counter(judgements([line for line in here if line["kind"] == "same"]))
         planted: Counter[GateVerdict] = Counter()
         for kind in PLANTED:
@@ -242,22 +250,22 @@ def judge(pool: Path) -> None:
             same[GateVerdict.REGRESSION],
             same[GateVerdict.UNDECIDED],
             planted.total(),
-            f"{100 * (median(slowed or [1]) - 1):.1f} %",
+            f"{100 * (median(slowed) - 1):.1f} %" if slowed else "–",
             planted[GateVerdict.REGRESSION],
             planted[GateVerdict.UNDECIDED],
-            f"{100 * median(waits or [0]):.0f} %",
+            f"{100 * median(waits):.0f} %" if waits else "–",
         )
     print_row("beside", "whole runs", "with an alarm", "with a series undecided", "series proposed a run")
-    for load in LOADS:
-        runs = complete_runs([line for line in lines if line["beside"] == load])
+    for load, here in by_load.items():
+        runs = complete_runs(here)
         alarms, undecided = (
             sum(kind in verdicts.values() for verdicts in runs)
             for kind in (GateVerdict.REGRESSION, GateVerdict.UNDECIDED)
         )
-        print_row(load, len(runs), alarms, undecided, f"{sum(map(len, runs)) / max(1, len(runs)):.1f}")
+        print_row(load, len(runs), alarms, undecided, f"{sum(map(len, runs)) / len(runs):.1f}" if runs else "–")
     print_row("beside", "runs with one series slower by 1 % at each of ten commits", "found")
-    for load in LOADS:
-        runs = complete_runs([line for line in lines if line["beside"] == load], DRIFT)
+    for load, here in by_load.items():
+        runs = complete_runs(here, DRIFT)
         print_row(load, len(runs), sum(GateVerdict.REGRESSION in verdicts.values() for verdicts in runs))
 
 

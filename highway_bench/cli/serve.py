@@ -19,10 +19,12 @@ def serve(
 
     Needs no network. Other machines have no access.
     """
-    from highway_bench.history.serve import address, server
+    from highway_bench.history.serve import address, pages, server
 
     with server(reports, port) as serving:
-        typer.echo(f"{address(serving)}  (Ctrl-C stops it)")
+        for line in pages(serving, reports):
+            typer.echo(line)
+        typer.echo(f"serving {address(serving)} until Ctrl-C")
         if browser:
             # In a thread: a text browser in this console returns only when it is closed, and needs the server before.
             threading.Thread(target=webbrowser.open, args=(address(serving),), daemon=True).start()

@@ -30,6 +30,7 @@ CONFIDENCE = 0.99  # one-sided, over all series that are confirmed together
 LEAST = 1 + DIFFERENCE  # the estimated slow-down of an alarm
 EXCLUDED = 1.05  # clean, if the interval ends below it
 SECONDS = 400.0  # for confirmation
+ELSEWHERE = "not timed again: a point of another machine, or --no-confirm"
 
 
 class GateVerdict(StrEnum):
@@ -64,6 +65,18 @@ class Lost:
     reason: str
 
 
+@dataclass(frozen=True)
+class Culprit:
+    """The commit since which series regressed, or the last of the ``commits`` among which it is: those after the one
+    that was measured before it."""
+
+    commit: str
+    subject: str
+    commits: int
+    series: int
+    blocks: tuple[str, ...]
+
+
 @dataclass
 class GateReport:
     """The gate's result. ``judged`` is the number of series with a recent point and one before it; ``load`` says what
@@ -75,6 +88,7 @@ class GateReport:
     machines: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     load: str = ""
+    culprits: list[Culprit] = field(default_factory=list)
 
     def of(self, verdict: GateVerdict) -> list[GateFinding]:
         """The findings with this verdict."""
@@ -113,24 +127,37 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     if not report.machines:
         raise NothingMeasured(
             f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine, and a gate that measured nothing does "
-            "not pass: run nox -s history"
+            "not pass: run highway-bench history run"
         )
     if not report.judged and not report.lost:
         raise NothingMeasured(
-            "no series has a point before HEAD's on the same machine, so nothing was judged: run nox -s history -- "
-            "HEAD~10..HEAD"
+            "no series has a point before HEAD's on the same machine, so nothing was judged: run highway-bench history "
+            "run HEAD~10..HEAD"
         )
     timed = [one for one in proposed if one.of.series.judged is Judged.TIMED]
     report.findings += [GateFinding(one, GateVerdict.REGRESSION) for one in proposed if one not in timed]
     mine = [one for one in timed if here is not None and one.of.machine == here.name]
     others = [one for one in timed if one not in mine]
-    report.findings += [GateFinding(one, GateVerdict.UNDECIDED, remark="not timed here") for one in others]
+    report.findings += [GateFinding(one, GateVerdict.UNDECIDED, remark=ELSEWHERE) for one in others]
     if here is not None and mine:
         load = Load.now()
         report.findings += confirmed(paths, here, mine, seconds)
         report.load = str(load.since())
-    report.findings = sorted(worst(report.findings), key=lambda one: (one.rise.of.machine, one.rise.of.name))
+    found = worst(report.findings)
+    report.findings = sorted(found, key=lambda one: (one.rise.of.machine, one.rise.of.cell, one.rise.of.name))
+    report.culprits = list(culprits(report.of(GateVerdict.REGRESSION), paths, commits))
     return report
+
+
+def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str]) -> Iterable[Culprit]:
+    """What regressed, by the commit since which it did; ``order`` has the commits of HEAD's line, oldest first."""
+    by_commit: dict[tuple[str, str], list[GateFinding]] = {}
+    for one in regressed:
+        by_commit.setdefault((one.rise.commit, one.rise.good), []).append(one)
+    for (commit, good), many in sorted(by_commit.items(), key=lambda item: order.index(item[0][0])):
+        blocks = dict.fromkeys(one.rise.of.cell.block for one in many)
+        commits = order.index(commit) - order.index(good)
+        yield Culprit(commit, git.subject(paths.root, commit), commits, len(many), tuple(blocks))
 
 
 def series_of_points(paths: Paths, order: Mapping[str, int]) -> Iterable[list[Result]]:
@@ -204,7 +231,8 @@ def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENC
     if compared.reason:
         return GateFinding(rise, GateVerdict.UNDECIDED, remark=compared.reason)
     if len(compared.ratios) < LEAST_PAIRS:
-        return GateFinding(rise, GateVerdict.UNDECIDED, remark=f"{len(compared.ratios)} pairs in the time there was")
+        remark = f"{len(compared.ratios)} pairs of processes until the time was up, of at least {LEAST_PAIRS}"
+        return GateFinding(rise, GateVerdict.UNDECIDED, remark=remark)
     ratio = compared.ratio(confidence)
     if ratio.low > 1 and ratio.value >= LEAST:
         verdict = GateVerdict.REGRESSION

@@ -41,6 +41,11 @@ def date_of(root: Path, commit: str) -> int:
     return 1000 * int(git(root, "show", "-s", "--format=%at", commit))
 
 
+def subject(root: Path, commit: str) -> str:
+    """The first line of a commit's message."""
+    return git(root, "log", "-1", "--format=%s", commit)
+
+
 def commits_in(root: Path, span: str) -> list[str]:
     """The commits of a range on its first-parent line, oldest first."""
     commits = git(root, "rev-list", "--first-parent", "--reverse", span, "--").split()

@@ -106,15 +106,21 @@ def step(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
     """The step up that fits the newest points best, if the newest point is above it too.
 
     A step at a recent point divides the points into ``LEVEL`` or fewer before and all those after, and the best one has
-    the least sum of distances from the medians of both. Points before the last step down do not count: what came after
-    it is the level that must hold.
+    the least sum of distances from the medians of both. Points before the last step down to the least level so far do
+    not count: what came after it is the level that must hold. A step down from a rise to a level that is still higher
+    than before ends nothing.
     """
     from asv.step_detect import detect_steps
 
     first = next(position for position, (commit, _) in enumerate(line) if commit in recent)
     newest = line[max(0, first - LEVEL) :]
     segments = detect_steps([point.value for _, point in newest])
-    down = [start for (_, _, was, *_), (start, _, now, *_) in itertools.pairwise(segments) if now * PROPOSED < was]
+    levels = [level for _, _, level, *_ in segments]
+    down = [
+        start
+        for number, (start, _, now, *_) in enumerate(segments)
+        if number and now * PROPOSED < levels[number - 1] and now <= PROPOSED * min(levels[:number])
+    ]
     newest = newest[down[-1] if down else 0 :]
     values = [point.value for _, point in newest]
     splits = [

@@ -96,6 +96,15 @@ def first_page(reports: Path) -> str | None:
     return next((page for page in (PAGE, HISTORY) if (reports / page).is_file()), None)
 
 
+def pages(of: ThreadingHTTPServer, reports: Path) -> list[str]:
+    """A line for each of the two pages: its address, or how it is made."""
+    made = {"report": (PAGE, "highway-bench report"), "history": (HISTORY, "highway-bench history run")}
+    return [
+        f"{name}: {address(of)}{page}" if (reports / page).is_file() else f"{name}: not there yet, made by {how}"
+        for name, (page, how) in made.items()
+    ]
+
+
 def address(of: ThreadingHTTPServer) -> str:
     """The address of a server."""
     return f"http://{HOST}:{of.server_address[1]}/"

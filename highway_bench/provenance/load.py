@@ -42,6 +42,6 @@ class Load:
     def __str__(self) -> str:
         """Shares of the wall time, for a difference."""
         cores = psutil.cpu_count() or 1
-        shares = {f"{name} pressure": seconds / self.wall for name, seconds in self.pressure.items()}
-        shares["stolen"] = self.stolen / self.wall / cores
-        return ", ".join(f"{name} {100 * share:.2g} %" for name, share in shares.items())
+        waits = [f"{name} {100 * seconds / self.wall:.2g} %" for name, seconds in self.pressure.items()]
+        waited = f"meanwhile some program waited for {', '.join(waits)} of the time; " if waits else ""
+        return f"{waited}other virtual machines took {100 * self.stolen / self.wall / cores:.2g} % of the cores"

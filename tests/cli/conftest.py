@@ -16,7 +16,7 @@ import highway_bench
 from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
 from highway_bench.history.compare import Compared
-from highway_bench.history.gate import GateFinding, GateReport, GateVerdict, Lost
+from highway_bench.history.gate import Culprit, GateFinding, GateReport, GateVerdict, Lost
 from highway_bench.history.importing import Imported
 from highway_bench.history.lines import Followed, Rise
 from highway_bench.history.machine import Machine
@@ -98,7 +98,8 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = HistoryCell("plain", "dense", 10)
     of = Followed(SERIES[0], cell, "m", "blocks.Depths.track_ratio('plain', 10)")
     finding = GateFinding(Rise(of, 1.0, 1.5, "abc1234", "abc1233"), GateVerdict.REGRESSION, ratio, 0.1, "remark")
-    verdict = GateReport([finding], [Lost(of, "failed")], 2, ["m"], ["a line"], "cpu pressure 1 %")
+    culprits = [Culprit("abc1234", "Slower", 2, 1, ("plain",))]
+    verdict = GateReport([finding], [Lost(of, "failed")], 2, ["m"], ["a line"], "some load", culprits)
     compared = Compared(cell, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5], ([1.0], [1.5]), [2.6])
     given = {
         "machine.this_machine": Machine("cpu", {"machine": "m"}),

@@ -368,6 +368,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "machines": [STRING],
             "lines": [STRING],
             "load": STRING,
+            "culprits": [
+                {"commit": STRING, "subject": STRING, "commits": NUMBER, "series": NUMBER, "blocks": [STRING]}
+            ],
         },
     ),
     "history noise": (

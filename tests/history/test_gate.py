@@ -59,6 +59,15 @@ def test_nothing_else_is_flagged(report) -> None:
     assert not report.lost
 
 
+def test_the_commits_that_regressed_are_named(planted, report) -> None:
+    """The one that trains worse comes last; no commit before either was left out."""
+    heavier, worse = report.culprits
+    assert [one.commit for one in report.culprits] == [planted.commits[number] for number in (HEAVIER, WORSE)]
+    assert [(one.commits, one.blocks) for one in report.culprits] == [(1, ("plain",)), (1, ("highway",))]
+    assert heavier.subject == git(planted.root, "log", "-1", "--format=%s", planted.commits[HEAVIER])
+    assert heavier.series + worse.series == len(report.of(GateVerdict.REGRESSION))
+
+
 def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, planted_processes) -> None:
     report = gate(planted.paths, planted.machine)
     timed = [one for one in report.findings if one.rise.of.series is TIME]
@@ -67,7 +76,7 @@ def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, plant
     assert all(one.ratio.low < 1.5 < one.ratio.high or one.ratio.value == pytest.approx(1.5, 0.01) for one in timed)
     assert "1.50" in table_row(timed[0])[7]
     assert len(planted_processes) == 2 * 8  # eight pairs, in which all proposed cells are timed
-    assert "pressure" in report.load or "stolen" in report.load
+    assert "of the cores" in report.load
 
 
 def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_processes, monkeypatch) -> None:
@@ -80,7 +89,8 @@ def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_pr
     assert all("does not start" in one.remark for one in timed)
     monkeypatch.undo()
     late = gate(planted.paths, planted.machine, seconds=0)
-    assert {one.remark for one in late.findings if one.rise.of.series is TIME} == {"0 pairs in the time there was"}
+    (remark,) = {one.remark for one in late.findings if one.rise.of.series is TIME}
+    assert remark == "0 pairs of processes until the time was up, of at least 6"
 
 
 def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) -> None:
@@ -223,6 +233,14 @@ def test_an_improvement_does_not_hide_what_follows_it(better: int, after: int) -
     assert (rise.commit, rise.before) == (f"c{6 + better}", 1.0)
     assert not found(TIME, line(*[1.2] * 6, *[1.0] * better))
     assert found(LOSS, line(*[6.0] * 6, *[5.0] * better, *[5.5] * after))
+
+
+@pytest.mark.parametrize("after", [(2.217, 2.15), (2.21, 2.14, 2.14), (2.21, 2.22, 2.21, 2.14, 2.15, 2.14)])
+def test_a_small_step_down_does_not_hide_the_rise_before_it(after: tuple[float, ...]) -> None:
+    (rise,) = found(TIME, line(*[1.74, 1.75] * 4, *after))
+    assert (rise.commit, rise.good) == ("c8", "c7")
+    assert rise.before == pytest.approx(1.745, abs=0.01)
+    assert not found(TIME, line(*[1.74, 1.75] * 4, *after, 1.74, 1.75))  # taken back
 
 
 def test_counts_that_rose_lately_are_seen_commits_later() -> None:

@@ -85,20 +85,27 @@ def as_json(one: Compared) -> dict[str, object]:
 
 def print_compared(compared: Sequence[Compared], first: str, second: str) -> None:
     """Print the comparison as a table."""
-    from highway_bench.report.ratio import PERCENT, quoted
+    from highway_bench.report.ratio import PERCENT, is_decided, quoted
 
     rows = []
     for one in compared:
         ratio = one.ratio()
         seconds = [f"{1e3 * median(times):.3g} ms" for times in one.seconds]
-        quote = quoted(ratio.value, ratio.low, ratio.high)
+        decided = is_decided(ratio.value, ratio.low, ratio.high)  # to a thousandth, as bounds are near 1
+        quote = (
+            f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+            if decided
+            else quoted(ratio.value, ratio.low, ratio.high)
+        )
         rows.append([str(one.cell), *seconds, quote, str(ratio.n), f"{100 * one.waited:.0f} %", one.verdict])
     print_table(
         f"A step at {second}, relative to {first}",
         ["cell", first, second, "ratio [95 %]", "pairs", "waited", "verdict"],
         rows,
         note="steps: medians, without the wait for a core, whose share is *waited*; ratio: over pairs of processes, "
-        "whose steps were timed in turn, not the quotient of the medians. A verdict is for its cell alone: "
-        f"of {len(compared)} cells, some may differ by chance. A ratio is undecided if its interval reaches more than "
+        "whose steps were timed in turn, not the quotient of the medians. "
+        + "A verdict is for its cell alone: of many cells, some differ by chance. "
+        * (len(compared) > 1)
+        + f"A ratio is undecided if its interval reaches more than "
         f"{PERCENT} from it",
     )

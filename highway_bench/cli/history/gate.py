@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,8 +68,12 @@ def gate(
     if regressed or report.lost:
         raise Regressed(f"{len(regressed)} series regressed, {len(report.lost)} without a value at HEAD")
     if undecided:
+        rise = undecided[0].rise
+        cell = rise.of.cell
         raise Undecided(
-            f"{len(undecided)} of {report.judged:,} series undecided: run the gate again on an idle machine"
+            f"{len(undecided)} of {report.judged:,} series undecided: run the gate again on an idle machine, or time "
+            f"one longer: highway-bench history compare {rise.good[:8]} HEAD --block {cell.block} --family "
+            f"{cell.family} --depth {cell.depth}"
         )
 
 
@@ -95,6 +100,7 @@ def as_json(report: GateReport) -> dict[str, object]:
         "machines": report.machines,
         "lines": report.lines,
         "load": report.load,
+        "culprits": [asdict(one) for one in report.culprits],
     }
 
 
@@ -114,6 +120,9 @@ def print_report(report: GateReport) -> None:
             note="before and now: stored points; times are judged by the step's time at HEAD over that at the last "
             "good commit, both timed in turn, with the interval that decides" + (report.load and f"; {report.load}"),
         )
+    for one in report.culprits:
+        among = f", or one of the {one.commits - 1} commits before it, which were not measured" * (one.commits > 1)
+        typer.echo(f"{one.commit[:8]} ({one.subject}){among}: {one.series} series of {', '.join(one.blocks)} regressed")
     if report.lost:
         print_table(
             "Without a value at HEAD",
@@ -128,7 +137,7 @@ def table_row(finding: GateFinding) -> list[str]:
     """A finding as a row of ``print_report``'s table."""
     rise, ratio = finding.rise, finding.ratio
     remarks = ["slow rise"] if rise.trend else []
-    remarks += [f"waited {100 * finding.waited:.0f} %"] if finding.waited >= 0.005 else []
+    remarks += [f"steps waited {100 * finding.waited:.0f} % of the time for a core"] if finding.waited >= 0.005 else []
     remarks += [finding.remark] if finding.remark else []
     return [
         str(finding.verdict),
