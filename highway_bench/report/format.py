@@ -35,7 +35,7 @@ def three(value: float | None) -> str:
     rounded = round(value, 2 - exponent)
     exponent = math.floor(math.log10(abs(rounded)))  # 9.999 rounds to 10.0
     if exponent >= 6 or exponent < -4:
-        return f"{rounded:.2e}"
+        return f"{'−' if rounded < 0 else ''}{abs(rounded):.2e}"
     return f"{rounded:,.{max(0, 2 - exponent)}f}".replace("-", "−")
 
 

@@ -12,7 +12,7 @@ from highway_bench.report.format import between, count, listed, quantity, signed
 @pytest.mark.parametrize(
     ("value", "text"),
     [(1.8349, "1.83"), (12345, "12,300"), (0.0012345, "0.00123"), (9.999, "10.0"), (0, "0"), (-2.5, "−2.50"),
-     (1e9, "1.00e+09"), (1e-7, "1.00e-07"), (math.inf, "∞"), (math.nan, "–"), (None, "–")],
+     (1e9, "1.00e+09"), (-1e-7, "−1.00e-07"), (math.inf, "∞"), (math.nan, "–"), (None, "–")],
 )  # fmt: skip
 def test_three_significant_digits(value: float | None, text: str) -> None:
     assert three(value) == text
