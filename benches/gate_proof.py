@@ -105,7 +105,7 @@ def turns(cells: Sequence[HistoryCell], load: str, pool: Path) -> Iterator[tuple
 
 
 def short_of_pairs(load: str, pool: Path) -> set[str]:
-    """The series for which the pool has too few pairs to complete the whole runs beside a load."""
+    """The series for which the pool has too few pairs to complete the whole runs under a load."""
     here = [line for line in read(pool) if line["beside"] == load]
     runs = [*whole_runs(here), *whole_runs(here, DRIFT)]
     return {name for run in runs for name, verdict in run.items() if verdict is None}
@@ -221,13 +221,13 @@ def complete_runs(pool: Sequence[dict[str, Any]], drift: float = 1.0) -> list[di
 
 
 def judge(pool: Path) -> None:
-    """Print the verdicts beside each load."""
+    """Print the verdicts under each load."""
     lines = read(pool)
     if not lines:
         raise SystemExit(f"there is no pool at {pool}: collect first")
     by_load = {load: here for load in LOADS if (here := [line for line in lines if line["beside"] == load])}
     print_row(
-        "beside",
+        "load",
         "series judged, same code",
         "alarms",
         "undecided",
@@ -255,7 +255,7 @@ def judge(pool: Path) -> None:
             planted[GateVerdict.UNDECIDED],
             f"{100 * median(waits):.0f} %" if waits else "–",
         )
-    print_row("beside", "whole runs", "with an alarm", "with a series undecided", "series proposed a run")
+    print_row("load", "whole runs", "with an alarm", "with a series undecided", "series proposed a run")
     for load, here in by_load.items():
         runs = complete_runs(here)
         alarms, undecided = (
@@ -263,7 +263,7 @@ def judge(pool: Path) -> None:
             for kind in (GateVerdict.REGRESSION, GateVerdict.UNDECIDED)
         )
         print_row(load, len(runs), alarms, undecided, f"{sum(map(len, runs)) / len(runs):.1f}" if runs else "–")
-    print_row("beside", "runs with one series slower by 1 % at each of ten commits", "found")
+    print_row("load", "runs with one series slower by 1 % at each of ten commits", "found")
     for load, here in by_load.items():
         runs = complete_runs(here, DRIFT)
         print_row(load, len(runs), sum(GateVerdict.REGRESSION in verdicts.values() for verdicts in runs))

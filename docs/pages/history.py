@@ -164,6 +164,6 @@ def judged(proof: str, lines: Path) -> str:
         import_module(f"benches.{proof}").judge(lines)
     tables: list[str] = []
     for row in printed.getvalue().splitlines():
-        is_head = row.startswith(("| beside |", "| advices "))
+        is_head = row.startswith(("| load |", "| advices "))
         tables += ["", row, "|" + " --- |" * (row.count("|") - 1)] if is_head else [row]
     return "\n".join(row for row, before in zip(tables, ["", *tables], strict=False) if row != before or not row)

@@ -281,11 +281,9 @@ class LocalEngine:
         again: list[Job] = []
         if len(running.job.cells) > 1:
             again = running.left()
-        elif running.ended:
-            pass
-        elif running.may_fit_alone(status):
+        elif not running.ended and running.may_fit_alone(status):
             self._run_alone(running.job)
-        else:
+        elif not running.ended:
             yield Ended(
                 running.job,
                 CellResult(index=0, status=status, message=message, seconds=time.monotonic() - running.began),
