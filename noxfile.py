@@ -136,9 +136,16 @@ def gate(session: nox.Session) -> None:
 
 @nox.session(name="gate-proof")
 def gate_proof(session: nox.Session) -> None:
-    """How often the gate is wrong: add processes to a pool (-- collect --beside 2), or judge it (-- judge)."""
+    """How often the gate is wrong: add processes to a pool (-- collect --load 2), or judge it (-- judge)."""
     install(session, "-e", ".[history]")
-    session.run("python", "benches/gate_proof.py", *session.posargs)
+    session.run("python", "-m", "benches.gate_proof", *session.posargs)
+
+
+@nox.session(name="load-proof")
+def load_proof(session: nox.Session) -> None:
+    """Whether ratios hold on a busy machine: time standard's grid (-- collect --load 2), or compare (-- judge)."""
+    install(session, "-e", ".[history]")
+    session.run("python", "-m", "benches.load_proof", *session.posargs)
 
 
 @nox.session(name="advice-proof")

@@ -25,9 +25,9 @@ class RequestFailed(RuntimeError):
 class PackageProcess:
     """A process that measures the package that ``path`` finds first, on one of the cores that this process may use.
 
-    ``core`` counts these cores, and starts again after the last. The process starts with the first request, and with
-    the first one after it died. Use this as a context: the process ends with it. ``worker`` is the file that it runs.
-    Where a ``tree`` is given, requests fail unless something was imported from it.
+    ``core`` counts these cores, and starts again after the last. Use this as a context: the process starts and ends
+    with it, and starts again with the first request after it died. ``worker`` is the file that it runs. Where a
+    ``tree`` is given, requests fail unless something was imported from it.
     """
 
     worker = WORKER
@@ -64,6 +64,7 @@ class PackageProcess:
         return response["value"]
 
     def __enter__(self) -> PackageProcess:
+        self._start()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -74,6 +75,9 @@ class PackageProcess:
         measured = {"PYTHONPATH": os.pathsep.join(self.path), "HIGHWAY_BENCH_SUITE_DEVICE": self.device}
         if self.tree is not None:
             measured["HIGHWAY_BENCH_SUITE_TREE"] = str(self.tree)
+        if self.device == "cpu" and hasattr(os, "sched_getaffinity"):
+            cores = sorted(os.sched_getaffinity(0))
+            measured["HIGHWAY_BENCH_SUITE_CORE"] = str(cores[self.core % len(cores)])
         self.process = subprocess.Popen(
             [sys.executable, "-P", str(self.worker)],  # -P: the worker's own folder must not be on the path
             stdin=subprocess.PIPE,
@@ -81,9 +85,6 @@ class PackageProcess:
             text=True,
             env={**os.environ, **one_thread, **measured},
         )
-        if self.device == "cpu" and hasattr(os, "sched_setaffinity"):
-            cores = sorted(os.sched_getaffinity(0))
-            os.sched_setaffinity(self.process.pid, {cores[self.core % len(cores)]})
         return self.process
 
     def _stop(self) -> None:
@@ -91,12 +92,9 @@ class PackageProcess:
             return
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        self.process.kill()  # it has nothing to save, and torch takes a second to end by itself
+        self.process.wait()
         with suppress(BrokenPipeError):  # it died before it read a request
             self.process.stdin.close()
         self.process.stdout.close()
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:  # in a step whose time is no longer needed
-            self.process.kill()
-            self.process.wait()
         self.process = None

@@ -31,18 +31,22 @@ from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, l
 
 ROUNDS, SECONDS = 20, 0.5  # the least of a cell in a pair, the seconds being those of the timed steps added up
 LEAST_PAIRS = 6
+EARLY_PAIRS = 4  # after which a slow-down may be excluded
+CONFIDENCE = 0.99  # one-sided, that a slow-down is excluded
 DIFFERENCE = 0.025  # relative: the smallest that matters, and the half-width of an interval that is narrow enough
 
 
 class Precision(NamedTuple):
     """When to stop: a cell is done after ``least`` pairs if its interval's half-width is at most ``half_width`` at
-    ``confidence`` (two-sided), or after ``most``. No cell of a pair starts after ``seconds``."""
+    ``confidence`` (two-sided), or after ``most``; and as soon as it ``excludes`` a slow-down by the factor
+    ``excluded``, if there is one. No cell of a pair starts after ``seconds``."""
 
     least: int = 8
     most: int = 24
     half_width: float = DIFFERENCE
     confidence: float = 0.95
     seconds: float = math.inf
+    excluded: float | None = None
 
     def check(self) -> None:
         """Raise ``BadInput`` for fewer pairs than an interval needs."""
@@ -70,12 +74,22 @@ class Compared:
 
     def is_done(self, precision: Precision) -> bool:
         """Whether no further pair is needed."""
-        if self.reason:
+        if self.reason or (precision.excluded and self.excludes(precision.excluded)):
             return True
         if len(self.ratios) < precision.least:
             return False
         ratio = self.ratio(precision.confidence)
         return ratio.high / ratio.value - 1 <= precision.half_width or len(self.ratios) >= precision.most
+
+    def excludes(self, slowdown: float) -> bool:
+        """Whether the ratio is below ``slowdown`` with 99 % confidence (one-sided) and its estimate does not matter.
+
+        A difference is never found early, only excluded. So stopping here adds no false alarm.
+        """
+        if len(self.ratios) < EARLY_PAIRS:
+            return False
+        ratio = self.ratio(2 * CONFIDENCE - 1)
+        return ratio.value < 1 + DIFFERENCE and ratio.high < slowdown
 
     @property
     def waited(self) -> float:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from highway_bench.asv_suite.series import SERIES, Judged, Suite
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.compare import DIFFERENCE, LEAST_PAIRS, Compared, Precision, compare
+from highway_bench.history.compare import CONFIDENCE, DIFFERENCE, LEAST_PAIRS, Compared, Precision, compare
 from highway_bench.history.files import Result, read_results
 from highway_bench.history.lines import Followed, Line, Rise, lines_of, rises
 from highway_bench.history.machine import Machine
@@ -26,9 +26,8 @@ from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.provenance.load import Load
 
 WINDOW = 10  # measured commits of a machine that count as recent
-CONFIDENCE = 0.99  # one-sided, over all series that are confirmed together
 LEAST = 1 + DIFFERENCE  # the estimated slow-down of an alarm
-EXCLUDED = 1.05  # clean, if the interval ends below it
+EXCLUDED = 1.05  # the slow-down that a series must exclude where its interval is still wide
 SECONDS = 400.0  # for confirmation
 ELSEWHERE = "not timed again: a point of another machine, or --no-confirm"
 
@@ -210,11 +209,11 @@ def confirmed(paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: fl
     by_good: dict[str, list[Rise]] = {}
     for one in proposed:
         by_good.setdefault(one.good, []).append(one)
-    confidence = 1 - 2 * (1 - CONFIDENCE) / len(proposed)  # two-sided; Bonferroni's correction
+    confidence = 1 - 2 * (1 - CONFIDENCE) / len(proposed)  # two-sided, of all together; Bonferroni's correction
     end = time.monotonic() + seconds
     for number, (good, many) in enumerate(by_good.items()):
         left = (end - time.monotonic()) / (len(by_good) - number)
-        rule = Precision(confidence=confidence, seconds=left)
+        rule = Precision(confidence=confidence, seconds=left, excluded=EXCLUDED)
         try:
             compared = compare(paths, good, "HEAD", [one.of.cell for one in many], precision=rule, device=here.device)
         except (BadInput, NothingMeasured) as reason:
@@ -230,13 +229,16 @@ def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENC
     """The verdict on a proposed time that was compared; ``confidence`` is that of a two-sided interval."""
     if compared.reason:
         return GateFinding(rise, GateVerdict.UNDECIDED, remark=compared.reason)
+    if compared.excludes(EXCLUDED):
+        ratio = compared.ratio(2 * CONFIDENCE - 1)
+        return GateFinding(rise, GateVerdict.UNCONFIRMED, ratio, compared.waited)
     if len(compared.ratios) < LEAST_PAIRS:
         remark = f"{len(compared.ratios)} pairs of processes until the time was up, of at least {LEAST_PAIRS}"
         return GateFinding(rise, GateVerdict.UNDECIDED, remark=remark)
     ratio = compared.ratio(confidence)
     if ratio.low > 1 and ratio.value >= LEAST:
         verdict = GateVerdict.REGRESSION
-    elif ratio.high / ratio.value <= LEAST or ratio.high < EXCLUDED:
+    elif ratio.high / ratio.value <= LEAST:
         verdict = GateVerdict.UNCONFIRMED
     else:
         verdict = GateVerdict.UNDECIDED

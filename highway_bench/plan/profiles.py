@@ -75,9 +75,10 @@ STANDARD = Profile(
     (
         memory(),
         memory(families=deep, depths=(10, 50)),
+        memory(families=("dense",), depths=(100,)),
         timing(phases=("forward-backward",)),
         timing(phases=("forward-backward",), families=deep, depths=(10,)),
-        timing(phases=("forward-backward",), families=("dense",), depths=(50,)),
+        timing(phases=("forward-backward",), families=("dense",), depths=(50, 100)),
         timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
         # One start for all, or a block would lead by its start. `full` and `decide` also have the published ones.

@@ -34,11 +34,13 @@ def explained(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DISK:  # the low byte is the kind of error
             raise DiskError(f"store {path}: {error}: what was stored before is safe") from error
-        raise BadInput(f"store {path}: {error}{_advice(error)}") from error
+        raise BadInput(f"store {path}: {error}{_advice(path, error)}") from error
 
 
-def _advice(error: sqlite3.DatabaseError) -> str:
+def _advice(path: Path, error: sqlite3.DatabaseError) -> str:
     text = str(error)
+    if path.suffix == ".parquet":
+        return " (load Parquet files into a store first: highway-bench results import)"
     if "not a database" in text or "malformed" in text:
         return " (it is damaged, or no store: highway-bench results salvage reads what it can; or name another)"
     return " (another process is using it)" if "locked" in text else ""

@@ -44,6 +44,9 @@ def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, mon
     assert len(most.ratios) == 9
     (late,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(seconds=0))
     assert late.ratios == []
+    ratios = iter([0.99, 1.01, 1.0, 1.0])
+    (excluded,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(excluded=1.05))
+    assert len(excluded.ratios) == 4
 
 
 def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,7 @@ def test_a_process_that_measures_something_else_fails(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_fails_one_request(capfd) -> None:
     with PackageProcess([str(PROJECT), *sys.path], "cpu", 0) as one:
+        one._stop()
         one.process = subprocess.Popen(
             [sys.executable, "-c", "import sys; sys.exit(7)"],
             stdin=subprocess.PIPE,

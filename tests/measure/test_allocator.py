@@ -19,7 +19,7 @@ faults_of_ten()
 freed = faults_of_ten()
 kept = keep_freed_memory()
 faults_of_ten()
-print(kept, freed, faults_of_ten())
+print(kept, freed, min(faults_of_ten() for _ in range(5)))  # a small block behind a freed buffer makes the heap grow
 """
 
 

@@ -189,6 +189,13 @@ def test_of_many_that_are_tied_the_cheapest_is_named(make: Make) -> None:
     assert row["step ÷ plain's (forward-backward)"] == "my-6 1.40 [1.40, 1.40] to my-0 2.00 [2.00, 2.00]"
 
 
+def test_a_family_without_any_verdict_comes_last(make: Make) -> None:
+    rows = ladder(make, {("plain", 10): spread(0.1, 2), ("highway", 10): spread(0.01, 2)}, family="conv")
+    rows += ladder(make, {("plain", 10): spread(0.1), ("highway", 10): spread(0.01)}, family="dense")
+    verdicts = [(answer.family.partition(" ")[0], bool(answer.use)) for answer in results_of(make, rows).answer()]
+    assert verdicts == [("dense", True), ("conv", False)]
+
+
 def test_seeds_that_blocks_do_not_share_decide_nothing(make: Make) -> None:
     rows = ladder(make, {("highway", 10): [0.1] * 5}) + [
         row | {"seed": row["seed"] + 9, "digest": f"{row['digest']}/9"}

@@ -47,6 +47,8 @@ def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
     frame = pd.read_parquet(tmp_path / "all.parquet")
     assert list(frame) == list(COLUMNS)
     assert set(frame["protocol"]) == {PROTOCOL}
+    with pytest.raises(BadInput, match="results import"):
+        Store(tmp_path / "all.parquet", read_only=True)
 
 
 def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:

@@ -145,7 +145,11 @@ def test_the_check_of_pages(data: Path, pages: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("name", "lines", "row"),
     [
-        ("gate", [{"kind": "same", "beside": "idle", "values": {"plain dense 10": [1.0, 0.1]}}] * 30, "| idle | "),
+        (
+            "gate",
+            [{"kind": "same", "load": "idle", "boot": "1", "values": {"plain dense 10": [1.0, 0.1]}}] * 30,
+            "| idle | ",
+        ),
         ("advice", [{"kind": "copies", "apart": False, "verdict": "undecided"}] * 2, "| 0 | 0 | 2 | 0 | "),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, op
     for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
         assert len(one.losses) == 40
         assert one.losses[-1] < one.losses[0]
-        assert_same(one, other)
+        assert_same(one, other, rtol=1e-7)  # rounding grows over the steps, by how much depends on the processor
 
 
 def test_adams_epsilon_may_be_outside_of_the_bias_correction(training: MakeTraining) -> None:

@@ -70,7 +70,7 @@ def answers(
     about: Descriptions,
 ) -> list[Answer]:
     """The value of ``Results.answer``, from the values of its methods of these names; ``timed`` are the ratios of the
-    phase in which costs are compared."""
+    phase in which costs are compared. Families without any verdict come after those with one."""
     every = [contest for contest, _ in contests]
     trained, priced = list(groups(runs, CONTEST)), list(groups(costs, CONTEST))
     decided: list[Answer] = []
@@ -79,6 +79,8 @@ def answers(
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             decided.append(_answer(title_of(contest, every, contest_name), int(depth), *at))
+    useful = {answer.family for answer in decided if answer.use}
+    decided.sort(key=lambda answer: answer.family not in useful)
     return decided + _not_measured(contests, timed, runs, rows, about)
 
 

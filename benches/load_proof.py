@@ -1,0 +1,121 @@
+"""Whether the ratios of ``standard`` are those of an idle machine when other programs run on the same cores.
+
+``collect`` times the grid of ``standard`` once, next to a load if one is named, and adds a line with all its ratios to
+plain. ``judge`` compares each run under a load with the idle run before it on the same machine.
+
+    nox -s load-proof -- collect
+    nox -s load-proof -- collect --load 2 --runs 5
+    nox -s load-proof -- judge
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+import pandas as pd
+
+from benches.loads import arguments, print_row, running
+from highway_bench.history.machine import this_machine
+from highway_bench.provenance.git import git
+from highway_bench.report.ratio import PERCENT, is_decided
+from highway_bench.report.results import open_results
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "docs/data/load-proof.jsonl"
+COMMAND = ("run", "throughput", "--profile", "standard")
+CELL = ("block", "family", "depth", "seq_len", "threads")
+
+Ratio = tuple[float, float, float]
+"""A ratio with its interval; NaN where there is none."""
+
+
+def collect(load: str, runs: int, file: Path) -> None:
+    """Add a line for each of ``runs`` runs next to a load."""
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as folder, running(load):
+            store = Path(folder) / "results.sqlite"
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            subprocess.run([sys.executable, "-m", "highway_bench", *COMMAND, "--store", str(store)], check=True)
+            rows = open_results(store).ratios()
+        line = {
+            "load": load,
+            "at": started,
+            "commit": git(ROOT, "rev-parse", "HEAD"),
+            "machine": this_machine("cpu").name,
+            "waited": round(float(rows["waited"].median()), 3),
+            "ratios": ratios_of(rows),
+        }
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(line) + "\n")
+
+
+def ratios_of(rows: pd.DataFrame) -> dict[str, Ratio]:
+    """Each cell's ratio to plain's step."""
+    others = rows[rows["block"] != "plain"]
+    names = [" ".join(map(str, cell)) for cell in others[list(CELL)].itertuples(index=False)]
+    values = others[["ratio", "ratio_low", "ratio_high"]].astype(float).round(5)
+    return {
+        name: (ratio, low, high) for name, (ratio, low, high) in zip(names, values.to_numpy().tolist(), strict=True)
+    }
+
+
+def judge(file: Path) -> None:
+    """Print a line for each run: its undecided ratios, and how the others differ from the idle run's."""
+    if not file.is_file():
+        raise SystemExit(f"there is no file {file}: collect first")
+    print_row(
+        "load",
+        "run",
+        "machine",
+        "commit",
+        "steps waited for a core",
+        f"undecided (± {PERCENT})",
+        "decided ratios whose interval meets the idle run's",
+        "largest difference",
+        "median difference",
+    )
+    idle: dict[str, Mapping[str, Ratio]] = {}
+    for text in file.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        ratios = {name: tuple(ratio) for name, ratio in line["ratios"].items()}
+        decided = {name: ratio for name, ratio in ratios.items() if is_decided(*ratio)}
+        about = (line["at"][:16], line["machine"], line["commit"][:8], f"{100 * line['waited']:.0f} %")
+        undecided = f"{len(ratios) - len(decided)} of {len(ratios)}"
+        if line["load"] == "idle":
+            idle[line["machine"]] = decided
+            print_row("idle", *about, undecided, "", "", "")
+        else:
+            print_row(line["load"], *about, undecided, *compared(decided, idle.get(line["machine"], {})))
+
+
+def compared(loaded: Mapping[str, Ratio], idle: Mapping[str, Ratio]) -> Sequence[str]:
+    """How decided ratios meet those of the idle run, their largest and their median difference."""
+    both = [(loaded[name], idle[name]) for name in loaded if name in idle]
+    if not both:
+        return ("no idle run before it", "", "")
+    meet = sum(low <= other_high and other_low <= high for (_, low, high), (_, other_low, other_high) in both)
+    differences = [abs(value / other - 1) for (value, *_), (other, *_) in both]
+    return (f"{meet} of {len(both)}", f"{100 * max(differences):.1f} %", f"{100 * median(differences):.1f} %")
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    parser = arguments(__doc__, FILE)
+    parser.add_argument("--runs", type=int, default=1)
+    given = parser.parse_args()
+    if given.command == "collect":
+        collect(given.beside, given.runs, given.file)
+    else:
+        judge(given.file)
+
+
+if __name__ == "__main__":
+    main()
