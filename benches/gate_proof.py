@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     given = parser.parse_args()
     if given.command == "collect":
-        collect(given.beside, given.minutes, given.file)
+        collect(given.load, given.minutes, given.file)
     else:
         judge(given.file)
 

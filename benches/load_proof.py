@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     given = parser.parse_args()
     if given.command == "collect":
-        collect(given.beside, given.runs, given.file)
+        collect(given.load, given.runs, given.file)
     else:
         judge(given.file)
 

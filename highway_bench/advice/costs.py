@@ -79,5 +79,5 @@ def step_ratio(steps: TimedSteps | None, reference: TimedSteps | None) -> tuple[
         return math.nan, math.nan, math.nan
     if steps == reference:
         return 1.0, 1.0, 1.0
-    estimate = ratio_over_processes(steps.seconds, reference.seconds, steps.process)
+    estimate = ratio_over_processes(steps.seconds, reference.seconds, steps.process, wall=steps.wall)
     return estimate.value, estimate.low, estimate.high

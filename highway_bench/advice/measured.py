@@ -16,9 +16,13 @@ Scalars = Mapping[str, float | None]
 
 
 class TimedSteps(NamedTuple):
-    """The seconds of a cell's steps, and those of plain in the same rounds; sample i is of process ``process[i]``."""
+    """The seconds of a cell's steps, and those of plain in the same rounds; sample i is of process ``process[i]``.
+
+    ``wall`` are the wall times of the cell's steps.
+    """
 
     seconds: list[float]
+    wall: list[float]
     plain: list[float]
     process: list[int]
 
@@ -79,7 +83,7 @@ class MeasuredCells:
         if not texts:
             return None
         paired: dict[str, Any] = json.loads(texts[0][1])
-        return TimedSteps(json.loads(texts[0][0]), paired["plain"], paired["process"])
+        return TimedSteps(json.loads(texts[0][0]), paired["wall"], paired["plain"], paired["process"])
 
     def _event(self, event: Event) -> None:
         if isinstance(event, Finished):

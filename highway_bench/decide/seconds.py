@@ -54,16 +54,14 @@ def step_ratios(result: RunResult, cells: Mapping[str, Cell]) -> Ratios:
     for block, cell in cells.items():
         digest = result.summary.digests[cell]
         if digest in rows.index and rows.at[digest, "samples"]:
-            samples[block] = (
-                json.loads(str(rows.at[digest, "samples"])),
-                json.loads(str(rows.at[digest, "paired"]))["process"],
-            )
+            paired = json.loads(str(rows.at[digest, "paired"]))
+            samples[block] = json.loads(str(rows.at[digest, "samples"])), paired["process"], paired["wall"]
     if REFERENCE not in samples:
         raise BadInput(f"the step of {REFERENCE} was not timed, so no other block has a ratio to it")
-    base, processes = samples[REFERENCE]
+    base, processes, _ = samples[REFERENCE]
     return {
-        block: ratio_over_processes(seconds, base, of)
-        for block, (seconds, of) in samples.items()
+        block: ratio_over_processes(seconds, base, of, wall=wall)
+        for block, (seconds, of, wall) in samples.items()
         if block != REFERENCE and of == processes
     }
 

@@ -20,6 +20,12 @@ from ..errors import BadInput
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000  # of a bootstrap
+SHIFT_BY_WAITING = 0.1
+"""The 95 % error of a ratio of two steps that waited for a core all the time; in proportion if they waited less.
+
+Other programs on the core empty its caches, which costs one step more than another. The figure is from ``standard``
+next to two busy loops on two cores, where steps waited half of the time (docs/results/cost.md).
+"""
 
 Array = NDArray[np.float64]
 
@@ -106,13 +112,20 @@ def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CON
 
 
 def ratio_over_processes(
-    a: Iterable[float], b: Iterable[float], process: Sequence[int], confidence: float = CONFIDENCE
+    a: Iterable[float],
+    b: Iterable[float],
+    process: Sequence[int],
+    confidence: float = CONFIDENCE,
+    wall: Sequence[float] | None = None,
 ) -> IntervalEstimate:
     """Ratio a / b from samples that were taken in turn, in several processes.
 
     ``process[i]`` is the process of sample i. A process gives one number, the median of its log(aᵢ/bᵢ). ``value`` is
     their geometric mean and the interval is Student's t over the processes, which are the independent units (Kalibera
     and Jones, arXiv:2007.10899); ``n`` counts them. A single process has no interval.
+
+    With ``wall``, the wall times of a's steps, the interval also covers the shift of all processes by other programs:
+    ``SHIFT_BY_WAITING`` times the share of the wall time that a leaves out, as a second, independent error.
     """
     first, n = _finite(a, positive=True)
     second, m = _finite(b, positive=True)
@@ -120,7 +133,9 @@ def ratio_over_processes(
         raise BadInput(f"paired samples need equal counts, not {n}, {m} and {len(process)}")
     logs, of = np.log(first) - np.log(second), np.asarray(process)
     ratio = t_interval([float(np.median(logs[of == number])) for number in np.unique(of)], confidence)
-    return IntervalEstimate(math.exp(ratio.value), math.exp(ratio.low), math.exp(ratio.high), ratio.n)
+    waited = max(0.0, 1 - float(first.sum()) / math.fsum(wall)) if wall is not None else 0.0
+    half = math.hypot(ratio.high - ratio.value, SHIFT_BY_WAITING * waited)
+    return IntervalEstimate(math.exp(ratio.value), math.exp(ratio.value - half), math.exp(ratio.value + half), ratio.n)
 
 
 # -------------------------------------------------------------------------------------------------------- trials

@@ -46,8 +46,9 @@ class PeerTimes:
         return [number for number, one in enumerate(self.turns) for _ in one.seconds[OURS]]
 
     def ratio(self, cell: Cell) -> IntervalEstimate:
-        """Our time over that of the cell's peer, with its interval over processes."""
-        return ratio_over_processes(self.seconds(OURS), self.seconds(cell), self.process)
+        """Our time over that of the cell's peer, with its interval over processes and other programs."""
+        wall = [seconds for one in self.turns for seconds in one.wall[OURS]]
+        return ratio_over_processes(self.seconds(OURS), self.seconds(cell), self.process, wall=wall)
 
     def gpu_ratio(self, cell: Cell) -> IntervalEstimate | None:
         """The ratio of GPU times; ``None`` on a CPU."""
@@ -61,8 +62,8 @@ class PeerTimes:
         return (ALL_CAPPED if any(one.capped for one in disturbed) else ALL_DISTURBED) if disturbed else None
 
     def is_precise(self, precision: float) -> bool:
-        """Whether every ratio is known to ± ``precision``."""
-        ratios = [self.ratio(cell) for cell in self.cells]
+        """Whether every ratio is known to ± ``precision`` but for what more samples cannot show."""
+        ratios = [ratio_over_processes(self.seconds(OURS), self.seconds(cell), self.process) for cell in self.cells]
         return all(ratio.high / ratio.value - 1 <= precision for ratio in ratios)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.report.ratio import PERCENT
 from highway_bench.success.explained import EXPLAINED
 from highway_bench.success.judging import TAIL
@@ -63,8 +64,10 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (
         "wait for a core, rounds left out",
         "A step in one thread on a CPU is timed without the time in which it was ready to run and waited for a core; "
-        "the column gives that share of the wall time. With several threads, or on a GPU, rounds in which a thread "
-        "waited for more than 1 % of the time are left out, and counted.",
+        "the column gives that share of the wall time. Other programs on the core also empty its caches, which costs "
+        f"one step more than another: intervals of ratios include an error of {100 * SHIFT_BY_WAITING:g} % times that "
+        "share. With several threads, or on a GPU, rounds in which a thread waited for more than 1 % of the time are "
+        "left out, and counted.",
     ),
     (
         "undecided, one process, no ratio stored",

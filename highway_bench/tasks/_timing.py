@@ -53,8 +53,8 @@ class CellTimes:
     clock_rate: list[float] = field(default_factory=list)
 
     def ratio(self, other: Sequence[float]) -> IntervalEstimate:
-        """The cell's time over ``other``, with its interval over processes."""
-        return ratio_over_processes(self.seconds, other, self.process)
+        """The cell's time over ``other``, with its interval over processes and other programs."""
+        return ratio_over_processes(self.seconds, other, self.process, wall=self.wall)
 
     @property
     def paired(self) -> dict[str, Sequence[float]]:
@@ -100,8 +100,12 @@ class GroupTimes:
         self.unread = self.unread or turns.unread
 
     def precise(self, precision: float) -> bool:
-        """Whether every ratio to plain is known to ± ``precision``."""
-        ratios = [times.ratio(times.plain) for cell, times in self.cells.items() if cell != plain_of(cell)]
+        """Whether every ratio to plain is known to ± ``precision`` but for what more samples cannot show."""
+        ratios = [
+            ratio_over_processes(times.seconds, times.plain, times.process)
+            for cell, times in self.cells.items()
+            if cell != plain_of(cell)
+        ]
         return all(ratio.high / ratio.value - 1 <= precision for ratio in ratios)
 
 

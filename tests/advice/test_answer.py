@@ -145,11 +145,11 @@ def test_plain_values_are_json(advise: Callable[..., Advice]) -> None:
 
 def test_step_ratios_are_of_the_same_rounds() -> None:
     plain, process = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1, 2, 2]
-    own = TimedSteps([3.0, 3.0, 3.1, 3.1, 2.9, 2.9], plain, process)
-    reference = TimedSteps([2.0] * 6, plain, process)
+    own = TimedSteps(*[[3.0, 3.0, 3.1, 3.1, 2.9, 2.9]] * 2, plain, process)
+    reference = TimedSteps([2.0] * 6, [2.0] * 6, plain, process)
     ratio, low, high = step_ratio(own, reference)
     assert ratio == pytest.approx(1.5, rel=0.01)
     assert low < ratio < high
     assert step_ratio(reference, reference) == (1, 1, 1)
-    assert all(math.isnan(one) for one in step_ratio(own, TimedSteps([2.0] * 6, [9.0] * 6, process)))
+    assert all(math.isnan(one) for one in step_ratio(own, TimedSteps([2.0] * 6, [2.0] * 6, [9.0] * 6, process)))
     assert all(math.isnan(one) for one in step_ratio(None, reference))

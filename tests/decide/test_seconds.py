@@ -82,14 +82,15 @@ def test_ratios_come_from_common_rounds() -> None:
                 "digest": name,
                 "metric": "step_time",
                 "axis": "",
-                "samples": json.dumps([factor * base for base in (1.0, 2.0, 1.1, 2.2)]),
-                "paired": json.dumps({"process": process}),
+                "samples": json.dumps(samples),
+                "paired": json.dumps({"process": process, "wall": samples}),
             }
             for name, factor, process in (
                 ("pre-norm", 1.0, [0, 0, 1, 1]),
                 ("keel", 1.5, [0, 0, 1, 1]),
                 ("mhc", 2.0, [0, 0, 0, 0]),
             )
+            for samples in [[factor * base for base in (1.0, 2.0, 1.1, 2.2)]]
         ]
     )
     summary = Summary("run", {}, 0, 0, 0.0, {cell: name for name, cell in cells.items()})

@@ -149,6 +149,17 @@ def test_a_ratio_over_processes_has_one_number_for_each() -> None:
     assert math.log(ratio.high) == pytest.approx(logs.mean() + half)
 
 
+def test_waiting_widens_a_ratios_interval_by_an_independent_error() -> None:
+    """Steps that waited for half of the wall time: 5 %, added as the sides of a right angle."""
+    a, process = [1.9, 2.0, 2.1], [0, 1, 2]
+    idle, loaded = (ratio_over_processes(a, [1.0] * 3, process, wall=[n * one for one in a]) for n in (1, 2))
+    assert loaded.value == idle.value
+    assert idle == ratio_over_processes(a, [1.0] * 3, process)
+    narrow, wide = (math.log(one.high / one.value) for one in (idle, loaded))
+    assert wide == pytest.approx(math.hypot(narrow, 0.05))
+    assert math.log(loaded.value / loaded.low) == pytest.approx(wide)
+
+
 def test_one_process_has_no_interval() -> None:
     ratio = ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0, 0])
     assert (ratio.value, ratio.n) == (pytest.approx(2.0), 1)

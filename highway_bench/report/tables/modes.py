@@ -50,5 +50,6 @@ def over(cell: dict[str, Any], plain: dict[str, Any] | None) -> dict[str, Any]:
     rounds, others = (json.loads(one["paired"] or "{}") for one in (cell, plain))
     if not rounds or rounds["yardstick"] != others.get("yardstick"):
         return nothing | {"ratio_gap": APART}
-    found = ratio_over_processes(samples_of(cell["samples"]), samples_of(plain["samples"]), rounds["process"])
+    samples = samples_of(cell["samples"]), samples_of(plain["samples"])
+    found = ratio_over_processes(*samples, rounds["process"], wall=rounds["wall"])
     return {"ratio": found.value, "ratio_low": found.low, "ratio_high": found.high, "ratio_gap": ""}
