@@ -23,6 +23,7 @@ import pandas as pd
 
 from benches.loads import arguments, print_row, running
 from highway_bench.history.machine import this_machine
+from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.provenance.git import git
 from highway_bench.report.ratio import PERCENT, is_decided
 from highway_bench.report.results import open_results
@@ -50,6 +51,7 @@ def collect(load: str, runs: int, file: Path) -> None:
             "commit": git(ROOT, "rev-parse", "HEAD"),
             "machine": this_machine("cpu").name,
             "waited": round(float(rows["waited"].median()), 3),
+            "shift_by_waiting": SHIFT_BY_WAITING,
             "ratios": ratios_of(rows),
         }
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +79,7 @@ def judge(file: Path) -> None:
         "machine",
         "commit",
         "steps waited for a core",
+        "error of shifts included",
         f"undecided (± {PERCENT})",
         "decided ratios whose interval meets the idle run's",
         "largest difference",
@@ -87,7 +90,9 @@ def judge(file: Path) -> None:
         line = json.loads(text)
         ratios = {name: tuple(ratio) for name, ratio in line["ratios"].items()}
         decided = {name: ratio for name, ratio in ratios.items() if is_decided(*ratio)}
-        about = (line["at"][:16], line["machine"], line["commit"][:8], f"{100 * line['waited']:.0f} %")
+        waited = line["waited"]
+        shift = f"{100 * line['shift_by_waiting'] * waited:.1f} %"
+        about = (line["at"][:16], line["machine"], line["commit"][:8], f"{100 * waited:.0f} %", shift)
         undecided = f"{len(ratios) - len(decided)} of {len(ratios)}"
         if line["load"] == "idle":
             idle[line["machine"]] = decided
