@@ -47,12 +47,12 @@ def is_decided(value: float, low: float, high: float) -> bool:
 def quoted(value: float, low: float, high: float, gap: str = "") -> str:
     """A ratio as text: ``1.54 [1.50, 1.58]``, or ``undecided [0.900, 1.60]``.
 
-    Without an interval the text is ``gap``, the reason, or a dash. The ratio of plain to itself is ``1``.
+    Without an interval the text is ``gap``, the reason, or a dash. The ratio of plain to itself, exactly 1, is ``1``.
     """
     interval = between(low, high)
     if not interval:
         return gap or NONE
-    if value == low == high == 1:
+    if value == 1:
         return "1"
     return f"{three(value)} {interval}" if is_decided(value, low, high) else f"undecided {interval}"
 

@@ -53,8 +53,9 @@ class CellTimes:
     clock_rate: list[float] = field(default_factory=list)
 
     def ratio(self, other: Sequence[float]) -> IntervalEstimate:
-        """The cell's time over ``other``, with its interval over processes and other programs."""
-        return ratio_over_processes(self.seconds, other, self.process, wall=self.wall)
+        """The cell's time over ``other``, with its interval over processes and other programs; to itself exactly 1."""
+        wall = None if other == self.seconds else self.wall
+        return ratio_over_processes(self.seconds, other, self.process, wall=wall)
 
     @property
     def paired(self) -> dict[str, Sequence[float]]:

@@ -135,7 +135,7 @@ def test_the_rule_is_the_same_both_ways_round() -> None:
 
 
 def test_a_ratio_of_one_to_itself_is_exact() -> None:
-    assert quoted(1.0, 1.0, 1.0) == "1"
+    assert quoted(1.0, 1.0, 1.0) == quoted(1.0, 0.99, 1.01) == "1"
     assert quoted(2.0, 2.0, 2.0) == "2.00 [2.00, 2.00]"
 
 

@@ -17,7 +17,7 @@ from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
 from highway_bench.measure.processes import MOST_PROCESSES
-from highway_bench.measure.statistics import IntervalEstimate
+from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
@@ -151,6 +151,12 @@ def test_a_capped_clock_decides_no_ratio() -> None:
     found = ratio("plain_ratio", estimate, group)
     assert (found.value, found.low, found.high) == (1.5, None, None)
     assert found.message == f"{ALL_CAPPED} (heat, power cap)"
+
+
+def test_a_step_that_waited_is_still_as_long_as_itself() -> None:
+    times = CellTimes([1.0, 1.1], [2.0, 2.2], [1.0, 1.1], [1.0, 1.0], [0, 1])
+    assert times.ratio(times.plain) == IntervalEstimate(1.0, 1.0, 1.0, 2)
+    assert times.ratio(times.yardstick).low < ratio_over_processes(times.seconds, times.yardstick, times.process).low
 
 
 def test_rounds_of_a_gpu_are_kept_with_the_cell(cell: MakeCell) -> None:
