@@ -36,7 +36,8 @@ def once(compute: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P],
         if key not in self._values:
             self._values[key] = compute(self, *args, **kwargs)
         value: Any = self._values[key]
-        copied: Any = value.copy() if isinstance(value, pd.DataFrame) else deepcopy(value)
+        # pandas copies the columns of a shallow copy when they are written.
+        copied: Any = value.copy(deep=False) if isinstance(value, pd.DataFrame) else deepcopy(value)
         return copied  # type: ignore[no-any-return]
 
     update_wrapper(method, compute)
@@ -59,6 +60,7 @@ class Derived:
         object.__setattr__(self, "rows", prepared(self.rows, self.runs))
         object.__setattr__(self, "about", Descriptions(self.runs))
 
+    @once
     def of_task(self, task: str) -> pd.DataFrame:
         """The prepared rows of one task."""
         return of_task(self.rows, task)

@@ -99,7 +99,7 @@ def _sorted(labels: Iterable[str], described: Described, older: Sequence[str]) -
             order = older.index(name) if name in older else len(older)
         return float(order), label
 
-    return sorted(set(labels), key=rank)
+    return sorted(labels.unique() if isinstance(labels, pd.Series) else set(labels), key=rank)
 
 
 UNDESCRIBED = Descriptions()

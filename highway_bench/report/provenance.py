@@ -29,9 +29,8 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
         if command:
             facts["command"] = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
         for column in ("machine", "gpu", "commit", "torch", "threads", "task_version", "protocol"):
-            values = sorted(
-                {f"{value:g}" if isinstance(value, float) else str(value) for value in part[column].dropna()}
-            )
+            distinct = part[column].dropna().unique()
+            values = sorted(f"{value:g}" if isinstance(value, float) else str(value) for value in distinct)
             if values and column not in facts:
                 facts[column.replace("_", " ")] = ", ".join(values)
         facts |= {name: _flat(value) for name, value in record.items() if value not in EMPTY and name not in facts}

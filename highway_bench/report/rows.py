@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from highway_bench.cell import canonical
@@ -109,20 +111,26 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     frame = _newest(rows, runs or {}).copy()
     for name, (kind, _) in COLUMNS.items():
         if kind == "TEXT":
-            text = frame[name].astype(object)
-            frame[name] = text.where(text.notna(), None)
+            frame[name] = mapped(frame[name], lambda text: text)
         else:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
-    frame["recipe"] = frame["recipe"].map(comparable).astype(object)
-    families = frame["family_options"].map(recipe_of)
-    others = families.map(lambda options: json.dumps({name: options[name] for name in options if name != START}))
-    frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame, families)))
+    frame["recipe"] = mapped(frame["recipe"], comparable)
+    others = mapped(frame["family_options"], without_init)
+    frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame)))
     frame["family_label"] = list(map(block_label, frame["family"], others))
     several = len(set(frame["machine"].dropna())) > 1
     frame["machine_label"] = frame["machine"].fillna("") if several else ""
     return frame
+
+
+def mapped(column: pd.Series, function: Callable[[Any], object]) -> pd.Series:
+    """``function`` of each value, called once for each different one, and with None for null."""
+    codes, values = pd.factorize(column)  # the code of null is -1
+    results = np.empty(len(values) + 1, dtype=object)
+    results[:] = [*map(function, values), function(None)]
+    return pd.Series(results[codes], index=column.index, dtype=object)
 
 
 def comparable(recipe: object) -> object:
@@ -147,7 +155,10 @@ def scalar(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of ``frame`` as dictionaries by column."""
-    return [dict(zip(map(str, frame.columns), row, strict=True)) for row in frame.itertuples(index=False, name=None)]
+    names, bare = list(map(str, frame.columns)), frame.copy(deep=False)
+    bare.attrs = {}  # pandas would copy them with every column
+    values = (bare.iloc[:, place].to_numpy(dtype=object).tolist() for place in range(len(names)))  # fast for text too
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def groups(frame: pd.DataFrame, columns: Iterable[str]) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
@@ -179,6 +190,7 @@ def options_text(text: object) -> str:
     return ", ".join(f"{name}={value}" for name, value in recipe_of(text).items())
 
 
+@lru_cache(maxsize=10_000)
 def block_label(name: str | None, options: object, start: str = DEFAULT) -> str:
     """A block or a family as tables and figures name it: its name, its options, and its start unless it is the default.
 
@@ -206,12 +218,17 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _named_starts(frame: pd.DataFrame, families: pd.Series) -> pd.Series:
+def without_init(options: object) -> str:
+    """A value of the column ``family_options`` without the start of the weights."""
+    return json.dumps({name: value for name, value in recipe_of(options).items() if name != START})
+
+
+def _named_starts(frame: pd.DataFrame) -> pd.Series:
     """The start in each row's label: the init that a family's options name, or the block's start where the rows have
     several of the block."""
     several = frame["start"].groupby([frame["block"], frame["block_options"]], dropna=False).transform("nunique") > 1
     starts = frame["start"].where(several & frame["start"].notna(), DEFAULT)
-    inits = families.map(lambda options: options.get(START))
+    inits = mapped(frame["family_options"], lambda options: recipe_of(options).get(START))
     return inits.where(inits.notna(), starts)
 
 
@@ -222,13 +239,13 @@ def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
         requested |= {
             digest: max(requested.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
         }
-    pairs = zip(rows["time_utc"].fillna(""), rows["digest"], strict=True)
-    times = [max(str(time), requested.get(digest, "")) for time, digest in pairs]
-    ordered = rows.assign(_time=times).sort_values("_time", kind="stable")
+    results = rows.groupby(["digest", "machine"], dropna=False, sort=False).ngroup()
+    measured, requested_at = (
+        rows["time_utc"].fillna("").astype(str),
+        mapped(rows["digest"], lambda one: requested.get(one, "")),
+    )
+    ordered = results.loc[measured.where(measured > requested_at, requested_at).sort_values(kind="stable").index]
     # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
-    cells = ordered.drop_duplicates(["digest", "machine"], keep="last")
-    key = cells[list(CELL)].astype("string").fillna("").agg("\x1f".join, axis=1)
-    newest = cells.loc[~key.duplicated(keep="last"), ["digest", "machine"]]
-    measured = pd.MultiIndex.from_frame(ordered[["digest", "machine"]].fillna(""))
-    reported = ordered[ordered["digest"].isna() | measured.isin(pd.MultiIndex.from_frame(newest.fillna("")))]
-    return rows.loc[reported.index.sort_values()]
+    cells = rows.loc[ordered.drop_duplicates(keep="last").index, list(CELL)]
+    newest = results.loc[cells.index[~cells.astype("string").fillna("").duplicated(keep="last")]]
+    return rows[rows["digest"].isna() | results.isin(newest)]

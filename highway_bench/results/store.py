@@ -30,6 +30,8 @@ from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, REALS
 if TYPE_CHECKING:
     import pandas as pd
 
+AT_ONCE = 20_000  # rows that are read into Python's objects before they are packed
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -153,11 +155,19 @@ class Store:
     def frame(self, **filters: Any) -> pd.DataFrame:
         """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, JSON as text."""
         import pandas as pd
+        import pyarrow as pa
 
+        kinds = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.large_string()}
+        schema = pa.schema([(name, kinds[kind]) for name, (kind, _) in COLUMNS.items()])
         with explained(self.path):
-            frame = pd.DataFrame.from_records(self._select(filters).fetchall(), columns=list(COLUMNS))
-        kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
-        return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
+            cursor = self._select(filters)
+            parts = [
+                pa.record_batch(list(map(pa.array, zip(*rows, strict=True), schema.types)), schema)
+                for rows in iter(lambda: cursor.fetchmany(AT_ONCE), [])
+            ]
+        table = pa.Table.from_batches(parts, schema)
+        frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        return frame
 
     def add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
         """Store a run's provenance: command, machine, versions, start, and the descriptions of its blocks and families.

@@ -23,7 +23,7 @@ from highway_bench.report.figures.drawing import line_with_band
 from highway_bench.report.format import listed, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
-from highway_bench.report.rows import groups
+from highway_bench.report.rows import groups, mapped
 from highway_bench.report.style import of_blocks, styles
 from highway_bench.report.tables.trainability import gives_verdicts
 from highway_bench.results.schema import Status
@@ -36,7 +36,7 @@ MOST = 8
 def loss_curves(results: Results) -> list[Picture]:
     """Pictures of up to ``MOST`` panels: one panel per family and depth, one line per block and seed."""
     frame = results.of_task("trainability")
-    short = frame[~frame["recipe"].map(gives_verdicts).astype(bool) & frame["trial"].isna()]
+    short = frame[~mapped(frame["recipe"], gives_verdicts).astype(bool) & frame["trial"].isna()]
     points = short[(short["metric"] == "loss") & (short["axis"] == "step")]
     if points.empty:
         raise NothingToShow("loss curves need short training runs without a verdict")
