@@ -27,6 +27,7 @@ from highway_bench.results.schema import Status
 from highway_bench.stem_head import feature_positions
 
 MOST_LAYERS = 20_000  # half a minute of work
+MOST_FEATURES = 2**31 - 1  # of a layer: numbers of parameters stay finite as floats
 LAYER_BYTES = 10_000  # of the Python objects of one layer, without its weights
 
 
@@ -168,6 +169,8 @@ def are_own(block: str, family: str) -> bool:
 def check_memory(spec: BlockSpec, family: Family, width: int, depth: int) -> None:
     """Raise ``BadInput`` for a stack of too many layers, or one that this machine's free memory cannot hold, before any
     of it is built."""
+    if width > MOST_FEATURES:
+        raise BadInput(f"width is at most {MOST_FEATURES:,}")
     if depth > MOST_LAYERS:
         raise BadInput(f"a network of {depth:,} layers is not built: the most is {MOST_LAYERS:,}")
     needed = depth * LAYER_BYTES + torch.float32.itemsize * spec.stack_parameters(family, width, depth)

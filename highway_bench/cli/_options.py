@@ -38,7 +38,9 @@ FamilyOptions = Annotated[
 ]
 
 
-WorkerCount = Annotated[int | None, typer.Option(min=1, help="Parallel processes; by default, one per core.")]
+WorkerCount = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="Parallel processes; by default, one per core.")
+]
 EngineName = Annotated[
     str, typer.Option("--engine", help="Where cells run: local, ray (a cluster), or an engine of a plug-in.")
 ]

@@ -130,7 +130,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises ``CutShort`` where the JSON is incomplete, ``BadInput`` for a missing file or
     other JSON."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), parse_int=_finite_or_not)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -232,3 +232,8 @@ def _put(path: Path, content: bytes) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_bytes(content)
     part.replace(path)
+
+
+def _finite_or_not(digits: str) -> float:
+    """A whole number of a JSON file; infinite if no float is as large."""
+    return int(digits) if math.isfinite(float(digits)) else float(digits)

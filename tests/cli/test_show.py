@@ -36,3 +36,9 @@ def test_own_family(invoke: Any, here: Any) -> None:
     shown = invoke("show", "residual", "--family", "show_layers:make", "--depth", "3")
     assert shown.exit_code == 0
     assert "H = show_layers:make(width)" in shown.stdout
+
+
+def test_a_width_that_no_layer_has_is_one_line(invoke: Any) -> None:
+    refused = invoke("show", "highway", "--width", "1" + "0" * 400)
+    assert refused.exit_code == 2
+    assert "width is at most 2,147,483,647" in refused.stderr

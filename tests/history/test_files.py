@@ -58,3 +58,8 @@ def test_a_benchmark_that_failed_as_a_whole_failed_everywhere(write_point, tmp_p
     result = read_result(write_point(tmp_path / "box", COMMIT, {"b.time": (None, 1), "b.loss": ([None, 2.0], 1)}))
     assert result.failures == ["b.time('plain')", "b.time('highway')", "b.loss('plain')"]
     assert result.points.keys() == {"b.loss('highway')"}
+
+
+def test_a_number_that_no_float_holds_is_no_point(write_point, tmp_path: Path) -> None:
+    result = read_result(write_point(tmp_path / "box", COMMIT, {"b.loss": ([10**400, 2.0], 1)}))
+    assert result.points.keys() == {"b.loss('highway')"}
