@@ -37,20 +37,20 @@ def facts(has_gpu: bool) -> str:
     )
 
 
-def measure(line: str, checkpoints: Any) -> Iterator[str]:
+def measure(line: str, checkpoints: Any, modules: frozenset[str]) -> Iterator[str]:
     """Measure the cells of a job. The first item is empty and says that the job has begun. Every further one has the
     result of one cell, as a line of JSON; the last one has the results of all cells.
 
     After a loss Ray calls this again and leaves out as many items as it has delivered. Cells may then end in another
     order, but the number of items is the same, and the last one is complete. ``checkpoints`` are ``CheckpointFiles``
-    in another process, or ``None``.
+    in another process, or ``None``. ``modules`` are those that any job of the command runs through.
     """
     job = Job.of_line(line)
     yield ""
     lines: list[str] = []
     with node_folder(job.keys, checkpoints) as folder, ExitStack() as on_error:
         on_error.callback(_stop)
-        for event in _local_engine().run([replace(job, checkpoints=folder)]):
+        for event in _local_engine(modules).run([replace(job, checkpoints=folder)]):
             if isinstance(event, Ended):
                 index = job.keys.index(event.job.keys[event.result.index])  # that of a cell run by itself is 0
                 lines.append(replace(event.result, index=index).line())
@@ -61,11 +61,12 @@ def measure(line: str, checkpoints: Any) -> Iterator[str]:
     yield "".join(lines)
 
 
-def _local_engine() -> LocalEngine:
+def _local_engine(modules: frozenset[str]) -> LocalEngine:
     global _engine
     if _engine is None:
         vars(sys.modules["__main__"]).pop("__file__", None)  # Ray's: workers would import it, and Ray
         _engine = LocalEngine(1)
+    _engine.expected |= modules
     return _engine
 
 

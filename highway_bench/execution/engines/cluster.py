@@ -35,6 +35,7 @@ from highway_bench.execution.engines._cluster_nodes import (
     memory_of,
 )
 from highway_bench.execution.engines._gpus import gpu_share
+from highway_bench.execution.engines._pool import WorkerKind
 from highway_bench.execution.engines._ray import first_line, imported_ray
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.job import Began, CellResult, Ended, Job
@@ -113,6 +114,7 @@ class RayEngine:
         self._given = workers
         self._address = address or os.environ.get("RAY_ADDRESS") or "auto"
         self._modules = {module_path(PACKAGE)}
+        self._sources: frozenset[str] = frozenset()  # modules that jobs run through
         self._nodes: list[ClusterNode] = []
         self._submitted: dict[Any, Submitted] = {}
         self._measure: Any = None
@@ -151,8 +153,9 @@ class RayEngine:
         """
         ray = imported_ray()
         queues: dict[Placement, deque[Job]] = {}
-        for job in sorted(jobs, key=lambda job: not job.alone):
+        for job in sorted(jobs, key=lambda job: (not job.alone, WorkerKind.of(job))):  # a worker runs one kind
             queues.setdefault(self._placement(job), deque()).append(job)
+            self._sources |= job.sources.keys()
         self._send_modules(job for queue in queues.values() for job in queue)
         most = self._given or WAITING * self.workers
         checked = time.monotonic()
@@ -264,7 +267,7 @@ class RayEngine:
                 actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here)
                 self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
             checkpoints = self._checkpoints[job.checkpoints]
-        stream = self._measure.options(**placement.options).remote(job.line(), checkpoints)
+        stream = self._measure.options(**placement.options).remote(job.line(), checkpoints, self._sources)
         self._submitted[stream] = Submitted(job, placement)
 
     def _receive(self, stream: Any) -> Generator[Began | Ended, None, list[Job]]:

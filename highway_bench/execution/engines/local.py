@@ -98,10 +98,14 @@ class Running:
 @register_engine("local")
 class LocalEngine:
     """Runs jobs in ``workers`` processes at a time (by default, one per core that this process may use), on a CPU or on
-    every GPU of the first one's model."""
+    every GPU of the first one's model.
+
+    ``expected`` are modules that jobs of later calls run through: workers are ready for these jobs too.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or cores()
+        self.expected: frozenset[str] = frozenset()
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
         self._pools: list[Pool] = []
         self._kind: WorkerKind | None = None
@@ -142,7 +146,7 @@ class LocalEngine:
         self._crowded_out.clear()
 
     def _run_kind(self, kind: WorkerKind, queue: deque[Job]) -> Iterator[Began | Ended]:
-        self._open(kind, frozenset(name for job in queue for name in job.sources))
+        self._open(kind, self.expected.union(*(job.sources for job in queue)))
         deaths = 0
         while queue or self._running or self._crowded_out:
             if not queue and not self._running:
