@@ -1,9 +1,9 @@
 """Whether a Ray cluster of three nodes gives the rows of the local engine, for the trainings of a profile.
 
-python benches/cluster_rows.py --profile standard
+    unshare -n python tests/cluster/loopback.py "$(command -v python)" -m benches.cluster_rows --profile standard
 
-The cluster runs on this machine. Prints one line of JSON: the cells, the rows without times, how many of them differ,
-and the seconds of both engines. The status is 1 if a row differs. About networks, see ``cluster_overhead``.
+The cluster runs on this machine, in a network that has only the loopback device. Prints one line of JSON: the cells,
+the rows without times, how many of them differ, and the seconds of both engines. The status is 1 if a row differs.
 """
 
 from __future__ import annotations

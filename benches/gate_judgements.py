@@ -8,9 +8,7 @@ A line of a pool is one process, or one pair of processes. Kinds of lines: ``sam
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -25,13 +23,6 @@ POINT_PROCESSES = 3
 DRIFT = 1.01  # a commit
 
 Verdicts = Mapping[str, GateVerdict | None]
-
-
-def read(pool: Path) -> list[dict[str, Any]]:
-    """The lines of a pool; none where there is no file yet."""
-    if not pool.is_file():
-        return []
-    return [json.loads(line) for line in pool.read_text(encoding="utf-8").splitlines()]
 
 
 def of_kind(kind: str, pool: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

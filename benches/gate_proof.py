@@ -11,7 +11,6 @@ their verdicts. The load ``work`` starts nothing: it is what the machine did any
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import time
@@ -28,10 +27,9 @@ from benches.gate_judgements import (
     complete_runs,
     judgements,
     of_kind,
-    read,
     whole_runs,
 )
-from benches.loads import LOADS, arguments, print_row, running
+from benches.loads import LOADS, add_line, collected, print_row, read_lines, run_command, running
 from highway_bench.asv_suite.measuring import RATIO, SAMPLES, SECONDS
 from highway_bench.asv_suite.process import PackageProcess
 from highway_bench.asv_suite.series import HistoryCell
@@ -72,10 +70,7 @@ def collect(load: str, minutes: float, pool: Path) -> None:
             number = source.randrange(2**16)  # the core is that of the number
             values = point(wanted, number) if kind == "point" else pair(wanted, kind, number)
             now = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "load_average": round(os.getloadavg()[0], 1)}
-            line = {"kind": kind, **now, **about, "values": values}
-            pool.parent.mkdir(parents=True, exist_ok=True)
-            with pool.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            add_line(pool, {"kind": kind, **now, **about, "values": values})
 
 
 def turns(cells: Sequence[HistoryCell], load: str, pool: Path) -> Iterator[tuple[str, Sequence[HistoryCell]]]:
@@ -91,7 +86,7 @@ def turns(cells: Sequence[HistoryCell], load: str, pool: Path) -> Iterator[tuple
 
 def short_of_pairs(load: str, pool: Path) -> set[str]:
     """The series for which the pool has too few pairs to complete the whole runs under a load."""
-    lines = read(pool)
+    lines = read_lines(pool)
     runs = [*whole_runs(lines), *whole_runs(lines, DRIFT)]
     return {name for under, run in runs if under == load for name, verdict in run.items() if verdict is None}
 
@@ -129,9 +124,7 @@ def point(cells: Sequence[HistoryCell], number: int) -> dict[str, float]:
 
 def judge(pool: Path) -> None:
     """Print the verdicts under each load."""
-    lines = read(pool)
-    if not lines:
-        raise SystemExit(f"there is no pool at {pool}: collect first")
+    lines = collected(pool)
     print_row(
         "load",
         "series judged, same code",
@@ -185,13 +178,7 @@ def with_all(by_load: Mapping[str, list[Any]]) -> list[tuple[str, list[Any]]]:
 
 def main() -> None:
     """Run the command that the arguments name."""
-    parser = arguments(__doc__, POOL)
-    parser.add_argument("--minutes", type=float, default=10)
-    given = parser.parse_args()
-    if given.command == "collect":
-        collect(given.load, given.minutes, given.file)
-    else:
-        judge(given.file)
+    run_command(__doc__, POOL, ("minutes", 10.0), collect, judge)
 
 
 if __name__ == "__main__":

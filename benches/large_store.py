@@ -37,13 +37,12 @@ def fill(path: Path, source: Path, least: int) -> int:
         for row in store.rows():
             cells.setdefault(row["digest"], []).append(row)
         written = sum(map(len, cells.values()))
-        for copy in count(1):
-            for digest, rows in cells.items():
-                if written >= least:
-                    return written
-                other = hashlib.sha256(f"{digest} {copy}".encode()).hexdigest()[: len(digest)]
-                store.put(other, [row | {"digest": other, "seed": row["seed"] + SEEDS * copy} for row in rows])
-                written += len(rows)
+        copies = ((copy, *cell) for copy in count(1) for cell in cells.items())
+        while written < least:
+            copy, digest, rows = next(copies)
+            other = hashlib.sha256(f"{digest} {copy}".encode()).hexdigest()[: len(digest)]
+            store.put(other, [row | {"digest": other, "seed": row["seed"] + SEEDS * copy} for row in rows])
+            written += len(rows)
     return written
 
 

@@ -10,7 +10,6 @@ plain. ``judge`` compares each run under a load with the idle run before it on t
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from statistics import median
 
 import pandas as pd
 
-from benches.loads import arguments, print_row, running
+from benches.loads import add_line, collected, print_row, run_command, running
 from highway_bench.history.machine import this_machine
 from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.provenance.git import git
@@ -54,9 +53,7 @@ def collect(load: str, runs: int, file: Path) -> None:
             "shift_by_waiting": SHIFT_BY_WAITING,
             "ratios": ratios_of(rows),
         }
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(line) + "\n")
+        add_line(file, line)
 
 
 def ratios_of(rows: pd.DataFrame) -> dict[str, Ratio]:
@@ -71,8 +68,7 @@ def ratios_of(rows: pd.DataFrame) -> dict[str, Ratio]:
 
 def judge(file: Path) -> None:
     """Print a line for each run: its undecided ratios, and how the others differ from the idle run's."""
-    if not file.is_file():
-        raise SystemExit(f"there is no file {file}: collect first")
+    lines = collected(file)
     print_row(
         "load",
         "run",
@@ -86,8 +82,7 @@ def judge(file: Path) -> None:
         "median difference",
     )
     idle: dict[str, Mapping[str, Ratio]] = {}
-    for text in file.read_text(encoding="utf-8").splitlines():
-        line = json.loads(text)
+    for line in lines:
         ratios = {name: tuple(ratio) for name, ratio in line["ratios"].items()}
         decided = {name: ratio for name, ratio in ratios.items() if is_decided(*ratio)}
         waited = line["waited"]
@@ -113,13 +108,7 @@ def compared(loaded: Mapping[str, Ratio], idle: Mapping[str, Ratio]) -> Sequence
 
 def main() -> None:
     """Run the command that the arguments name."""
-    parser = arguments(__doc__, FILE)
-    parser.add_argument("--runs", type=int, default=1)
-    given = parser.parse_args()
-    if given.command == "collect":
-        collect(given.load, given.runs, given.file)
-    else:
-        judge(given.file)
+    run_command(__doc__, FILE, ("runs", 1), collect, judge)
 
 
 if __name__ == "__main__":

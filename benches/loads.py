@@ -1,13 +1,18 @@
-"""Other programs on the machine, next to which something is measured; and what scripts that measure so share."""
+"""Other programs on the machine, next to which something is measured; and what scripts that measure so share.
+
+Such a script has two commands: ``collect`` adds lines of JSON to a file under a load, ``judge`` prints tables of them.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 WHILE = "import os\nparent = os.getppid()\nb = bytearray(2**27)\nwhile os.getppid() == parent: "
 LOADS = {  # busy loops and copies of memory; they end with this process
@@ -31,13 +36,49 @@ def running(load: str) -> Iterator[None]:
             program.wait()
 
 
-def arguments(description: str, file: Path) -> argparse.ArgumentParser:
-    """The arguments of a script that adds lines to a file under a load, and prints tables of them."""
+def run_command(
+    description: str,
+    file: Path,
+    amount: tuple[str, float],
+    collect: Callable[[str, Any, Path], None],
+    judge: Callable[[Path], None],
+) -> None:
+    """Run the command that the arguments name, on ``file`` unless they name another.
+
+    ``amount`` is the name and the default of the option that says how much ``collect`` measures.
+    """
+    name, default = amount
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("command", choices=("collect", "judge"))
     parser.add_argument("--load", choices=tuple(LOADS), default="idle")
     parser.add_argument("--file", type=Path, default=file)
-    return parser
+    parser.add_argument(f"--{name}", dest="amount", type=type(default), default=default)
+    given = parser.parse_args()
+    if given.command == "collect":
+        collect(given.load, given.amount, given.file)
+    else:
+        judge(given.file)
+
+
+def add_line(file: Path, line: Mapping[str, Any]) -> None:
+    """Add a line of JSON to a file, which is created with its folder if needed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The lines of a file; none where there is no file yet."""
+    if not file.is_file():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def collected(file: Path) -> list[dict[str, Any]]:
+    """The lines of a file; without any, the command ends with one line that says so."""
+    if lines := read_lines(file):
+        return lines
+    raise SystemExit(f"there are no lines in {file}: collect first")
 
 
 def print_row(*values: object) -> None:

@@ -130,7 +130,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises ``CutShort`` where the JSON is incomplete, ``BadInput`` for a missing file or
     other JSON."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_int=_finite_or_not)
+        data = json.loads(path.read_text(encoding="utf-8"), parse_int=_whole_or_infinite)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -234,6 +234,6 @@ def _put(path: Path, content: bytes) -> None:
     part.replace(path)
 
 
-def _finite_or_not(digits: str) -> float:
+def _whole_or_infinite(digits: str) -> float:
     """A whole number of a JSON file; infinite if no float is as large."""
     return int(digits) if math.isfinite(float(digits)) else float(digits)

@@ -240,11 +240,10 @@ def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
             digest: max(requested.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
         }
     results = rows.groupby(["digest", "machine"], dropna=False, sort=False).ngroup()
-    measured, requested_at = (
-        rows["time_utc"].fillna("").astype(str),
-        mapped(rows["digest"], lambda one: requested.get(one, "")),
-    )
-    ordered = results.loc[measured.where(measured > requested_at, requested_at).sort_values(kind="stable").index]
+    measured_at = rows["time_utc"].fillna("").astype(str)
+    requested_at = mapped(rows["digest"], lambda digest: requested.get(digest, ""))
+    latest = measured_at.where(measured_at > requested_at, requested_at)
+    ordered = results.loc[latest.sort_values(kind="stable").index]
     # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
     cells = rows.loc[ordered.drop_duplicates(keep="last").index, list(CELL)]
     newest = results.loc[cells.index[~cells.astype("string").fillna("").duplicated(keep="last")]]
