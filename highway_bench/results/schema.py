@@ -108,6 +108,11 @@ JSON_KINDS: Mapping[str, str] = {
     "paired": "object",
 }
 UNIQUE = ("digest", "metric", "axis", "index")
+OWN = (
+    *("metric", "axis", "index", "unit", "better", "status", "message"),
+    *("value", "low", "high", "n", "samples", "paired", "params", "flops_per_item"),
+)
+"""Columns that may differ between the rows of one attempt at a cell. All others are equal in them."""
 
 LATER_ATTEMPT = "later attempt"
 """Axis of the one row with the status and message of a later attempt that measured less. The cell's other rows are its

@@ -12,7 +12,8 @@ import math
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,12 +26,24 @@ from highway_bench.results.attempts import attempts_in, stored
 from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked
 from highway_bench.results.integrity import check_contents, check_schema, problems
 from highway_bench.results.migration import columns_of, migrate
-from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, REALS, SCHEMA, UNIQUE, Row, Status, worst
+from highway_bench.results.schema import (
+    COLUMNS,
+    FAILURES,
+    LATER_ATTEMPT,
+    OWN,
+    REALS,
+    SCHEMA,
+    UNIQUE,
+    Row,
+    Status,
+    worst,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AT_ONCE = 20_000  # rows that are read into Python's objects before they are packed
+ATTEMPT = f"""("digest" || ("axis" IS '{LATER_ATTEMPT}'))"""  # in SQL: different for every attempt at a cell
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ class Store:
         Raises ``UnknownName`` for a filter that is no column.
         """
         with explained(self.path):
-            return [dict(zip(COLUMNS, values, strict=True)) for values in self._select(filters)]
+            return [dict(zip(COLUMNS, found, strict=True)) for found in self._select(COLUMNS, *self._where(filters))]
 
     def scalars(self, digest: str) -> dict[str, float | None]:
         """The values of one cell's metrics that have no axis, by name."""
@@ -156,16 +169,27 @@ class Store:
         """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, JSON as text."""
         import pandas as pd
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         kinds = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.large_string()}
-        schema = pa.schema([(name, kinds[kind]) for name, (kind, _) in COLUMNS.items()])
-        with explained(self.path):
-            cursor = self._select(filters)
+
+        def read(names: Sequence[str], where: str) -> pa.Table:
+            schema = pa.schema([*((name, kinds[COLUMNS[name][0]]) for name in names), ("attempt", pa.large_string())])
+            cursor = self._select(names, where, values, ATTEMPT)
             parts = [
-                pa.record_batch(list(map(pa.array, zip(*rows, strict=True), schema.types)), schema)
-                for rows in iter(lambda: cursor.fetchmany(AT_ONCE), [])
+                pa.record_batch(list(map(pa.array, zip(*some, strict=True), schema.types)), schema)
+                for some in iter(lambda: cursor.fetchmany(AT_ONCE), [])
             ]
-        table = pa.Table.from_batches(parts, schema)
+            return pa.Table.from_batches(parts, schema)
+
+        # Fetching values takes longest, so what the rows of an attempt share is fetched from the first of them alone.
+        shared = [name for name in COLUMNS if name not in OWN]
+        where, values = self._where(filters)
+        first = f'rowid IN (SELECT min(rowid) FROM "rows" WHERE {where} GROUP BY {ATTEMPT})'
+        with explained(self.path), self._snapshot():
+            rows, attempts = read(OWN, where), read(shared, first)
+        each = attempts.take(pc.index_in(rows["attempt"], attempts["attempt"]))
+        table = pa.table({name: (rows if name in OWN else each)[name] for name in COLUMNS})
         frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
         return frame
 
@@ -268,7 +292,17 @@ class Store:
                 times.setdefault(digest, set()).add((bool(later), time))
         return times
 
-    def _select(self, filters: Mapping[str, Any]) -> sqlite3.Cursor:
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Within it, all reads see the same rows, whatever another process writes."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.rollback()
+
+    def _where(self, filters: Mapping[str, Any]) -> tuple[str, list[str]]:
+        """The condition in SQL that columns equal ``filters``, and its parameters."""
         where, values = ["1"], []
         for name, wanted in filters.items():
             if name not in COLUMNS:
@@ -278,8 +312,12 @@ class Store:
             null = f' OR "{name}" IS NULL' if len(known) < len(several) else ""
             where.append(f'("{name}" IN (SELECT value FROM json_each(?)){null})')  # any number of values
             values.append(json.dumps(known))
-        columns = ", ".join(f'"{name}"' if name in self._columns else f'NULL AS "{name}"' for name in COLUMNS)
-        return self._db.execute(f'SELECT {columns} FROM "rows" WHERE {" AND ".join(where)} ORDER BY rowid', values)
+        return " AND ".join(where), values
+
+    def _select(self, columns: Iterable[str], where: str, values: Sequence[str], *also: str) -> sqlite3.Cursor:
+        """The rows in the order of storing: ``columns``, null where an older store lacks one, then expressions."""
+        known = [*(quoted(name) if name in self._columns else "NULL" for name in columns), *also]
+        return self._db.execute(f'SELECT {", ".join(known)} FROM "rows" WHERE {where} ORDER BY rowid', values)
 
     def _prepare(self) -> None:
         """Check that the file is a store of a known schema; create the tables in a new file opened for writing."""

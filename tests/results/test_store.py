@@ -249,6 +249,16 @@ def test_frame(tmp_path: Path) -> None:
     assert frame["samples"].tolist() == ["[1.5]", "[null]"]
 
 
+def test_a_frame_has_the_rows_of_every_attempt_with_their_own_columns(tmp_path: Path) -> None:
+    with Store(tmp_path / "s") as store:
+        store.put("a", some("a", 1.0, 2.0, run_id="first", seed=1))
+        store.put("b", some("b", 3.0, run_id="first", seed=2))
+        store.put("a", attempt("crashed"))  # one row, after the cell's result
+        for filters in ({}, {"value": 2.0}, {"run_id": "run crashed"}, {"seed": [2, None]}, {"run_id": "third"}):
+            frame = store.frame(**filters).astype(object)
+            assert frame.where(frame.notna(), None).to_dict("records") == store.rows(**filters)
+
+
 def test_runs(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store:
         store.add_run("one", {"command": ["run"], "finished": None})
