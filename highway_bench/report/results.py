@@ -131,12 +131,12 @@ class Results(Derived):
 
         ``ran_on`` is the machine of the run, ``machine`` that of its contest, which may have runs of several machines.
         """
-        return self.with_units(trainability.training_runs(self.rows), "trainability")
+        return self.with_units(trainability.training_runs(self.of_task("trainability")), "trainability")
 
     @once
     def trials(self) -> pd.DataFrame:
         """One row per trial of a learning-rate search, with the columns of ``training_runs``."""
-        return self.with_units(trainability.trials(self.rows), "trainability")
+        return self.with_units(trainability.trials(self.of_task("trainability")), "trainability")
 
     @once
     def best_rates(self) -> pd.DataFrame:
@@ -147,7 +147,7 @@ class Results(Derived):
         on average. ``edge``: ``lowest`` or ``highest`` if it is that of those tried, otherwise empty. ``spacing``:
         ln of its ratio to its neighbour among them. The recipe is without the words of the search.
         """
-        return self.with_units(rates.best_rates(self.rows), "trainability")
+        return self.with_units(rates.best_rates(self.of_task("trainability")), "trainability")
 
     @once
     def rate_slopes(self) -> pd.DataFrame:
@@ -180,7 +180,9 @@ class Results(Derived):
         with its interval over processes; without an interval, ``ratio_gap`` is the reason. ``waited`` is the share of
         the wall time in which the step waited for a core, ``disturbed`` the number of rounds left out for it.
         """
-        return self.with_units(step_times.step_times(self.rows, self.about), "throughput", **STEP_UNITS)
+        return self.with_units(
+            step_times.step_times(self.of_task("throughput"), self.about), "throughput", **STEP_UNITS
+        )
 
     @once
     def best_modes(self) -> pd.DataFrame:
@@ -194,13 +196,13 @@ class Results(Derived):
     def device_rates(self) -> pd.DataFrame:
         """One row per device, precision and number of threads: ``matmul_rate``, ``conv_rate`` and ``copy_rate``, the
         medians of ``n`` measurements, with the least and the largest as bounds."""
-        return self.with_units(step_times.device_rates(self.rows), "throughput")
+        return self.with_units(step_times.device_rates(self.of_task("throughput")), "throughput")
 
     @once
     def memory(self) -> pd.DataFrame:
         """One row per cell of the memory task, the baseline first within each comparison: the setting, ``block``, the
         task's metrics, and ``layer_ratio``, bytes per layer over the baseline's."""
-        return self.with_units(memory.memory_table(self.rows, self.about), "memory", layer_ratio="1")
+        return self.with_units(memory.memory_table(self.of_task("memory"), self.about), "memory", layer_ratio="1")
 
     @once
     def propagation(self) -> pd.DataFrame:
@@ -216,14 +218,14 @@ class Results(Derived):
     def starts(self) -> pd.DataFrame:
         """One row per initialised network: the task's metrics, the ``gain`` of its weights, its training ``steps`` (NaN
         if it was not trained), and the verdicts ``signal`` and ``gradient`` with the layers from which they hold."""
-        return self.with_units(propagation.starts(self.rows), "propagation", **START_UNITS)
+        return self.with_units(propagation.starts(self.of_task("propagation")), "propagation", **START_UNITS)
 
     @once
     def first_steps(self) -> pd.DataFrame:
         """One row per block and setting with a few training steps: medians over ``n`` seeds of ``still_layers``,
         ``still_first`` and ``still_last`` with the least and largest as bounds; ``update_least`` and ``update_most``,
         the smallest and the largest ‖ΔW‖/‖W‖ of a layer; the number of ``diverged`` seeds."""
-        table = propagation.first_steps(self.starts(), self.rows, self.about)
+        table = propagation.first_steps(self.starts(), self.of_task("propagation"), self.about)
         return self.with_units(table, "propagation", rate="1")
 
     @once
@@ -234,7 +236,9 @@ class Results(Derived):
         ``metric`` is ``activation``, relative to the first layer's input, or ``gradient``, relative to the last layer's
         output. Sizes that are 0 or not finite have no row.
         """
-        return self.with_units(propagation.layer_sizes(self.rows, metric), "propagation", middle="1", low="1", high="1")
+        return self.with_units(
+            propagation.layer_sizes(self.of_task("propagation"), metric), "propagation", middle="1", low="1", high="1"
+        )
 
     @once
     def gates(self) -> pd.DataFrame:
@@ -247,26 +251,28 @@ class Results(Derived):
     @once
     def trained_networks(self) -> pd.DataFrame:
         """One row per trained network: its contest, ``depth``, ``label``, ``seed``, ``digest`` and scalars."""
-        return self.with_units(gates.networks(self.rows), "gates")
+        return self.with_units(gates.networks(self.of_task("gates")), "gates")
 
     @once
     def trained_layers(self) -> pd.DataFrame:
         """One row per trained network and ``layer``, counted from 1: its gates, its change of the stream, and the
         effect of its lesion, ``lesion_loss_change`` (nat) and ``lesion_error_change`` (share of training items)."""
-        return self.with_units(gates.layers(self.rows), "gates", lesion_loss_change="nat", lesion_error_change="1")
+        return self.with_units(
+            gates.layers(self.of_task("gates")), "gates", lesion_loss_change="nat", lesion_error_change="1"
+        )
 
     @once
     def mixing(self) -> pd.DataFrame:
         """One row per trained network, ``metric``, ``layer`` and ``branch``: the ``value`` of its mixing matrix
         (``mixing_…``) or the share of the layer's input (``mixing_share_…``), at the start and at the end. Branch 0 is
         the first layer's input."""
-        return self.with_units(mixing.mixing_table(self.rows), "gates", branch="layer")
+        return self.with_units(mixing.mixing_table(self.of_task("gates")), "gates", branch="layer")
 
     @once
     def counts(self) -> pd.DataFrame:
         """One row per network of the cost task, the baseline first: ``parameters``, ``multiply_adds``, and
         ``adds_ratio``, the multiply-adds over the baseline's."""
-        return self.with_units(counts.counts_table(self.rows, self.about), "cost", adds_ratio="1")
+        return self.with_units(counts.counts_table(self.of_task("cost"), self.about), "cost", adds_ratio="1")
 
     @once
     def failures(self) -> pd.DataFrame:
@@ -281,7 +287,7 @@ class Results(Derived):
     def by_axis(self, task: str) -> dict[str, pd.DataFrame]:
         """The values of a task by layer, step or epoch, one table per axis: one row per setting and ``index``, with the
         median of every metric over ``n`` networks. Trials of a search are omitted; a long axis is thinned."""
-        tables = by_axis(self.rows, task, self.about)
+        tables = by_axis(self.of_task(task), task, self.about)
         return {axis: self.with_units(table, task, index=axis) for axis, table in tables.items()}
 
 

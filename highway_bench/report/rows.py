@@ -145,7 +145,8 @@ def comparable(recipe: object) -> object:
 def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
     """The prepared rows of one task."""
     frame = prepared(rows)
-    return frame[frame["task"] == task]
+    wanted = frame["task"] == task
+    return frame if wanted.all() else frame[wanted]
 
 
 def scalar(frame: pd.DataFrame, metric: str) -> pd.DataFrame:

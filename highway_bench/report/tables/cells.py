@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
-from highway_bench.report.rows import CELL, groups, rows_of
+from highway_bench.report.rows import CELL, groups
 from highway_bench.results.schema import worst
 
 COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
@@ -25,42 +25,26 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     ``paired`` and ``n``.
     """
     scalars = frame[frame["axis"].fillna("") == ""]
-    copied = (*CELL, "label", "family_label", "machine_label", *COPIED)
-    columns = [*copied, "params", "status", "message"]
-    further = [name for name in scalars["metric"].dropna().unique() if name not in ("", *columns)]
-    metrics = list(dict.fromkeys([*metrics, *further]))
-    columns += metrics
-    columns += [f"{name}_{end}" for name in spread.values() for end in ("low", "high")]
-    columns += ["samples", "paired", "n"] if spread else []
-    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    # Plain dictionaries: pandas takes milliseconds per group, and a store has thousands of cells.
-    for record in rows_of(scalars):
-        key = tuple(None if value != value else value for value in (record[name] for name in CELL))
-        key += (record["digest"] if record["trial"] == record["trial"] else None,)  # trials of all rates are "tuned"
-        cells.setdefault(key, []).append(record)
-    table = pd.DataFrame([_cell(rows, copied, metrics, spread) for rows in cells.values()], columns=columns)
-    return table.drop(columns="block").rename(columns={"label": "block"})
-
-
-def _cell(
-    rows: list[dict[str, Any]], copied: Sequence[str], metrics: Sequence[str], spread: Mapping[str, str]
-) -> dict[str, Any]:
-    by_metric = {row["metric"]: row for row in rows}
-    cell: dict[str, Any] = {name: rows[0][name] for name in copied}
-    cell |= {name: by_metric[name]["value"] if name in by_metric else math.nan for name in metrics}
-    sizes = [row["params"] for row in rows if row["params"] == row["params"]]
-    cell |= {
-        "params": max(sizes, default=math.nan),
-        "status": str(worst(row["status"] for row in rows)),
-        "message": "; ".join(dict.fromkeys(part for row in rows for part in (row["message"] or "").split("; ") if part))
-        or None,
-    }
+    trial = scalars["digest"].where(scalars["trial"].notna())  # the recipes of trials at all rates are equal
+    cell = scalars.assign(trial_digest=trial).groupby([*CELL, "trial_digest"], dropna=False, sort=False).ngroup()
+    scalars = scalars.assign(cell=cell)
+    copied = [*CELL, "label", "family_label", "machine_label", *COPIED]
+    table = scalars.drop_duplicates("cell").set_index("cell")[copied]
+    rows_of_cells = scalars.groupby("cell")
+    table["params"] = rows_of_cells["params"].max()
+    table["status"] = [str(worst(statuses.unique())) for _, statuses in rows_of_cells["status"]]
+    remarks = scalars[scalars["message"].fillna("") != ""].groupby("cell")["message"]
+    joined = {number: "; ".join(dict.fromkeys("; ".join(texts).split("; "))) for number, texts in remarks}
+    table["message"] = pd.Series([joined.get(number) for number in table.index], table.index, dtype=object)
+    further = [name for name in scalars["metric"].dropna().unique() if name not in ("", *table)]
+    newest = scalars.drop_duplicates(["cell", "metric"], keep="last").set_index("cell")
+    values = newest.pivot_table(index="cell", columns="metric", values="value", aggfunc="last")
+    table = table.join(values.reindex(columns=list(dict.fromkeys([*metrics, *further]))))
     for metric, name in spread.items():
-        cell |= {f"{name}_{end}": by_metric.get(metric, {}).get(end, math.nan) for end in ("low", "high")}
+        table = table.join(newest.loc[newest["metric"] == metric, ["low", "high"]].add_prefix(f"{name}_"))
     for metric in list(spread)[:1]:
-        sampled = by_metric.get(metric, {})
-        cell |= {"samples": sampled.get("samples"), "paired": sampled.get("paired"), "n": sampled.get("n", math.nan)}
-    return cell
+        table = table.join(newest.loc[newest["metric"] == metric, ["samples", "paired", "n"]])
+    return table.reset_index(drop=True).infer_objects().drop(columns="block").rename(columns={"label": "block"})
 
 
 def over_baseline(table: pd.DataFrame, column: str, alike: Sequence[str], baseline: str) -> pd.Series:
