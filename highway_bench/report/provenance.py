@@ -20,8 +20,8 @@ EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
 def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
     """The record of every run that has rows, oldest first, with facts from its rows added."""
     listed: list[dict[str, Any]] = []
-    ordered = rows.sort_values("time_utc", kind="stable", na_position="first")
-    for run_id in ordered["run_id"].drop_duplicates().dropna():
+    began = rows.groupby("run_id", sort=False)["time_utc"].min().sort_values(kind="stable", na_position="first")
+    for run_id in began.index:
         part = rows[rows["run_id"] == run_id]
         record = {name: value for name, value in runs.get(run_id, {}).items() if name not in NOT_LISTED}
         command = record.pop("command", None)
@@ -34,8 +34,8 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
             if values and column not in facts:
                 facts[column.replace("_", " ")] = ", ".join(values)
         facts |= {name: _flat(value) for name, value in record.items() if value not in EMPTY and name not in facts}
-        times = sorted(str(time) for time in part["time_utc"].dropna())
-        facts |= {"results": f"{len(part):,} rows" + (f", {times[0]} to {times[-1]}" if times else "")}
+        times = part["time_utc"].dropna()
+        facts |= {"results": f"{len(part):,} rows" + (f", {times.min()} to {times.max()}" if len(times) else "")}
         listed.append({"id": run_id, "facts": list(facts.items())})
     return listed
 

@@ -24,6 +24,7 @@ from filelock import FileLock
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.results.attempts import attempts_in, stored
 from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked
+from highway_bench.results.frames import ATTEMPT, SHARED, joined, packed
 from highway_bench.results.integrity import check_contents, check_schema, problems
 from highway_bench.results.migration import columns_of, migrate
 from highway_bench.results.schema import (
@@ -41,9 +42,6 @@ from highway_bench.results.schema import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-AT_ONCE = 20_000  # rows that are read into Python's objects before they are packed
-ATTEMPT = f"""("digest" || ("axis" IS '{LATER_ATTEMPT}'))"""  # in SQL: different for every attempt at a cell
 
 
 @dataclass(frozen=True)
@@ -166,32 +164,13 @@ class Store:
             )
 
     def frame(self, **filters: Any) -> pd.DataFrame:
-        """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, JSON as text."""
-        import pandas as pd
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        kinds = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.large_string()}
-
-        def read(names: Sequence[str], where: str) -> pa.Table:
-            schema = pa.schema([*((name, kinds[COLUMNS[name][0]]) for name in names), ("attempt", pa.large_string())])
-            cursor = self._select(names, where, values, ATTEMPT)
-            parts = [
-                pa.record_batch(list(map(pa.array, zip(*some, strict=True), schema.types)), schema)
-                for some in iter(lambda: cursor.fetchmany(AT_ONCE), [])
-            ]
-            return pa.Table.from_batches(parts, schema)
-
-        # Fetching values takes longest, so what the rows of an attempt share is fetched from the first of them alone.
-        shared = [name for name in COLUMNS if name not in OWN]
+        """``rows`` as a frame: integers nullable (``Int64``), reals ``float64``, text and JSON as categories."""
         where, values = self._where(filters)
         first = f'rowid IN (SELECT min(rowid) FROM "rows" WHERE {where} GROUP BY {ATTEMPT})'
         with explained(self.path), self._snapshot():
-            rows, attempts = read(OWN, where), read(shared, first)
-        each = attempts.take(pc.index_in(rows["attempt"], attempts["attempt"]))
-        table = pa.table({name: (rows if name in OWN else each)[name] for name in COLUMNS})
-        frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-        return frame
+            rows = packed(OWN, self._select(OWN, where, values, ATTEMPT))
+            attempts = packed(SHARED, self._select(SHARED, first, values, ATTEMPT))
+        return joined(rows, attempts)
 
     def add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
         """Store a run's provenance: command, machine, versions, start, and the descriptions of its blocks and families.

@@ -242,7 +242,7 @@ def test_frame(tmp_path: Path) -> None:
         assert list(empty.columns) == list(COLUMNS)
         store.put("a", some("a", 1.5, None, depth=10))
         frame = store.frame(digest="a")
-    assert (frame.dtypes == empty.dtypes).all()
+    assert frame.dtypes.map(str).tolist() == empty.dtypes.map(str).tolist()
     assert frame["depth"].tolist() == [10, 10]
     assert frame["seq_len"].isna().all()
     assert frame["value"].isna().tolist() == [False, True]
