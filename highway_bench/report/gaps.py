@@ -14,7 +14,7 @@ from highway_bench.success.ladder import FULL_SEEDS
 
 def not_measured(results: Results) -> list[str]:
     """Sentences on what the rows do not cover: tasks, verdicts, combinations, seeds, devices, failures."""
-    frame = results.rows[["task", "block", "family", "status", "device", "machine", "dtype"]]
+    frame = results.rows[["task", "block", "family", "status", "device", "machine", "dtype"]].drop_duplicates()
     absent = {section.name: section.absent for section in every_section() if section.absent}
     shown_in = frame["task"].map(results.about.section)
     lines = [f"The {name} task: {what}." for name, what in absent.items() if not (shown_in == name).any()]

@@ -135,7 +135,7 @@ def _template(name: str) -> Any:
 
 def _subtitle(results: Results) -> str:
     rows = results.rows
-    last = max((str(time) for time in rows["time_utc"].dropna()), default="")
+    last = rows["time_utc"].fillna("").max()
     parts = [
         counted(rows["label"].nunique(), "connection"),
         f"{rows['family'].nunique()} {'family' if rows['family'].nunique() == 1 else 'families'}",

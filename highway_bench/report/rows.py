@@ -108,10 +108,11 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
         raise BadInput(f"not a results frame: no column {', '.join(missing[:3])}")
     if rows.empty:
         raise NothingMeasured("the store has no rows to report on")
-    frame = _newest(rows, runs or {}).copy()
+    frame = _newest(rows, runs or {})
     for name, (kind, _) in COLUMNS.items():
         if kind == "TEXT":
-            frame[name] = mapped(frame[name], lambda text: text)
+            text = frame[name].astype(object)
+            frame[name] = text.where(text.notna(), None)
         else:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
@@ -156,10 +157,8 @@ def scalar(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of ``frame`` as dictionaries by column."""
-    names, bare = list(map(str, frame.columns)), frame.copy(deep=False)
-    bare.attrs = {}  # pandas would copy them with every column
-    values = (bare.iloc[:, place].to_numpy(dtype=object).tolist() for place in range(len(names)))  # fast for text too
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    names = list(map(str, frame.columns))
+    return [dict(zip(names, row, strict=True)) for row in frame.to_numpy(dtype=object).tolist()]
 
 
 def groups(frame: pd.DataFrame, columns: Iterable[str]) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
