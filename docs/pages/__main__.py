@@ -30,6 +30,7 @@ from highway_bench.forecast.page import SKILL_HEADS, skill_rows, verdict_text
 from highway_bench.forecast.page import markdown_table as skill_lines
 from highway_bench.history import Paths
 from highway_bench.history.files import write_text
+from highway_bench.peers.table import peer_table, peer_tables
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
@@ -48,7 +49,7 @@ from highway_bench.report.tables.trainability import gives_verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"README": ("depth", "decide"), "depth": ("depth",), "start": ("start",), "cost": ("cost",),
-         "decide": ("decide", "inside"), "literature": (), "history": (), "tool": ()}  # fmt: skip
+         "decide": ("decide", "inside"), "literature": (), "history": (), "peers": ("peers",), "tool": ()}  # fmt: skip
 """The pages, and the studies whose rows each shows."""
 OF_CLAIMS = ("README", "literature")
 """The pages that show the rows of all reproductions."""
@@ -162,6 +163,7 @@ def studies(committed: Committed) -> list[Study]:
         cost,
         committed.study("inside", "highway-bench run gates", of("standard", "full"), "gates"),
         committed.study("start", "highway-bench run propagation", of("standard", "full"), "propagation"),
+        committed.study("peers", "highway-bench peers", lambda words: words[:1] == ["peers"]),
         tables.without_lone_blocks(decide),
     ]
 
@@ -244,6 +246,7 @@ HELPERS: Mapping[str, Any] = {
     "matrices": matrices,
     "mode_table": mode_table,
     "overview": tables.OVERVIEW,
+    "peer_tables": lambda results: peer_tables(peer_table(results.rows)),
     "rate_table": rate_table,
     "ratio_table": ratio_table,
     "skill_table": lambda result: "\n".join(skill_lines(SKILL_HEADS, skill_rows(result.validation))),

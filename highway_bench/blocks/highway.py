@@ -49,4 +49,7 @@ class Highway(Block):
     def joined(self, x: Tensor) -> Tensor:
         """y, as autograd sees it: H, T and x are saved, three numbers a feature."""
         h, t = self.maps(x)
+        if torch.compiler.is_compiling():  # of lerp, the compiler saves H − x and a mask, and its loops are slower
+            gate = torch.sigmoid(t)
+            return gate * h + (1 - gate) * self.carry(x)
         return torch.lerp(self.carry(x), h, torch.sigmoid(t))

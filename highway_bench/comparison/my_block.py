@@ -15,7 +15,7 @@ import pandas as pd
 from highway_bench.blocks import blocks
 from highway_bench.comparison.contrasts import BlockPosition, contrasts_of, ratio_of_means
 from highway_bench.comparison.finals import RUNG, SETTING, alike, finals, label
-from highway_bench.comparison.rungs import REFERENCE, DepthByDepth, check_cells, instead_of
+from highway_bench.comparison.rungs import REFERENCE, TimedPart, check_cells, instead_of
 from highway_bench.decide.candidate import Candidate, Trainings
 from highway_bench.decide.protocol import Trainer, get_part
 from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
@@ -106,7 +106,7 @@ def compare_my_block(
         raise ReferenceDisagrees(f"nothing is compared: {check.failures}")
     checks = checked(finals(check.rows), committed)
     trainer = Trainer(Path(store), engine, workers, on_event)
-    trainings = trainer.train(DepthByDepth(part, tuple(candidates), until))
+    trainings = trainer.train(TimedPart(part, tuple(candidates), until))
     mine = finals(trainer.rows)
     missing += [line for candidate in candidates for line in untrained(candidate, trainings, mine)]
     missing += [trainer.failures] if trainer.failures else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import pandas as pd
@@ -36,22 +36,19 @@ def check_cells(reference: Candidate, committed: pd.DataFrame) -> list[Cell]:
 
 
 @dataclass(frozen=True)
-class DepthByDepth(Part):
-    """Candidates that are all trained at one depth before the next.
+class TimedPart(Part):
+    """A part that begins a depth only if it will end before ``until``, a moment of ``time.monotonic``.
 
-    A depth is begun if it will end before ``until``, a moment of ``time.monotonic``, at the pace of the depth before: a
-    training takes as long as it is deep. ``begun`` has the moments at which depths were begun.
+    The pace is that of the depth before: a training takes as long as it is deep. ``begun`` has the moments at which
+    depths were begun.
     """
 
     until: float
     begun: dict[int, float] = field(default_factory=dict)
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        for depth in sorted({depth for one in self.candidates for depth in one.depths}):
-            upto = [replace(one, depths=[rung for rung in one.depths if rung <= depth]) for one in self.candidates]
-            if cells := [cell for one in upto for cell in one.pending(trainings)]:
-                return cells if depth in self.begun or self.begin(depth) else []
-        return []
+        depth, cells = self.next_depth(trainings)
+        return cells if depth in self.begun or self.begin(depth) else []
 
     def begin(self, depth: int) -> bool:
         """Begin a depth, unless it would end too late; return whether it is begun."""

@@ -1,8 +1,8 @@
 """The language part: every connection in a causal transformer that predicts the next byte of film reviews.
 
 The rates are tuned at 6 layers, at every start with one seed a rate, and at the better start of each block with three.
-At 24 layers, the better start trains at its rate and at the next lower one. Pre-norm and the five best blocks of each
-depth then train with fresh seeds. Those of 6 layers train at twice the width too.
+Pre-norm and the five best blocks then train with fresh seeds, at this width and at twice this width. At 24 layers, the
+better starts train at their rate and at the next lower one, and again pre-norm and the five best with fresh seeds.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class LanguagePart(Part):
     """The candidates of one family, of which only the best go on."""
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        for stage in (self.first_tries, self.more_tries, self.deep_tries, self.final_runs):
+        stages = (self.first_tries, self.more_tries, self.final_runs, self.wider_runs, self.deep_tries, self.deep_runs)
+        for stage in stages:
             if missing := [cell for cell in stage(trainings) if cell not in trainings]:
                 return missing
         return []
@@ -75,20 +76,30 @@ class LanguagePart(Part):
         for candidate in self.better_starts(trainings):
             yield from candidate.tries(SHALLOW, candidate.first, trainings)
 
+    def final_runs(self, trainings: Trainings) -> Iterator[Cell]:
+        """The fresh seeds of the finalists at the smaller depth."""
+        return self.finals(SHALLOW, trainings)
+
+    def wider_runs(self, trainings: Trainings) -> Iterator[Cell]:
+        """The same finalists at the greater width."""
+        for candidate in self.finalists(SHALLOW, trainings):
+            rate = rate_at(candidate, SHALLOW, trainings)
+            yield from (wider(candidate).run(SHALLOW, rate, seed) for seed in range(WIDER_SEEDS))
+
     def deep_tries(self, trainings: Trainings) -> Iterator[Cell]:
         """The better starts at the greater depth."""
         for candidate in self.better_starts(trainings):
             yield from (candidate.run(DEEP, rate, TUNING_SEEDS[0]) for rate in deep_rates(candidate, trainings))
 
-    def final_runs(self, trainings: Trainings) -> Iterator[Cell]:
-        """The fresh seeds at both depths, and at the greater width."""
-        for depth, seeds in FINAL_SEEDS.items():
-            for candidate in self.finalists(depth, trainings):
-                rate = rate_at(candidate, depth, trainings)
-                yield from (candidate.run(depth, rate, seed) for seed in range(seeds))
-        for candidate in self.finalists(SHALLOW, trainings):
-            rate = rate_at(candidate, SHALLOW, trainings)
-            yield from (wider(candidate).run(SHALLOW, rate, seed) for seed in range(WIDER_SEEDS))
+    def deep_runs(self, trainings: Trainings) -> Iterator[Cell]:
+        """The fresh seeds of the finalists at the greater depth."""
+        return self.finals(DEEP, trainings)
+
+    def finals(self, depth: int, trainings: Trainings) -> Iterator[Cell]:
+        """The fresh seeds of the finalists of a depth."""
+        for candidate in self.finalists(depth, trainings):
+            rate = rate_at(candidate, depth, trainings)
+            yield from (candidate.run(depth, rate, seed) for seed in range(FINAL_SEEDS[depth]))
 
     def better_starts(self, trainings: Trainings) -> list[Candidate]:
         """Of each block, the start of the lowest loss with one seed; the published one among equals."""

@@ -13,14 +13,23 @@ from highway_bench.errors import BadInput
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the protocol, in which each candidate is trained by itself from its first depth to its last."""
+    """A part of the protocol: candidates that are all trained at one depth before the next, so that an interrupted part
+    compares all of them at the depths that it has."""
 
     name: str
     candidates: tuple[Candidate, ...]
 
     def pending(self, trainings: Trainings) -> list[Cell]:
         """The cells to train next, given how those before them ended; none where the part is done."""
-        return [cell for candidate in self.candidates for cell in candidate.pending(trainings)]
+        return self.next_depth(trainings)[1]
+
+    def next_depth(self, trainings: Trainings) -> tuple[int, list[Cell]]:
+        """The shallowest depth that is not done, and its cells to train next; 0 and none where the part is done."""
+        for depth in sorted({depth for one in self.candidates for depth in one.depths}):
+            upto = [replace(one, depths=[rung for rung in one.depths if rung <= depth]) for one in self.candidates]
+            if cells := [cell for one in upto for cell in one.pending(trainings)]:
+                return depth, cells
+        return 0, []
 
     def only(self, families: Collection[str]) -> Self:
         """The part without other families; raises ``BadInput`` where none of its candidates is left."""

@@ -158,7 +158,7 @@ class Schedule:
 
     def _sources(self, cell: Cell) -> str:
         modules, variant = modules_of(cell)
-        return f"{self._tree.digest(modules)} {variant}"
+        return f"{self._tree.digest(modules, compiled=cell.mode == 'compile')} {variant}"
 
     def _group(self, item: ScheduledCell) -> tuple[str, Hashable]:
         return item.task.name, item.task.group(item.ran)

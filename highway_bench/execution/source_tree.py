@@ -1,6 +1,7 @@
 """Source tree: the source code that modules run through, read without importing anything.
 
-Comments, docstrings, layout and printed texts (labels of metrics, summaries of blocks, help of words) do not count.
+Comments, docstrings, layout and printed texts (labels of metrics, summaries of blocks, help of words) do not count. The
+body of ``if torch.compiler.is_compiling():`` counts for compiled cells only.
 """
 
 from __future__ import annotations
@@ -59,10 +60,12 @@ LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib"
 
 
 class Fingerprint(NamedTuple):
-    """Hashes of a module's file: of its bytes (fast), and of its meaning (``ModuleSource.meaning``)."""
+    """Hashes of a module's file: of its bytes (fast), of its meaning, and of what of it runs without ``torch.compile``
+    (see ``ModuleSource``)."""
 
     content: str
     meaning: str
+    eager: str
 
 
 class SourceTree:
@@ -74,18 +77,21 @@ class SourceTree:
         self._specs: dict[str, ModuleSpec | None] = {}
         self._edges: dict[str, list[str]] = {}
         self._fingerprints: dict[frozenset[str], dict[str, Fingerprint]] = {}
-        self._digests: dict[frozenset[str], str] = {}
+        self._digests: dict[tuple[frozenset[str], bool], str] = {}
 
-    def digest(self, modules: Iterable[str]) -> str:
-        """One hash over the meaning of ``modules`` and of all that they import, directly or indirectly.
+    def digest(self, modules: Iterable[str], *, compiled: bool = False) -> str:
+        """One hash over the meaning of ``modules`` and of all that they import, directly or indirectly; for a cell that
+        is ``compiled``, with what only ``torch.compile`` runs.
 
         Raises ``BadInput`` for one of ``modules`` without a source file.
         """
         starts = frozenset(modules)
-        if starts not in self._digests:
-            meanings = [(name, fingerprint.meaning) for name, fingerprint in self.fingerprints(starts).items()]
-            self._digests[starts] = hash_of(json.dumps(meanings))
-        return self._digests[starts]
+        if (starts, compiled) not in self._digests:
+            meanings = [
+                (name, one.meaning if compiled else one.eager) for name, one in self.fingerprints(starts).items()
+            ]
+            self._digests[starts, compiled] = hash_of(json.dumps(meanings))
+        return self._digests[starts, compiled]
 
     def fingerprints(self, modules: Iterable[str]) -> dict[str, Fingerprint]:
         """The fingerprint of each module that ``digest`` covers, by name. Equal ``modules`` give the same object."""
@@ -93,7 +99,7 @@ class SourceTree:
         if starts not in self._fingerprints:
             named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
             self._fingerprints[starts] = {
-                name: Fingerprint(source.content, source.meaning) for name, source in named if source
+                name: Fingerprint(source.content, source.meaning, source.eager) for name, source in named if source
             }
         return self._fingerprints[starts]
 
@@ -182,6 +188,11 @@ class ModuleSource:
         return self._code.meaning if self.path.suffix == ".py" else self.content
 
     @property
+    def eager(self) -> str:
+        """As ``meaning``, without what only ``torch.compile`` runs."""
+        return self._code.eager if self.path.suffix == ".py" else self.content
+
+    @property
     def imports(self) -> tuple[Import, ...]:
         """Every import statement that can run, with the absolute name of its module."""
         return self._code.imports if self.path.suffix == ".py" else ()
@@ -203,9 +214,10 @@ class Import(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What a module's source means, as a hash, and what it imports."""
+    """What a module's source means, as a hash; the same without what only ``torch.compile`` runs; what it imports."""
 
     meaning: str
+    eager: str
     imports: tuple[Import, ...]
 
 
@@ -217,7 +229,16 @@ def code_of(source: bytes, name: str, is_package: bool) -> Code:
     except SyntaxError as error:
         raise BadInput(f"module {name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
     package = name.split(".") if is_package else name.split(".")[:-1]
-    return Code(hash_of(json.dumps(_plain(tree))), tuple(_imports_in(tree, package)))
+    meaning, imports = hash_of(json.dumps(_plain(tree))), tuple(_imports_in(tree, package))
+    return Code(meaning, hash_of(json.dumps(_plain(WithoutCompiled().visit(tree)))), imports)
+
+
+class WithoutCompiled(ast.NodeTransformer):
+    """Removes ``if torch.compiler.is_compiling():`` with its body, of which the test is false unless torch compiles."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test) == "torch.compiler.is_compiling()" else node
 
 
 def _imports_in(node: ast.AST, package: list[str]) -> Iterator[Import]:

@@ -81,6 +81,13 @@ STANDARD = Profile(
         timing(phases=("forward-backward",), families=("dense",), depths=(50, 100)),
         timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
         timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
+        timing(
+            phases=("forward-backward",),
+            families=("dense", "transformer"),
+            depths=(4,),
+            modes=("compile",),
+            gpu_modes=("cudagraph",),
+        ),
         # One start for all, or a block would lead by its start. `full` and `decide` also have the published ones.
         ladder(
             steps=300,

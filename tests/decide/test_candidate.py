@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, TUNING_SEEDS, Candidate, TrainingEnd
+from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput
@@ -48,6 +50,19 @@ def test_stops_below_a_depth_at_which_nothing_trained() -> None:
 def test_a_depth_at_which_some_trained_gets_more_seeds() -> None:
     trainings = trained(CANDIDATE, lambda cell: TrainingEnd(1.0 + abs(cell.recipe["rate"] - 0.1), cell.seed != 3))
     assert len(CANDIDATE.finals(2, trainings)) == FRESH_SEEDS + MORE_SEEDS
+
+
+def test_a_part_is_done_at_one_depth_before_the_next() -> None:
+    part, trainings, depths = Part("tiny", (CANDIDATE, replace(CANDIDATE, depths=(2, 4)))), {}, []
+    while cells := part.pending(trainings):
+        depths.append({cell.depth for cell in cells})
+        trainings |= {
+            cell: TrainingEnd(1.0 + abs(cell.recipe["rate"] - (0.3 if cell.depth == 2 else 0.1)), True)
+            for cell in cells
+        }
+    assert depths == sorted(depths, key=max)
+    assert all(len(one) == 1 for one in depths)
+    assert part.next_depth(trainings) == (0, [])
 
 
 def test_a_protocol_is_resumed(trained_part: TrainedPart, tmp_path: Path) -> None:

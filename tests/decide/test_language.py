@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS, TrainingEnd
-from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, LanguagePart
+from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH, LanguagePart
 
 BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders
 
@@ -52,6 +52,18 @@ def test_every_block_is_tried_at_the_greater_depth(part: LanguagePart, trainings
     deep = [cell for cell in trainings if cell.depth == DEEP and cell.seed == TUNING_SEEDS[0]]
     assert {cell.block for cell in deep} == {one.template.block for one in part.candidates}
     assert {cell.recipe["rate"] for cell in deep} == {0.003, 0.001}
+
+
+def test_the_smaller_depth_is_decided_before_the_greater_one_begins(trainings: dict[Cell, TrainingEnd]) -> None:
+    order = [(cell.depth, cell.nominal_width, cell.seed in TUNING_SEEDS) for cell in trainings]
+    stages = list(dict.fromkeys(order))
+    assert stages == [
+        (SHALLOW, WIDTH, True),
+        (SHALLOW, WIDTH, False),
+        (SHALLOW, WIDER, False),
+        (DEEP, WIDTH, True),
+        (DEEP, WIDTH, False),
+    ]
 
 
 def test_the_best_and_pre_norm_train_with_fresh_seeds(trainings: dict[Cell, TrainingEnd]) -> None:

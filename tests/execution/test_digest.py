@@ -78,6 +78,24 @@ def test_same_meaning_same_digest(write: WriteFile) -> None:
     assert SourceTree().digest(["layers"]) != before
 
 
+def test_what_only_a_compiled_step_runs_counts_for_compiled_cells(write: WriteFile) -> None:
+    text = """
+        import torch
+
+        def double(x):
+            {compiled}
+            return 2 * x
+    """
+    write("layers.py", text.format(compiled=""))
+    eager, compiled = SourceTree().digest(["layers"]), SourceTree().digest(["layers"], compiled=True)
+    assert eager == compiled
+    write("layers.py", text.format(compiled="if torch.compiler.is_compiling(): return x + x"))
+    assert SourceTree().digest(["layers"]) == eager
+    assert SourceTree().digest(["layers"], compiled=True) != compiled
+    write("layers.py", text.format(compiled="if not torch.compiler.is_compiling(): return x + x"))
+    assert SourceTree().digest(["layers"]) != eager
+
+
 def without_measurement(closure: set[str]) -> set[str]:
     """The modules of ``closure`` that no digest may cover."""
     return {name for name in closure for one in NOT_MEASURED if name == one or name.startswith(f"{one}.")}
