@@ -51,5 +51,6 @@ class Highway(Block):
         h, t = self.maps(x)
         if torch.compiler.is_compiling():  # of lerp, the compiler saves H − x and a mask, and its loops are slower
             gate = torch.sigmoid(t)
-            return gate * h + (1 - gate) * self.carry(x)
+            y: Tensor = gate * h + (1 - gate) * self.carry(x)
+            return y
         return torch.lerp(self.carry(x), h, torch.sigmoid(t))
