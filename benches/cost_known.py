@@ -6,8 +6,8 @@
 
 A setting is a connection in a family, or in a user's layer, at one depth. Time and memory are predicted as
 ``--dry-run`` predicts them, from shallow networks. Then the task ``memory`` measures a step, and a training on digits
-is run. A line of JSON for each setting is added to the file of rows; settings that have a line of this commit and
-machine are not measured again.
+is run. A training that diverges ends before its last step, so it has no time. A line of JSON for each setting is added
+to the file of rows; settings that have a line of this commit and machine are not measured again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
-from highway_bench.results.schema import FAILURES
+from highway_bench.results.schema import FAILURES, Status
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_peak import predicted_bytes
 from highway_bench.tasks.predicted_seconds import predicted_seconds
@@ -78,13 +78,13 @@ def predictions(training: Cell) -> dict[str, float]:
 
 
 def measured(trainings: Sequence[Cell], store: Store) -> Iterator[dict[str, Any]]:
-    """A line for each of ``trainings`` that did not fail."""
+    """A line for each of ``trainings`` that did not fail; without seconds for one that ended before its last step."""
     before = {one: predictions(one) for one in trainings}
-    seconds: dict[Cell, float] = {}
+    seconds: dict[Cell, float | None] = {}
 
     def note(event: Event) -> None:
         if isinstance(event, Finished) and event.status not in FAILURES:
-            seconds[event.cell] = event.seconds
+            seconds[event.cell] = None if event.status == Status.DIVERGED else event.seconds
 
     cells = [step_of(one) for one in trainings]
     ran = run_cells([*cells, *trainings], store, workers=1, on_event=note, rerun="all", plugins=plugins())

@@ -38,9 +38,14 @@ def known_cost_table(path: Path) -> Shown:
     for family, part in table.groupby("family", sort=True) if len(table) else ():
         ratios = {name: part[predicted] / part[measured] for name, (predicted, measured) in RATIOS.items()}
         ranges = {name: f"{three(one.min())} to {three(one.max())}" for name, one in ratios.items()}
-        records.append({"family": str(family).rpartition(":")[2], "settings": len(part), **ranges})
-    columns = [column.words("family", "family"), column.whole("settings", "settings")]
+        numbers = {"settings": len(part), "timed": part["seconds"].count()}
+        records.append({"family": str(family).rpartition(":")[2], **numbers, **ranges})
+    columns = [
+        column.words("family", "family"),
+        column.whole("settings", "settings"),
+        column.whole("timed", "timed", "trainings that ran to their last step"),
+    ]
     columns += [column.words(name, name) for name in RATIOS]
-    note = "Predicted ÷ measured, the range over connections and depths."
+    note = "Predicted ÷ measured, the range over connections and depths. A training that diverged is not timed."
     note += f" Measured on {where['machine']} at {str(where['commit'])[:8]}." if where else ""
     return shown("known-cost", "Cost predicted before a run", pd.DataFrame(records), columns, note=note)

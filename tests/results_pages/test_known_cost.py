@@ -11,6 +11,7 @@ from benches import cost_known
 from docs.pages.known_cost import FILE, known_cost_table
 from highway_bench.cell import Cell
 from highway_bench.report.markdown import shown_lines
+from highway_bench.results import Store
 
 SMALL = [
     Cell(
@@ -51,7 +52,16 @@ def test_a_setting_is_measured_once(
     monkeypatch.setattr(cost_known, "measured", lambda trainings, store: pytest.fail("measured again"))
     cost_known.main(["--rows", str(rows)])
     assert rows.read_text() == written
-    assert "| dense | 1 | 1.00 to 1.00 |" in capsys.readouterr().out
+    assert "| dense | 1 | 1 | 1.00 to 1.00 |" in capsys.readouterr().out
+
+
+def test_a_training_that_diverged_has_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hopeless = SMALL[0].but(block="residual", depth=40, recipe=cost_known.RECIPE | {"rate": 1e6, "steps": 20})
+    monkeypatch.setattr(cost_known, "predictions", lambda cell: {})
+    with Store(tmp_path / "store.sqlite") as store:
+        (line,) = cost_known.measured([hopeless], store)
+    assert line["seconds"] is None
+    assert line["peak_bytes"] > 0
 
 
 def test_the_table_has_the_range_of_each_ratio(tmp_path: Path) -> None:
@@ -61,7 +71,8 @@ def test_the_table_has_the_range_of_each_ratio(tmp_path: Path) -> None:
     line |= {"closed_form_bytes": 150, "closed_form_seconds": 6.0}
     both = [{"predicted_bytes": 95, "predicted_seconds": 1.0}, {"predicted_bytes": 104, "predicted_seconds": 3.0}]
     older = {"predicted_bytes": 9, "predicted_seconds": 9.0, "commit": "b" * 40}
-    path.write_text("".join(json.dumps(line | one) + "\n" for one in (older, *both)))
+    diverged = {"predicted_bytes": 100, "predicted_seconds": 1.0, "seconds": None}
+    path.write_text("".join(json.dumps(line | one) + "\n" for one in (older, *both, diverged)))
     text = "\n".join(shown_lines(known_cost_table(path)))
-    assert "| dense | 2 | 0.950 to 1.04 | 1.50 to 1.50 | 0.500 to 1.50 | 3.00 to 3.00 |" in text
+    assert "| dense | 3 | 2 | 0.950 to 1.04 | 1.50 to 1.50 | 0.500 to 1.50 | 3.00 to 3.00 |" in text
     assert "a-cpu at cccccccc" in text
