@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from highway_bench.reproduce.base import Reproduction
     from highway_bench.reproduce.claims import Claim
     from highway_bench.reproduce.power import Power
+    from highway_bench.reproduce.quantities import Region
     from highway_bench.reproduce.running import Reproduced
 
 STORE = Path("reports/reproduce.sqlite")
@@ -177,9 +178,19 @@ def claim_entry(claim: Claim) -> dict[str, Any]:
         "source": claim.source,
         "evidence": str(claim.evidence),
         "rule": claim.rule,
+        "region": region_entry(claim.region),
+        "refuted": [region_entry(one) for one in claim.refuted],
+        "unit": claim.unit,
+        "stated": finite({"stated": claim.stated})["stated"],
+        "n": claim.n,
         "version": claim.version.version,
         "date": claim.version.date,
     }
+
+
+def region_entry(region: Region) -> dict[str, Any]:
+    """A region as JSON; null for a side without a bound."""
+    return finite(asdict(region))
 
 
 def power_entry(power: Power | None) -> dict[str, Any] | None:

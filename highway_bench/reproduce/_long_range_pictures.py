@@ -18,6 +18,7 @@ from highway_bench.report.figures.base import dodge, head, joined, legend, log_a
 from highway_bench.report.format import between, count
 from highway_bench.report.style import Style
 from highway_bench.report.style import styles as styles_of
+from highway_bench.reproduce._cells import edge
 
 MISSED = 1.3  # × the budget: the y value at which a miss is drawn
 
@@ -38,8 +39,8 @@ def _range(values: Sequence[float]) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def table_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per problem, length, family and block, from the ``runs`` of all seeds."""
+def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
+    """One row per problem, length, family and block, from the ``runs`` of all seeds, tuned over ``rates``."""
     records = []
     order = {"block": UNDESCRIBED.block_order(runs["block"]).index}
     arm = ["dataset", "seq_len", "family", "block"]
@@ -59,6 +60,7 @@ def table_of(runs: pd.DataFrame) -> pd.DataFrame:
                 "width": part["width"].max(),
                 "params": part["params"].max(),
                 "rate": part["rate"].median(),
+                "edge": edge(part["rate"].median(), rates),
                 "hits": f"{reached} of {len(part)} {between(low, high)}",
                 "steps": steps_text(list(part["hit"])),
                 "relative": loss.value if loss else math.nan,
@@ -80,6 +82,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
         column.whole("width", "width"),
         column.whole("params", "parameters"),
         column.number("rate", "rate", hint="the best of four, by one run each on another seed"),
+        column.words("edge", "edge of the rates"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
         column.words("steps", "steps to the hit", "range over seeds"),
         column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),

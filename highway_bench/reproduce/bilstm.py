@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,21 +20,23 @@ from highway_bench.reproduce._bilstm_pictures import picture, shown
 from highway_bench.reproduce._cells import edge, trained
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
-from highway_bench.reproduce.quantities import Region, Statistic, mean
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES, Status
 
 BLOCKS = ("plain", "highway", "residual")
 DEPTHS = (1, 2, 4, 10)  # the author names 10
 WIDTH, BATCH = 64, 64
-SEEDS, REPORTED_SEEDS = 10, 3  # at the two depths that decide, and at the others
+SEEDS, REPORTED_SEEDS = 11, 3  # at the two depths that decide, and at the others
 LENGTH = 32  # words; one film review in seven is longer and is cut
 
 # The published optimiser and clipping. The published rate, 0.001, is meant for 500 epochs in batches of 16. Within a
 # few epochs of batches of 64, one layer learns at 0.003 and hardly at 0.001; deep stacks may need less. So the rate is
 # tuned over four for every block and depth: one run per rate on a separate seed, compared by training loss.
 RATES, CLIP = (0.01, 0.003, 0.001, 0.0003), 3.0
-VERSION = RuleVersion(2, "2026-11-23", seen=3)  # version 1 had three seeds, two rates, and every depth decided
+# Version 1 had three seeds and two rates, and every depth decided. Version 2, of which no rows were seen, judged a fall
+# to chance by the t interval of a number that is either at chance or far above it.
+VERSION = RuleVersion(3, "2026-11-24", seen=3)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ MARGIN = 2  # points of accuracy: a smaller gain is no gain, and an accuracy thi
 POINT = 1  # of accuracy: a smaller fall is no fall
 MUCH = 0.5  # highway falls "much less" if it falls by less than this share of plain's fall
 NAMED = 10  # layers at which, by the author, the plain stack falls below a random guess
+HALF = 50.0  # percent of seeds
 SCATTER, SCATTER_AT_TEN = 1.0, 6.0  # points between runs: of a gated or shallow stack, of ten plain layers
+LEAD = 10.0  # points by which one layer is above chance at least, so that a net at chance has lost as many
 
 Corpora = Mapping[str, "CorpusAccuracies"]
 
@@ -246,6 +250,12 @@ def falls(own: pd.DataFrame) -> dict[int, pd.Series]:
     return {depth: values for depth, values in differences.items() if len(values) >= LEAST_SEEDS}
 
 
+def share_at_chance(points: Iterable[float]) -> float:
+    """The share, in percent, of accuracies (in points above chance) that are within ``MARGIN`` of it, or below."""
+    every = list(points)
+    return 100 * sum(own <= MARGIN for own in every) / len(every) if every else math.nan
+
+
 def claims_of(corpus: str, seeds: int) -> list[Claim]:
     """The blog's four claims on one corpus."""
 
@@ -258,10 +268,14 @@ def claims_of(corpus: str, seeds: int) -> list[Claim]:
             untestable=data[corpus].untestable(depths),
         )
 
-    def above_chance(data: Corpora, confidence: float) -> Observation:
-        depths = {depth: data[corpus].plain[depth] for depth in falls(data[corpus].plain) if depth == NAMED}
+    def at_chance(data: Corpora, confidence: float) -> Observation:
+        depths = {depth: data[corpus].plain[depth].dropna() for depth in falls(data[corpus].plain) if depth == NAMED}
+        shares = [
+            Quantity.exact(f"{depth} layers", share_at_chance(values), "%", len(values))
+            for depth, values in depths.items()
+        ]
         return Observation(
-            decisive=[mean(f"{depth} layers", values, confidence, "points") for depth, values in depths.items()],
+            decisive=shares,
             untestable=data[corpus].untestable(depths) if depths else f"no run of {NAMED} layers at enough seeds",
             note=f"chance {three(data[corpus].chance)} %",
         )
@@ -292,14 +306,12 @@ def claims_of(corpus: str, seeds: int) -> list[Claim]:
             source=BLOG,
             evidence=Evidence.SECONDARY,
             quantity=quantity,
-            unit="points",
-            statistic=Statistic.MEAN,
             region=region,
             guard="if one layer's interval is not above chance",
             observe=observe,
             n=seeds,
             version=VERSION,
-            **rest,
+            **{"unit": "points", "statistic": Statistic.MEAN} | rest,
         )
 
     return [
@@ -308,16 +320,18 @@ def claims_of(corpus: str, seeds: int) -> list[Claim]:
             "accuracy at the deepest minus that of one layer (other depths are reported)",
             gains,
             Region(most=MARGIN),
-            effect=0,
+            effect=-LEAD,  # at the deepest, which by the next statement is at chance
             scatter=SCATTER_AT_TEN,
         ),
         claim(
             f"at {NAMED} layers it falls below a random guess",
-            f"accuracy at {NAMED} layers above chance",
-            above_chance,
-            Region(most=MARGIN),
-            effect=0,
-            scatter=SCATTER_AT_TEN,
+            f"share of seeds whose accuracy at {NAMED} layers is chance's or less, or within {MARGIN} points above it",
+            at_chance,
+            Region(least=HALF, closed=True),
+            unit="%",
+            statistic=Statistic.SHARE,
+            refuted=(Region(most=HALF),),
+            effect=100,
         ),
         claim(
             "with highway layers accuracy still falls with depth",

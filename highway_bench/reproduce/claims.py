@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report.format import three
-from highway_bench.reproduce.power import MOST, Power, PowerDesign
+from highway_bench.reproduce.power import MOST, MOST_TRIALS, Power, PowerDesign
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, order_p, scatter_of, with_space
 
 
@@ -72,12 +72,14 @@ class Observation:
 
     The ``decisive`` quantities must all lie in the claim's region; one of ``against`` (by default the decisive ones)
     can refute it. ``reported`` ones decide nothing. ``untestable`` is the reason why the guard applies; empty if it
-    does not. ``note`` is further text."""
+    does not. ``unlike`` is the reason why the claim is not reproduced although the decisive quantities lie in its
+    region. ``note`` is further text."""
 
     decisive: Sequence[Quantity] = ()
     against: Sequence[Quantity] | None = None
     reported: Sequence[Quantity] = ()
     untestable: str = ""
+    unlike: str = ""
     note: str = ""
 
 
@@ -91,8 +93,10 @@ class Claim:
     ``irrefutable`` is the reason why nothing here can contradict the claim. ``guard`` says when it cannot be tested.
     ``observe`` takes the data and the confidence of intervals.
 
-    ``effect`` is the quantity's value that the source states or implies; without one, a factor of 2 or 3 points beyond
-    the bound. ``scatter`` is the standard deviation of one run that is known beforehand, in decades for a ratio.
+    ``effect`` is the quantity's value that the source states or implies; without one, a factor of 2, or 3 points or
+    layers beyond the bound. It changes the power alone, never a verdict. ``scatter`` is the standard deviation of one
+    run that is known beforehand, in decades for a ratio. ``needs`` is what this request lacks to measure the claim at
+    all: its power is then 0.
     """
 
     statement: str
@@ -111,6 +115,7 @@ class Claim:
     comparisons: int = 1
     effect: float = math.nan
     scatter: float = math.nan
+    needs: str = ""
     version: RuleVersion = field(default_factory=RuleVersion)
 
     @property
@@ -158,6 +163,8 @@ class Claim:
         if (fewest := min(one.n for one in seen.decisive)) < self.least:
             return Verdict.NOT_TESTABLE, f"{fewest} of at least {self.least} runs"
         if all(self.region.has(one.low, one.high) for one in seen.decisive):
+            if seen.unlike:
+                return Verdict.UNDECIDED, seen.unlike
             verdict = Verdict.REPRODUCED
         elif not any(self._refutes(one) for one in against):
             missing = any(math.isnan(one.low) or math.isnan(one.high) for one in seen.decisive)
@@ -178,7 +185,8 @@ class Claim:
 
     @property
     def stated(self) -> float:
-        """The value that matters: the source's effect, or a factor of 2 or 3 points beyond the bound; else NaN."""
+        """The value that matters: the source's effect, or a factor of 2, or 3 points or layers beyond the bound; else
+        NaN."""
         if not math.isnan(self.effect):
             return self.effect
         below = math.isinf(self.region.least)
@@ -191,12 +199,14 @@ class Claim:
             )
         if self.unit == "×":
             return bound / 2 if below else 2 * bound
-        return bound + (-3 if below else 3) if self.unit in ("%", "points") else math.nan
+        return bound + (-3 if below else 3) if self.unit in ("%", "points", "layers") else math.nan
 
     def power(self, scatter: float = math.nan) -> Power | None:
         """The power of the claim's design with the scatter that is known beforehand, or else with ``scatter``.
 
-        ``None`` for exact numbers and if no scatter is known."""
+        ``None`` for exact numbers and if no scatter is known; 0 if the request lacks what the claim ``needs``."""
+        if self.needs:
+            return Power(0, self.stated, 0.0, math.nan, None, math.nan)
         known = scatter if math.isnan(self.scatter) else self.scatter
         if self.exact or (math.isnan(known) and self.statistic is not Statistic.SHARE):
             return None
@@ -209,6 +219,8 @@ class Claim:
         """``power`` in words: what the design shows, and the number of runs that shows the claim's own effect."""
         if power is None:
             return "exact" if self.exact else "the scatter is not known"
+        if self.needs:
+            return f"0 runs: needs {self.needs}"
         unit, runs = with_space(self.unit), "trials" if self.statistic is Statistic.BEST else "runs"
         parts = []
         if not math.isnan(power.smallest):
@@ -217,9 +229,13 @@ class Claim:
         if not math.isnan(power.effect):
             parts.append(f"{100 * power.power:.0f} % at {three(power.effect)}{unit}")
             if power.needed is None and self.statistic is not Statistic.SHARE:
-                parts.append(f"no number of {runs} up to {MOST} has 80 % there")
+                most = MOST_TRIALS if self.statistic is Statistic.BEST else MOST
+                parts.append(f"no number of {runs} up to {most} has 80 % there")
             elif power.needed is not None and power.needed > power.n:
                 parts.append(f"{power.needed} {runs} would have 80 % there")
+            if power.needed is None and not math.isnan(power.steady):
+                scatter = f"{three(power.steady)}{' decades' if self.unit == '×' else unit}"
+                parts.append(f"a scatter of {scatter} would, which longer training may give")
         return f"{power.n} {runs}: {', '.join(parts)}" if parts else f"{power.n} {runs}"
 
 

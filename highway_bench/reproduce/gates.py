@@ -234,6 +234,7 @@ STATEMENTS = (
         lambda one: (one["gate_bias_end"] - one["gate_bias_start"]).mean(),
         Region(most=0),
         0.0003,
+        effect=-0.01,
     ),
     Statement(
         "activity is sparse for one example, not on average",

@@ -153,7 +153,7 @@ class LongRange(Reproduction):
         }
         return Conclusion(
             findings=findings,
-            tables=[shown(table_of(ended), note)],
+            tables=[shown(table_of(ended, RATES), note)],
             pictures=[picture(panels, budget, _title(ended), caption)],
         )
 
@@ -250,6 +250,7 @@ def claims_of(problem: str, lengths: Sequence[int], attention: Arm, lstm: Arm, s
             f"longest T ({shortest} to {longest}), a miss counting as the budget at least",
             guard="if attention misses; path lengths are counted and not measured",
             observe=lambda ended, _: _grows(pair(ended), budget_of(ended)),
+            effect=longest / shortest,  # by which the path grows under the BiLSTM; it does not under attention
             **common,
         ),
     ]

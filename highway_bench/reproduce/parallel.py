@@ -37,6 +37,11 @@ FROM = WIDTH  # below this length, a step's constant overhead hides the growth o
 QUADRATIC_FROM = 2 * WIDTH  # above this length, most of attention's work is the n² part
 FLAT, FLAT_TO = 0.25, 128  # on a GPU: up to length 128, a smaller exponent means a time that is independent of n
 
+# Upper bounds of the scatter in runs of d1b50c2, as that of one of ``n`` values whose mean has the same interval: of
+# BiLSTM's exponent, of the two exponents above QUADRATIC_FROM, and of a step (s)
+SCATTER, SCATTER_ABOVE, SCATTER_OF_STEPS = 0.1, 0.2, 2e-4
+SAVED = -1e-3  # s: a quarter of BiLSTM's step of 4 ms at n = 16, as attention has a quarter less work there
+
 TABLE = "arXiv:1706.03762, Table 1"
 TEXT = "arXiv:1706.03762, §4"
 
@@ -89,6 +94,7 @@ class Parallel(Reproduction):
                 region=Region(*LINEAR, closed=True),
                 observe=_recurrent,
                 n=sum(length >= FROM for length in LENGTHS),
+                scatter=SCATTER,
             ),
             ours(
                 statement="self-attention has O(n²·d) work, a recurrent layer O(n·d²); if so, attention's time on this "
@@ -98,6 +104,9 @@ class Parallel(Reproduction):
                 statistic=Statistic.APART,
                 region=Region(least=0),
                 observe=_quadratic,
+                n=sum(length >= QUADRATIC_FROM for length in LENGTHS),
+                scatter=SCATTER_ABOVE,
+                effect=1.0,
             ),
             ours(
                 statement=f"self-attention's work is the smaller while n < d (here {WIDTH}); if so, it is faster than "
@@ -109,6 +118,9 @@ class Parallel(Reproduction):
                 statistic=Statistic.APART,
                 region=Region(most=0),
                 observe=_faster_when_short,
+                n=int(RECIPE["samples"]),
+                scatter=SCATTER_OF_STEPS,
+                effect=SAVED,
             ),
             ours(
                 statement="self-attention has O(1) sequential operations, a recurrent layer O(n); if so, attention's "
@@ -120,6 +132,9 @@ class Parallel(Reproduction):
                 guard=f"without a GPU, or if BiLSTM's exponent is not above {FLAT:g} either",
                 observe=partial(_flat, device=request.device),
                 n=sum(length <= FLAT_TO for length in LENGTHS),
+                scatter=SCATTER,
+                effect=0.0,
+                needs="" if request.device == "cuda" else "a GPU: seconds",
             ),
         ]
 

@@ -23,6 +23,8 @@ TARGET = 0.8  # the power that a claim should have
 DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
 RESAMPLES = 400  # of the bootstrap within a draw
 MOST = 100  # runs: larger designs are not proposed
+LARGER_SEARCHES = (120, 240, 480)  # trials, which cost less than runs
+MOST_TRIALS = max(LARGER_SEARCHES)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Power:
 
     ``power`` is the probability of "reproduced" if the true value is ``effect``; NaN if there is no such value.
     ``smallest`` is the value nearest to the claim's bound that is shown with a probability of ``TARGET``; NaN if there
-    is none. ``needed`` is the least number of runs with the power ``TARGET`` for ``effect``; ``None`` if 100 lack it.
+    is none. ``needed`` is the least number of runs with the power ``TARGET`` for ``effect``; ``None`` if ``MOST`` runs
+    (``MOST_TRIALS`` trials) lack it. ``steady`` is the scatter with which ``n`` runs have it; NaN if none has.
     """
 
     n: int
@@ -39,6 +42,7 @@ class Power:
     power: float
     smallest: float
     needed: int | None
+    steady: float
 
 
 @dataclass(frozen=True)
@@ -86,15 +90,31 @@ class PowerDesign:
     def needed(self, effect: float) -> int | None:
         """The least number of runs with the power ``TARGET`` for ``effect``."""
         sizes: Iterable[int] = (
-            range(20, MOST + 1, 20) if self.statistic is Statistic.BEST else range(self.least, MOST + 1)
+            (*range(20, MOST + 1, 20), *LARGER_SEARCHES)
+            if self.statistic is Statistic.BEST
+            else range(self.least, MOST + 1)
         )
         return next((n for n in sizes if self.power(effect, n) >= TARGET), None)
 
     def summary(self, effect: float) -> Power:
         """The power for ``effect``."""
         if math.isnan(effect):
-            return Power(self.n, effect, math.nan, self.smallest(), None)
-        return Power(self.n, effect, self.power(effect), self.smallest(), self.needed(effect))
+            return Power(self.n, effect, math.nan, self.smallest(), None, math.nan)
+        power, steady = self.power(effect), self.steady(effect)
+        return Power(self.n, effect, power, self.smallest(), self.needed(effect), steady)
+
+    def steady(self, effect: float) -> float:
+        """The scatter with which this number of runs has the power ``TARGET`` for ``effect``; NaN if none has, and for
+        counts and a region with two bounds."""
+        one_sided = math.isinf(self.region.least) != math.isinf(self.region.most)
+        if not one_sided or self.statistic is Statistic.SHARE or self.n < self.least:
+            return math.nan
+        low, high = intervals(self.statistic, self.n, self.confidence)
+        below = math.isfinite(self.region.most)
+        reach = float(np.quantile(high, TARGET) if below else -np.quantile(low, 1 - TARGET))
+        edge, true = self._scaled(self.region.most if below else self.region.least), self._scaled(effect)
+        room = edge - true if below else true - edge
+        return room / reach if room > 0 and reach > 0 else math.nan
 
     def _scaled(self, value: float) -> float:
         if not self.ratio or math.isinf(value):
@@ -120,8 +140,9 @@ def intervals(statistic: Statistic, n: int, confidence: float) -> tuple[Array, A
     if statistic is Statistic.BEST:
         if n < BEST_OF:
             return none, none
-        drawn = rng.integers(n, size=(RESAMPLES, n))
-        over, under = 10 ** rng.normal(size=(2, DRAWS_OF_SEARCHES, n))
+        share = 1 if n <= MOST else 2  # a large search takes long to draw, and its interval varies less
+        drawn = rng.integers(n, size=(RESAMPLES // share, n))
+        over, under = 10 ** rng.normal(size=(2, DRAWS_OF_SEARCHES // share, n))
         ratios = np.stack(
             [expected_best(one[drawn]) - expected_best(other[drawn]) for one, other in zip(over, under, strict=True)]
         )
@@ -129,6 +150,11 @@ def intervals(statistic: Statistic, n: int, confidence: float) -> tuple[Array, A
         low, high = np.percentile(ratios, [tail, 100 - tail], axis=1)
         return low, high
     # The mean and the standard deviation of n normal values are independent
+    if statistic is Statistic.APART:
+        spread = np.sqrt(rng.chisquare(n - 1, size=(2, DRAWS)) / (n - 1)).sum(axis=0)
+        difference = math.sqrt(2 / n) * rng.normal(size=DRAWS)
+        reach = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * spread / math.sqrt(n)
+        return difference - reach, difference + reach
     values = math.sqrt(2) if statistic is Statistic.PAIRED else 1.0  # a difference of two runs
     middle = values * rng.normal(size=DRAWS) / math.sqrt(n)
     deviation = values * np.sqrt(rng.chisquare(n - 1, size=DRAWS) / (n - 1))

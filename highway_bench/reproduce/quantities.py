@@ -84,12 +84,17 @@ class Region:
         """The region in words: "above 1×", "within 45 and 75 %"."""
         after = with_space(unit)
         if self.least == self.most:
-            return f"equal to {signed(self.least)}{after}"
+            return f"equal to {bound_text(self.least)}{after}"
         if math.isfinite(self.least) and math.isfinite(self.most):
-            return f"between {signed(self.least)} and {signed(self.most)}{after}"
+            return f"between {bound_text(self.least)} and {bound_text(self.most)}{after}"
         words = ("at least", "at most") if self.closed else ("above", "below")
         word, bound = (words[0], self.least) if math.isfinite(self.least) else (words[1], self.most)
-        return f"{word} {signed(bound)}{after}"
+        return f"{word} {bound_text(bound)}{after}"
+
+
+def bound_text(bound: float) -> str:
+    """A bound as it was chosen, or three digits of one that is computed, such as 1 / 1.5."""
+    return signed(bound) if bound == float(f"{bound:.4g}") else three(bound)
 
 
 def mean(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:

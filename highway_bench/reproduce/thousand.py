@@ -25,7 +25,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._cells import trained, tuned_sgd
+from highway_bench.reproduce._cells import edge, trained, tuned_sgd
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
@@ -66,7 +66,7 @@ class Thousand(Reproduction):
     not_attempted = (
         NotAttempted(
             "a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80",
-            "arXiv:1505.00387, §3",
+            "arXiv:1505.00387, second-hand",
             "the data are not here",
         ),
     )
@@ -165,7 +165,7 @@ def _claim(depth: int | None, seeds: int) -> Claim:
         refuted=(Region(least=50, closed=True),),
         observe=observe,
         n=seeds,
-        effect=90,
+        effect=100,
         version=VERSION,
     )
 
@@ -210,7 +210,8 @@ def _loss(own: pd.DataFrame) -> str:
 def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
     """The table with one row per run."""
     results = [_result(record, curves, _chance()) for record in rows_of(ended)]
-    table = ended.assign(layers=ended["depth"] + 1, result=results)
+    edges = [edge(float(rate), RATES) for rate in ended["rate"]]
+    table = ended.assign(layers=ended["depth"] + 1, result=results, edge=edges)
     columns = [
         column.words("block", "block"),
         column.whole("layers", "layers"),
@@ -218,6 +219,7 @@ def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
         column.whole("params", "parameters"),
         column.whole("seed", "seed"),
         column.number("rate", "rate", hint="the best of the same rates for both blocks"),
+        column.words("edge", "edge of the rates"),
         column.words("result", "outcome"),
         column.number("final_loss", "final loss", "nat", f"mean of the last {TAIL:.0%} of the steps"),
         column.whole("steps_to_threshold", "steps to threshold"),

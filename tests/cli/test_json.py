@@ -118,11 +118,18 @@ NETWORK = {
     ],
 }
 POWER = {"n": NUMBER, "effect": NO_NUMBER, "power": NO_NUMBER, "smallest": NO_NUMBER, "needed": NO_NUMBER}
+POWER |= {"steady": NO_NUMBER}
+REGION = {"least": NO_NUMBER, "most": NO_NUMBER, "closed": FLAG}
 CLAIM = {
     "published": STRING,
     "source": STRING,
     "evidence": STRING,
     "rule": STRING,
+    "region": REGION,
+    "refuted": [REGION],
+    "unit": STRING,
+    "stated": NO_NUMBER,
+    "n": NUMBER,
     "version": NUMBER,
     "date": STRING,
     "power": POWER,

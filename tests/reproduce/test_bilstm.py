@@ -77,7 +77,7 @@ def test_every_block_gets_the_same_training_and_nearly_the_same_parameters() -> 
     for corpus in bilstm.CORPORA:
         own = [cell for cell in cells if cell.recipe["dataset"]["corpus"] == corpus]
         assert len({str(cell.recipe) for cell in own}) == 1
-        assert len(own) == 3 * (10 + 3 + 3 + 10)
+        assert len(own) == 3 * (11 + 3 + 3 + 11)
     assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
     assert {cell.depth for cell in BILSTM.cells(Request(depth=(10,), epochs=1))} == {10}
 
@@ -127,9 +127,20 @@ def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
 
 
 def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
-    wide = BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.4), Request())
-    assert set(verdicts(wide)) == {Verdict.UNDECIDED}
+    wide = verdicts(BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.4), Request()))
+    assert {wide[0], *wide[2:]} == {Verdict.UNDECIDED}
     assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 10, 0.2), Request()))[:1]) == {Verdict.UNDECIDED}
+
+
+@pytest.mark.parametrize(("collapsed", "expected"), [(5, Verdict.CONTRADICTED), (6, Verdict.REPRODUCED)])
+def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) -> None:
+    """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the share at chance decides."""
+    rows = rows_of(FLAT)
+    below = (rows["block"] == "plain") & (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
+    below &= rows["seed"] < bilstm.VERSION.seen + collapsed
+    result = BILSTM.outcome(rows.assign(value=rows["value"].mask(below, CHANCE + 0.019)), Request())
+    assert verdicts(result)[1] == expected
+    assert f"10 layers: {100 * collapsed / 11:.1f} % (n = 11)" in result.findings[1].measured
 
 
 def test_a_gate_that_falls_more_contradicts() -> None:
@@ -147,7 +158,7 @@ def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
     result = BILSTM.outcome(rows_of(FLAT, diverged=True), Request())
     assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
     column = [head.text for head in result.tables[0].heads].index("diverged")
-    assert {entries[column] for entries in result.tables[0].entries} == {"3", "10"}
+    assert {entries[column] for entries in result.tables[0].entries} == {"3", "11"}
 
 
 def test_failed_runs_have_no_accuracy() -> None:

@@ -98,6 +98,28 @@ def test_fewer_runs_than_the_rule_asks_for_decide_nothing() -> None:
     assert (power.power, power.needed) == (0.0, 8)
 
 
+def test_what_a_request_lacks_has_no_power() -> None:
+    one = claim(Region(least=1), n=5, scatter=0.01, unit="×", needs="a GPU")
+    power = one.power()
+    assert power is not None
+    assert (power.n, power.power) == (0, 0.0)
+    assert one.power_text(power) == "0 runs: needs a GPU"
+
+
+def test_an_observation_may_say_why_it_is_unlike_the_claim() -> None:
+    unlike = replace(
+        claim(Region(least=1)), observe=lambda quantities, _: Observation(decisive=quantities, unlike="too far")
+    )
+    assert verdict(unlike, between(2, 3)) == Verdict.UNDECIDED
+    assert verdict(unlike, between(0.1, 0.5)) == Verdict.CONTRADICTED
+
+
+def test_a_bound_is_printed_with_the_digits_that_it_was_chosen_with() -> None:
+    assert Region(1 / 1.5, 1.5).text("×") == "between 0.667 and 1.5×"
+    assert Region(least=99.33).text("%") == "above 99.33 %"
+    assert Region(most=1e-4).text("nat") == "below 0.0001 nat"
+
+
 def test_intervals() -> None:
     values = [0.1, 0.2, 0.4]
     ratio = mean("", values, 0.95, "×")

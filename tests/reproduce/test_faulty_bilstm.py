@@ -28,8 +28,9 @@ def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str,
 @pytest.mark.parametrize(
     ("falls", "single", "expected"),
     [
-        ({"highway": 0.0, FAULTY: 0.2}, 0.75, [R, R, R]),
-        ({"highway": 0.1, FAULTY: 0.1}, 0.75, [R, C, C]),
+        ({"highway": 0.0, FAULTY: 0.25}, 0.75, [R, R, R]),
+        ({"highway": 0.25, FAULTY: 0.25}, 0.75, [R, C, C]),
+        ({"highway": 0.0, FAULTY: 0.1}, 0.75, [C, R, C]),
         ({"highway": 0.0, FAULTY: 0.0}, 0.75, [C, R, C]),
         ({"highway": 0.0, FAULTY: 0.0}, 0.5, [N, N, N]),
     ],

@@ -60,7 +60,7 @@ def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> No
     (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), REQUEST).findings
     assert result.verdict == Verdict.CONTRADICTED
     assert result.measured.startswith("loss at ")
-    assert "over that at −1 (diverged at 0 of 5 seeds, the other at 5 of 5): 0×" in result.measured
+    assert "over that at −1 (diverged at 0 of 16 seeds, the other at 16 of 16): 0×" in result.measured
     assert result.measured.endswith("; not worse than any: −2")
 
 
@@ -76,6 +76,17 @@ def test_biases_that_all_stay_at_chance_are_not_compared(rows_of: Any) -> None:
     (result, *_) = GATE_BIAS.outcome(rows_of(chance), REQUEST).findings
     assert result.verdict == Verdict.NOT_TESTABLE
     assert "untrained" in result.measured
+
+
+def test_the_biases_that_decide_have_more_seeds() -> None:
+    seeds = {layers: [len(crossed_cells(layers, bias, REQUEST)) for bias in BIASES] for layers in (10, 20, 30, 15)}
+    assert seeds == {
+        10: [16, 16, 16, 5, 5],
+        20: [5, 16, 16, 16, 5],
+        30: [5, 5, 16, 16, 16],
+        15: [5, 5, 5, 5, 5],  # the guideline has no bias for it
+    }
+    assert len(crossed_cells(10, 0.0, Request(seeds=3))) == 3
 
 
 def test_a_neighbour_must_be_worse(rows_of: Any) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.report.rows import prepared
+from highway_bench.reproduce import _printed_log
 from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
@@ -23,7 +24,7 @@ def rows_of(curves: dict[int, tuple[float, float]], accuracy: float, seeds: int 
     for cell in LECTURE.cells(Request(epochs=max(curves), seeds=seeds)):
         common: dict[str, Any] = {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": str(cell.seed)}
         own = row(**cell.columns(), **common, metric="epoch_test_accuracy", axis="epoch", value=accuracy)
-        rows.append(own | {"index": max(curves)})
+        rows.append(own | {"index": max(curves), "value": accuracy + 0.0004 * (cell.seed % 2)})
         for epoch, losses in curves.items():
             for metric, loss in zip(("epoch_train_loss", "epoch_test_loss"), losses, strict=True):
                 value = loss * (1 + 0.01 * (cell.seed % 2))
@@ -45,7 +46,7 @@ def test_the_published_curves_reproduce_themselves() -> None:
 
 
 def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
-    """Version 2 of the rules followed the rows of seeds 0 to 2."""
+    """Version 3 of the rules followed the rows of seeds 0 to 2."""
     rows = rows_of(PRINTED, 0.9830)
     seen = rows[rows["seed"] < 6].assign(seed=lambda own: own["seed"] - 3, value=9.0)
     assert set(seen["seed"]) == {0, 1, 2}
@@ -54,7 +55,34 @@ def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
     few = LECTURE.outcome(rows_of(PRINTED, 0.9830, SEEDS - 1), Request(epochs=50)).findings
     assert {one.verdict for one in few} == {Verdict.NOT_TESTABLE}
     assert "7 of at least 8 runs" in few[0].measured
-    assert few[0].claim.rule.endswith("rule 2 of 2026-11-23, on seeds from 3 on")
+    assert few[0].claim.rule.endswith("rule 3 of 2026-11-24, on seeds from 3 on")
+
+
+def test_a_run_that_the_prediction_interval_does_not_have_is_not_reproduced() -> None:
+    """The mean is within a factor of 2, but no run comes near the printed loss."""
+    train, test = PRINTED[1]
+    outcome = LECTURE.outcome(rows_of(PRINTED | {1: (1.5 * train, test)}, 0.9827), Request(epochs=50))
+    first, *others = outcome.findings
+    assert first.verdict == Verdict.UNDECIDED
+    assert "the printed one lies outside of the prediction interval" in first.measured
+    assert {one.verdict for one in others} == {Verdict.REPRODUCED}
+
+
+def test_epochs_that_are_not_trained_have_no_power() -> None:
+    claims = LECTURE.claims(Request())
+    powers = {claim.statement: claim.power() for claim in claims}
+    assert [power.power > 0.9 for power in powers.values() if power] == [True] * 6 + [False] * 5
+    assert claims[-1].power_text(claims[-1].power()) == "0 runs: needs --epochs 50: about 14 core-hours"
+    full = LECTURE.claims(Request(epochs=50))
+    assert all(power is not None and power.power > 0.9 for power in (claim.power() for claim in full))
+
+
+def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_printed_log, "UNREACHED", frozenset({("epoch_train_loss", 1)}))
+    losses = {epoch: (3 * train, 3 * test) for epoch, (train, test) in PRINTED.items()}
+    first, second, *_ = LECTURE.outcome(rows_of(losses, 0.9827), Request(epochs=50)).findings
+    assert (first.verdict, second.verdict) == (Verdict.NOT_TESTABLE, Verdict.CONTRADICTED)
+    assert first.why == _printed_log.UNREACHED_TEXT
 
 
 def test_what_was_not_run_is_not_testable() -> None:

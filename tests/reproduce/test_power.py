@@ -63,6 +63,21 @@ def test_too_few_runs_for_an_order_show_nothing() -> None:
     assert paired(1, 0.1).power(10.0) == 0.0
 
 
+def test_a_steadier_run_shows_what_more_runs_do_not() -> None:
+    """The range of all pairs of runs grows with their number, so only a smaller scatter helps."""
+    design = PowerDesign(Statistic.ORDER, 6, 0.95, 0.15, ABOVE, ratio=True)
+    assert design.summary(2.0).needed is None
+    steady = design.steady(2.0)
+    assert PowerDesign(Statistic.ORDER, 6, 0.95, steady, ABOVE, ratio=True).power(2.0) == pytest.approx(0.8, abs=0.01)
+    assert math.isnan(design.steady(0.5))
+
+
+def test_intervals_that_are_apart_need_a_larger_difference_than_one_of_the_difference() -> None:
+    kinds = (Statistic.APART, Statistic.MEAN)
+    apart, one = (PowerDesign(kind, 5, 0.95, 0.2, Region(least=0), ratio=False) for kind in kinds)
+    assert apart.smallest() > 1.5 * one.smallest()
+
+
 def test_more_trials_show_a_smaller_ratio_of_bests() -> None:
     ratios = [PowerDesign(Statistic.BEST, n, 0.95, 0.5, ABOVE, ratio=True).smallest() for n in (20, 60)]
     assert np.all(np.diff(ratios) < 0)
