@@ -1,4 +1,4 @@
-"""Faults of cells, workers, disk and clock: each costs its cell alone, and the run goes on."""
+"""Faults of cells, workers and disk: each costs its cell alone, and the run goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death
 from highway_bench.execution.oom_killer import oom_kills
-from highway_bench.execution.progress import Event, Started
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import memory_cgroup as cgroups
 from highway_bench.results import DiskError, Store
@@ -205,22 +204,6 @@ def test_megabytes_of_print_reach_no_result(fakes: str, tmp_path: Path, cell: Ma
     )
     assert done.stdout == "2\n"
     assert len(done.stderr) > 12 * 2**20
-
-
-@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
-def test_a_clock_that_is_set(
-    fakes: str, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch, jump: float
-) -> None:
-    """A change of the system's time ends no cell, and a hanging one is stopped all the same."""
-    clock = time.time
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, Started):
-            monkeypatch.setattr(time, "time", lambda: clock() + jump)
-
-    cells = [cell("hang", depth=1, timeout=3.0), cell(depth=2, timeout=60.0)]
-    run_cells(cells, store, workers=2, plugins=[fakes], on_event=on_event)
-    assert endings(store) == {1: ("timeout", "stopped after 3 s"), 2: ("ok", None)}
 
 
 def test_workers_that_hang_before_they_take_a_job(
