@@ -246,6 +246,29 @@ def test_a_full_disk_ends_the_run_and_the_store_is_sound(fakes: str, tmp_path: P
         assert (summary.stored, summary.measured) == (len(before), len(cells) - len(before))
 
 
+def test_memory_that_a_gpu_refuses_costs_its_cell_alone(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    """The type of torch's error decides, not its message. The next cell has the same worker."""
+    group = [
+        cell(do, task="fake-trials", depth=depth) for depth, do in enumerate(("measure", "cuda-memory", "measure"))
+    ]
+    run_cells(group, store, workers=1, plugins=[fakes])
+    message = "OutOfMemoryError: Allocation on device 0 would exceed allowed memory."
+    assert endings(store) == {0: ("ok", None), 1: ("oom", message), 2: ("ok", None)}
+    assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
+
+
+@pytest.mark.gpu
+def test_more_memory_than_any_gpu_has(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    """No GPU has a pebibyte: the cell is ``oom``, and the next one runs on the same GPU in the same worker."""
+    doing: list[dict[str, Any]] = [{"do": "cuda"}, {"do": "cuda-memory", "allocate": 2**50}, {"do": "cuda"}]
+    cells = [cell(depth=depth, **words).but(device="cuda") for depth, words in enumerate(doing)]
+    run_cells(cells, store, workers=1, plugins=[fakes])
+    found = endings(store)
+    assert [found[depth][0] for depth in range(3)] == ["ok", "oom", "ok"], found
+    assert "OutOfMemoryError: CUDA out of memory" in str(found[1][1])
+    assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
+
+
 def test_a_broken_gpu_context_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel's failed assertion makes every later call of CUDA fail: another process must take the other cells."""
 
