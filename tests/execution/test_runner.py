@@ -11,8 +11,10 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import run_cells
+from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
 from highway_bench.results import COLUMNS, Store
 
@@ -149,6 +151,23 @@ def test_no_result_is_no_success(fakes: str, store: Store, cell: MakeCell) -> No
     assert run_cells([], store, plugins=[fakes]).exit_status == 3
     assert run_cells([cell("skip")], store, plugins=[fakes]).exit_status == 3
     assert run_cells([cell("skip"), cell("diverge")], store, plugins=[fakes]).exit_status == 0
+
+
+def test_an_engine_opens_before_anything_is_planned(
+    fakes: str, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that cannot be used is refused before the runner reads sources or decides which cells run."""
+
+    class Refused(LocalEngine):
+        def __enter__(self) -> Refused:
+            raise BadInput("node 10.0.0.2 has another torch")
+
+    monkeypatch.setattr(Schedule, "ready", lambda self: pytest.fail("planned"))
+    engine = Refused(1)
+    with pytest.raises(BadInput, match="another torch"):
+        run_cells([cell()], store, plugins=[fakes], engine=engine)
+    engine.__exit__(None, None, None)
+    assert store.runs() == {}
 
 
 def test_cells_that_ended_survive_a_later_one_of_their_group(
