@@ -3,9 +3,10 @@
 python benches/cluster_overhead.py --cells 10000 --engine local ray
 
 The cluster runs on this machine, so that the figure has its whole cost. For each engine, one line of JSON: the
-milliseconds a cell from the first result to the last, the seconds before the first one, and the memory of this process
-(the head of a run) after a tenth of the cells and after all of them. In a network that others can reach, run it in a
-namespace that has only the loopback device:
+milliseconds a cell from the first result to the last, the seconds before the first one, and the resident memory after a
+tenth of the cells and after all of them. The memory is that of this process, the command, and of two processes of the
+cluster's first node: ``gcs_server``, the state of the cluster, and ``raylet``, the node's scheduler. In a network that
+others can reach, run it in a namespace that has only the loopback device:
 
 unshare -n python tests/cluster/loopback.py "$(command -v python)" benches/cluster_overhead.py
 """
@@ -18,7 +19,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,8 +36,8 @@ TOKEN = "the-token-of-this-benchmark-" + "0" * 24
 
 
 @contextmanager
-def cluster() -> Iterator[None]:
-    """A Ray cluster of three nodes on this machine, with a core for each job."""
+def cluster() -> Iterator[dict[str, psutil.Process]]:
+    """A Ray cluster of three nodes on this machine, with a core for each job; yields the first node's processes."""
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_USAGE_STATS_ENABLED": "0"}
     from ray.cluster_utils import Cluster
 
@@ -45,22 +46,25 @@ def cluster() -> Iterator[None]:
         started.add_node(num_cpus=CORES)
     os.environ["RAY_ADDRESS"] = started.address
     try:
-        yield
+        yield {
+            name: psutil.Process(started.head_node.all_processes[name][0].process.pid)
+            for name in ("gcs_server", "raylet")
+        }
     finally:
         started.shutdown()
 
 
-def overhead(engine: str, cells: int) -> dict[str, float | str | int]:
-    """The cost of ``cells`` idle cells: times in seconds and milliseconds, memory in MiB."""
+def overhead(engine: str, cells: int, head: Mapping[str, psutil.Process]) -> dict[str, object]:
+    """The cost of ``cells`` idle cells: times in seconds and milliseconds, memory in MiB; also that of ``head``."""
     ends: list[float] = []
-    memory: list[float] = []
-    process = psutil.Process()
+    memory: list[dict[str, float]] = []
+    processes = {"command": psutil.Process(), **head}
 
     def note(event: Event) -> None:
         if isinstance(event, Finished):
             ends.append(time.perf_counter())
             if len(ends) in (max(1, cells // 10), cells):
-                memory.append(process.memory_info().rss / 2**20)
+                memory.append({name: one.memory_info().rss / 2**20 for name, one in processes.items()})
 
     every = [
         Cell(task="idle", block="plain", family="dense", depth=1, width=1, nominal_width=1, seed=seed)
@@ -90,10 +94,10 @@ def main() -> None:
     sys.path.append(str(Path(__file__).parent))  # of the plug-in; workers have it too
     for engine in given.engine:
         if engine == "local":
-            print(json.dumps(overhead(engine, given.cells)), flush=True)  # noqa: T201
+            print(json.dumps(overhead(engine, given.cells, {})), flush=True)  # noqa: T201
         else:
-            with cluster():
-                print(json.dumps(overhead(engine, given.cells)), flush=True)  # noqa: T201
+            with cluster() as head:
+                print(json.dumps(overhead(engine, given.cells, head)), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult
@@ -22,16 +23,43 @@ class Origin:
     commit: str | None
 
 
-def rows_of(result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin) -> list[Row]:
+class Clock:
+    """The times of a run, which sort after ``last``, the newest one in the store, and never go back.
+
+    A report shows the rows of the newest time. After an edit, with the system's clock set back meanwhile, these would
+    be rows of the older source.
+    """
+
+    def __init__(self, last: str | None) -> None:
+        self._last: datetime | None = None
+        with suppress(ValueError):  # text that no run wrote
+            self._last = datetime.fromisoformat(last) if last else None
+        if self._last is not None and self._last.tzinfo is None:
+            self._last = self._last.replace(tzinfo=UTC)
+
+    def now(self) -> str:
+        """The current time, or a microsecond after the last one where the system's clock is not later than that."""
+        current = datetime.now(UTC)
+        if self._last is not None and current <= self._last:
+            with suppress(OverflowError):  # the last moment of the year 9999
+                current = self._last + timedelta(microseconds=1)
+        self._last = current
+        return written(current)
+
+
+def rows_of(
+    result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin, time: str | None = None
+) -> list[Row]:
     """``result`` as rows of ``cell``, one for each measurement.
 
     A cell without measurements has one row for each metric of the task, so that its failure shows in every metric.
-    The machine is the worker's, or this one where the worker could not give its own.
+    The machine is the worker's, or this one where the worker could not give its own. ``time`` is that of the rows,
+    by default the current one.
     """
     machine, gpu, torch = result.identity or identity(cell.device)
     shared = cell.columns() | {
         "run_id": origin.run_id,
-        "time_utc": now(),
+        "time_utc": time or now(),
         "commit": origin.commit,
         "machine": machine,
         "gpu": gpu,
@@ -71,5 +99,10 @@ def measured_columns(one: Measurement, task: Task) -> Row:
 
 
 def now() -> str:
-    """The current time in UTC, ISO 8601 with microseconds, which sorts as text."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    """The current time of the system's clock, as text."""
+    return written(datetime.now(UTC))
+
+
+def written(time: datetime) -> str:
+    """A time as ISO 8601 in UTC with microseconds, which sorts as text."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -22,7 +22,7 @@ from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rerun import FAILED, Rerun
-from highway_bench.execution.rows import Origin, now, rows_of
+from highway_bench.execution.rows import Clock, Origin, now, rows_of
 from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
@@ -87,8 +87,8 @@ def run_cells(
     schedule = Schedule(store, Rerun(rerun))
     schedule.add(with_needs(cells))
     schedule.rerun.check(schedule.items)
-    batch = schedule.ready()
-    with make_engine(engine, workers) as opened:
+    with make_engine(engine, workers) as opened:  # before anything is planned: a cluster may refuse
+        batch = schedule.ready()
         run = _Run(store, schedule, opened, on_event or (lambda event: None), began)
         run.report_plan()
         if schedule.items:
@@ -120,6 +120,7 @@ class _Run:
         self._on_event = on_event
         self._record: dict[str, Any] = {}
         self._noted = 0.0
+        self._clock = Clock(store.last_time())
         self._in_progress: dict[str, Cell] = {}
         self._time_left = TimeLeft((item for item in schedule.items.values() if item.status is None), engine.workers)
 
@@ -144,7 +145,7 @@ class _Run:
             "cores": cores(),
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]] if command is None else list(command),
             "plugins": list(plugins),
-            "started": now(),
+            "started": self._clock.now(),
             "finished": None,
             "machines": {device: identity(device).machine for device in devices},
         } | descriptions(cells)
@@ -163,7 +164,8 @@ class _Run:
             self._note(due=True)
             digests = sorted({item.digest for item in self._schedule.items.values() if item.status is not None})
             self._store.add_run(
-                self.run_id, self._record | {"finished": now(), "measured": self.measured, "digests": digests}
+                self.run_id,
+                self._record | {"finished": self._clock.now(), "measured": self.measured, "digests": digests},
             )
 
     def measure(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> None:
@@ -221,7 +223,8 @@ class _Run:
         self._on_event(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))
 
     def _put(self, item: ScheduledCell, result: CellResult) -> None:
-        self._store.put(item.digest, rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin))
+        rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, time=self._clock.now())
+        self._store.put(item.digest, rows)
 
     def _note(self, *, due: bool = False) -> None:
         """Store how far the run is, at most once a second: another process can read it, after a kill too."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from highway_bench.cell import Cell
@@ -26,7 +27,8 @@ class ScheduledCell:
 
     ``ran`` is the cell that is run for it: itself, or with values that other cells' results decide. ``refused`` is the
     status and the reason of a cell that cannot be run. ``status`` is its result in this run or in the store, ``stored``
-    whether it was stored before, ``chosen`` whether this run measures it.
+    whether it was stored before, ``chosen`` whether this run measures it. ``group`` is equal for cells that are
+    measured together, and known from the first jobs on.
     """
 
     cell: Cell
@@ -38,6 +40,7 @@ class ScheduledCell:
     status: Status | None = None
     stored: bool = False
     chosen: bool = False
+    group: Hashable = None
 
     @property
     def cost(self) -> CellCost:
@@ -64,6 +67,7 @@ class Schedule:
     def __post_init__(self) -> None:
         self._tree = SourceTree()
         self._before = self.store.digests()
+        self._sizes: Counter[Hashable] = Counter()  # of the groups, with the cells that are stored
 
     def add(self, cells: Mapping[Cell, tuple[Cell, ...]]) -> None:
         """Add ``cells``, each with the cells it needs. Raises ``UnknownName`` for an unknown task, block or family."""
@@ -97,20 +101,23 @@ class Schedule:
         """``items`` in groups. Jobs that run in parallel are sorted longest first, so that the run does not wait for
         one long job."""
         sweep(self.checkpoints, {item.digest for item in items if self.rerun.names(item.cell)})
+        if items:
+            self._find_groups()
         groups: dict[Hashable, list[ScheduledCell]] = {}
         for item in items:
-            groups.setdefault((*self._group(item), item.ran.threads), []).append(item)
+            groups.setdefault(item.group, []).append(item)
         in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
         return [self._job(group, plugins) for group in in_order]
 
     def checked(self, item: ScheduledCell, result: CellResult) -> CellResult:
         """``result``, or a failure where the cell's digest names another machine, or torch, than those it ran with.
 
-        Its rows would pass for those of the machine that was planned.
+        Its rows would pass for those of the machine that was planned. A result with fewer cells in its group than
+        planned gets a remark.
         """
         ran_on, planned = result.identity, identity(item.cell.device)
         if ran_on is None or ran_on == planned or self._digest(item, ran_on) == item.digest:
-            return result
+            return self._remarked(item, result)
         message = f"ran on {ran_on.machine} with torch {ran_on.torch}, "
         message += f"but was planned for {planned.machine} with torch {planned.torch}"
         return CellResult(
@@ -160,8 +167,29 @@ class Schedule:
         modules, variant = modules_of(cell)
         return f"{self._tree.digest(modules, compiled=cell.mode == 'compile')} {variant}"
 
-    def _group(self, item: ScheduledCell) -> tuple[str, Hashable]:
-        return item.task.name, item.task.group(item.ran)
+    def _find_groups(self) -> None:
+        """Find the group of each cell that is stored or can run now; the others follow once they can run."""
+        for item in self.items.values():
+            if item.group is None and item.digest and item.refused is None:
+                item.group = item.task.name, item.task.group(item.ran), item.ran.threads
+                self._sizes[item.group] += 1
+
+    def _remarked(self, item: ScheduledCell, result: CellResult) -> CellResult:
+        """``result``, with a remark in each of its rows where others of its group were not measured with it.
+
+        These are stored already, or an end of their worker divided the group. A population's products are summed in
+        another order than those of one network, so float32 losses differ in their last digits. Timed cells have their
+        paired samples instead.
+        """
+        planned = self._sizes[item.group]
+        if item.task.alone or not result.group or result.group == planned:
+            return result
+        remark = f"measured in a group of {result.group}, not of {planned} as planned: last digits may differ"
+        return replace(
+            result,
+            message=_joined(result.message, remark),
+            measurements=tuple(replace(one, message=_joined(one.message, remark)) for one in result.measurements),
+        )
 
     def _job(self, group: Sequence[ScheduledCell], plugins: Sequence[str]) -> Job:
         first = group[0]
@@ -178,6 +206,10 @@ class Schedule:
             checkpoints=self.checkpoints.absolute(),
             sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]),
         )
+
+
+def _joined(message: str | None, remark: str) -> str:
+    return f"{message}; {remark}" if message else remark
 
 
 def _estimate(group: Sequence[ScheduledCell]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -19,8 +21,11 @@ def columns_of(version: int) -> set[str]:
 
 
 def backup_path(path: Path, version: int) -> Path:
-    """Where the store ``path`` of schema ``version`` is copied before its migration."""
-    return path.with_name(f"{path.name}.schema-{version}.bak")
+    """Where the store ``path`` of schema ``version`` is copied before its migration: a name that no file has, with a
+    number where another backup of this schema is there."""
+    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    names = (path.with_name(f"{path.name}.schema-{version}{number}.bak") for number in numbers)
+    return next(one for one in names if not os.path.lexists(one))
 
 
 def migrate(db: sqlite3.Connection, path: Path, version: int) -> None:

@@ -186,6 +186,20 @@ class Store:
             runs = self._db.execute("SELECT run_id, provenance FROM runs ORDER BY rowid").fetchall()
         return {run_id: json.loads(text) for run_id, text in runs}
 
+    def last_time(self) -> str | None:
+        """The newest time of a row, or of a run's start or end; ``None`` where there is none."""
+        parts = [
+            f"SELECT max({time}) AS time FROM {table} WHERE {time} GLOB '[0-9][0-9][0-9][0-9]-*'"
+            for time, table in (
+                ('"time_utc"', '"rows"'),
+                ("json_extract(provenance, '$.started')", "runs"),
+                ("json_extract(provenance, '$.finished')", "runs"),
+            )
+        ]
+        with explained(self.path):
+            (last,) = self._db.execute(f"SELECT max(time) FROM ({' UNION ALL '.join(parts)})").fetchone()
+        return None if last is None else str(last)
+
     def set_progress(self, progress: Mapping[str, Any]) -> None:
         """Store how far the run that writes this store is, for other processes; it replaces the last one."""
         with explained(self.path), self._db:

@@ -55,6 +55,20 @@ def test_a_node_with_another_torch(cluster: Any, environment: dict[str, str], tm
     assert line.endswith("install the same")
 
 
+def test_a_cluster_with_another_ray(ray_environment: None) -> None:
+    """The text is that of the Ray which is installed."""
+    from ray._private.utils import check_version_info
+
+    from highway_bench.execution.engines._ray import first_line
+
+    with pytest.raises(RuntimeError) as caught:
+        check_version_info({"ray_version": "2.1.0", "python_version": "3.9.1"}, "127.0.0.1")
+    assert re.fullmatch(
+        r"it has Ray 2\.1\.0 with Python 3\.9\.1, and this command Ray [\d.]+ with Python [\d.]+: install the same",
+        first_line(caught.value),
+    )
+
+
 def test_no_cluster(ray_environment: None, environment: dict[str, str], tmp_path: Path) -> None:
     given = {name: value for name, value in environment.items() if name != "RAY_ADDRESS"}
     line = refusal(command(given, tmp_path, *RUN, "--engine", "ray", "--address", "127.0.0.1:1"))

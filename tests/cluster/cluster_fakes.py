@@ -26,14 +26,16 @@ def write_line(cell: Cell, *words: object) -> None:
 
 @register_task
 class FakeSpan(runner_fakes.Fake):
-    """Logs its node, and when it begins and ends."""
+    """Logs its node, when it began and ended, its depth and its seed."""
 
     name = "fake-span"
 
     def measurements(self, cell: Cell) -> Iterable[Measurement]:
         began = time.monotonic()
         time.sleep(0.3)
-        write_line(cell, self.name, os.environ["HIGHWAY_BENCH_TEST_NODE"], began, time.monotonic())
+        write_line(
+            cell, self.name, os.environ["HIGHWAY_BENCH_TEST_NODE"], began, time.monotonic(), cell.depth, cell.seed
+        )
         yield Measurement(metric="loss", value=0.5)
 
 

@@ -192,6 +192,23 @@ def break_gpu(cell: Cell) -> Iterable[Measurement]:
     yield from measured(cell)
 
 
+def cuda_memory(cell: Cell) -> Iterable[Measurement]:
+    """Fail as torch does where a GPU refuses memory; with the word ``allocate``, on a GPU itself."""
+    import torch
+
+    if "allocate" in cell.recipe:
+        torch.empty(cell.recipe["allocate"], dtype=torch.uint8, device="cuda")
+    raise torch.OutOfMemoryError("Allocation on device 0 would exceed allowed memory.\nof 2 GiB")
+    yield from measured(cell)
+
+
+def on_cuda(cell: Cell) -> Iterable[Measurement]:
+    """A sum on the GPU."""
+    import torch
+
+    yield Measurement(metric="loss", value=torch.ones(1000, device="cuda").sum().item())
+
+
 def crowded(cell: Cell) -> Iterable[Measurement]:
     """As ``short``, after running out of memory the first time."""
     tried = Path(f"{cell.recipe['log']}-{cell.seed}")
@@ -218,6 +235,8 @@ def on_gpu(cell: Cell) -> Iterable[Measurement]:
 
 ACTIONS = {
     "gpu": on_gpu,
+    "cuda-memory": cuda_memory,
+    "cuda": on_cuda,
     "short": short,
     "crowded": crowded,
     "break-gpu": break_gpu,

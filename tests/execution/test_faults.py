@@ -1,4 +1,4 @@
-"""Faults of cells, workers, disk and clock: each costs its cell alone, and the run goes on."""
+"""Faults of cells, workers and disk: each costs its cell alone, and the run goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death
 from highway_bench.execution.oom_killer import oom_kills
-from highway_bench.execution.progress import Event, Started
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import memory_cgroup as cgroups
 from highway_bench.results import DiskError, Store
@@ -207,22 +206,6 @@ def test_megabytes_of_print_reach_no_result(fakes: str, tmp_path: Path, cell: Ma
     assert len(done.stderr) > 12 * 2**20
 
 
-@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
-def test_a_clock_that_is_set(
-    fakes: str, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch, jump: float
-) -> None:
-    """A change of the system's time ends no cell, and a hanging one is stopped all the same."""
-    clock = time.time
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, Started):
-            monkeypatch.setattr(time, "time", lambda: clock() + jump)
-
-    cells = [cell("hang", depth=1, timeout=3.0), cell(depth=2, timeout=60.0)]
-    run_cells(cells, store, workers=2, plugins=[fakes], on_event=on_event)
-    assert endings(store) == {1: ("timeout", "stopped after 3 s"), 2: ("ok", None)}
-
-
 def test_workers_that_hang_before_they_take_a_job(
     fakes: str, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +244,29 @@ def test_a_full_disk_ends_the_run_and_the_store_is_sound(fakes: str, tmp_path: P
         assert store.problems() == []
         summary = run_cells(cells, store, workers=1, plugins=[fakes])
         assert (summary.stored, summary.measured) == (len(before), len(cells) - len(before))
+
+
+def test_memory_that_a_gpu_refuses_costs_its_cell_alone(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    """The type of torch's error decides, not its message. The next cell has the same worker."""
+    group = [
+        cell(do, task="fake-trials", depth=depth) for depth, do in enumerate(("measure", "cuda-memory", "measure"))
+    ]
+    run_cells(group, store, workers=1, plugins=[fakes])
+    message = "OutOfMemoryError: Allocation on device 0 would exceed allowed memory."
+    assert endings(store) == {0: ("ok", None), 1: ("oom", message), 2: ("ok", None)}
+    assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
+
+
+@pytest.mark.gpu
+def test_more_memory_than_any_gpu_has(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    """No GPU has a pebibyte: the cell is ``oom``, and the next one runs on the same GPU in the same worker."""
+    doing: list[dict[str, Any]] = [{"do": "cuda"}, {"do": "cuda-memory", "allocate": 2**50}, {"do": "cuda"}]
+    cells = [cell(depth=depth, **words).but(device="cuda") for depth, words in enumerate(doing)]
+    run_cells(cells, store, workers=1, plugins=[fakes])
+    found = endings(store)
+    assert [found[depth][0] for depth in range(3)] == ["ok", "oom", "ok"], found
+    assert "OutOfMemoryError: CUDA out of memory" in str(found[1][1])
+    assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
 
 
 def test_a_broken_gpu_context_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:

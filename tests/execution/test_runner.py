@@ -11,8 +11,10 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import run_cells
+from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
 from highway_bench.results import COLUMNS, Store
 
@@ -151,6 +153,23 @@ def test_no_result_is_no_success(fakes: str, store: Store, cell: MakeCell) -> No
     assert run_cells([cell("skip"), cell("diverge")], store, plugins=[fakes]).exit_status == 0
 
 
+def test_an_engine_opens_before_anything_is_planned(
+    fakes: str, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that cannot be used is refused before the runner reads sources or decides which cells run."""
+
+    class Refused(LocalEngine):
+        def __enter__(self) -> Refused:
+            raise BadInput("node 10.0.0.2 has another torch")
+
+    monkeypatch.setattr(Schedule, "ready", lambda self: pytest.fail("planned"))
+    engine = Refused(1)
+    with pytest.raises(BadInput, match="another torch"):
+        run_cells([cell()], store, plugins=[fakes], engine=engine)
+    engine.__exit__(None, None, None)
+    assert store.runs() == {}
+
+
 def test_cells_that_ended_survive_a_later_one_of_their_group(
     fakes: str, store: Store, cell: MakeCell, log: Path
 ) -> None:
@@ -163,8 +182,28 @@ def test_cells_that_ended_survive_a_later_one_of_their_group(
         "ok",
         "crashed",
     ]
-    assert all(row["message"] is None for row in store.rows(status="ok"))
+    alone = "measured in a group of 1, not of 4 as planned: last digits may differ"
+    messages = {row["seed"]: row["message"] for row in store.rows(status="ok")}
+    assert messages == {0: None, 1: None, 2: alone}
     assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
+
+
+def test_what_is_left_of_a_group_has_a_remark_in_every_row(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+    gone = log.with_name("gone")
+    group = [cell("crash-later", task="fake-trials", seed=seed, file=str(gone)) for seed in range(3)]
+    group.append(cell("diverge", task="fake-trials", seed=3))
+    gone.touch()
+    run_cells(group, store, workers=1, plugins=[fakes])
+    gone.unlink()
+    run_cells(group, store, workers=1, plugins=[fakes])
+    part = "measured in a group of {}, not of 4 as planned: last digits may differ"
+    found = {(row["seed"], row["metric"], row["message"]) for row in store.rows()}
+    assert found == {
+        *((seed, metric, part.format(3)) for seed in range(3) for metric in ("time", "loss")),
+        (3, "loss", "at step 3; " + part.format(1)),  # by itself, after its group's worker had left three times
+    }
+    run_cells(group, store, workers=1, plugins=[fakes], rerun="all")
+    assert {row["message"] for row in store.rows()} == {None, "at step 3"}
 
 
 def test_timing_group_whose_worker_dies_is_run_singly(fakes: str, store: Store, cell: MakeCell) -> None:

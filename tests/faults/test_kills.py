@@ -1,4 +1,4 @@
-"""A chain of kills at random moments, each resume killed again: no finished cell is lost, none is doubled.
+"""A chain of kills at random moments, each resume killed again: no finished cell is lost, none is measured again.
 
 The chain's folder has all of its state, so the next call can go on with it (see ``scale``): the cells grow with the
 kills, and each call ends with a run that nobody kills.
@@ -70,17 +70,13 @@ class Chain:
         self.kills[what] += 1
         self._state.write_text(json.dumps(self.kills), encoding="utf-8")
 
-    def stored(self) -> dict[str, str]:
-        """The status of each stored cell by its digest."""
-        try:
-            with Store(self.store, read_only=True) as store:
-                return dict(store.digests())
-        except BadInput:  # no file, or no tables yet
-            return {}
+    def stored(self) -> set[str]:
+        """The cells that are stored with a result, as the log names them."""
+        return stored_in(self.store)
 
-    def begun(self) -> int:
-        """How many cells have begun."""
-        return len(self.log.read_text(encoding="utf-8").splitlines())
+    def begun(self) -> list[str]:
+        """The cells that have begun, as often as they did."""
+        return begun_in(self.log)
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the command."""
@@ -90,6 +86,21 @@ class Chain:
             start_new_session=True,
             stderr=subprocess.DEVNULL,
         )
+
+
+def stored_in(path: Path) -> set[str]:
+    """The cells of the fake tasks that the store has with a result, as their log names them: by depth and seed."""
+    try:
+        with Store(path, read_only=True) as store:
+            return {f"{row['depth']} {row['seed']}" for row in store.rows(metric="loss", status="ok")}
+    except BadInput:  # no file, or no tables yet
+        return set()
+
+
+def begun_in(log: Path) -> list[str]:
+    """The cells in the log of the fake tasks, by depth and seed; those of ``fake-span`` have them at the line's end."""
+    lines = (line.split() for line in log.read_text(encoding="utf-8").splitlines())
+    return [" ".join(words[1:3] if words[0] == "plain" else words[-2:]) for words in lines]
 
 
 def victims(process: psutil.Process, what: str) -> list[psutil.Process]:
@@ -111,9 +122,10 @@ def is_worker(process: psutil.Process) -> bool:
 
 def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int | None:
     """Run the command once, with kills until the chain has ``most``; returns its exit status."""
-    process, begun, delay = chain.start(), chain.begun(), chance.uniform(0.0, 0.8)
+    begun = len(chain.begun())
+    process, delay = chain.start(), chance.uniform(0.0, 0.8)
     while chain.kills.total() < most and process.poll() is None:
-        if chain.begun() > begun:  # cells are being measured
+        if len(chain.begun()) > begun:  # cells are being measured
             time.sleep(delay)
             what = chance.choice(["driver", "worker", "group"])
             try:
@@ -137,11 +149,13 @@ def test_a_chain_of_kills(tmp_path: Path) -> None:
     every = chain.cells(most)
     chain.lines.write_text("\n".join(json.dumps(asdict(cell)) for cell in every), encoding="utf-8")
     before, code = chain.stored(), None
-    lost = 0
+    lost, again = 0, []  # cells that were stored before a start: gone after it, or measured once more
     while code != 0:
+        earlier = len(chain.begun())
         code = run_and_kill(chain, chance, most)
         now = chain.stored()
-        lost += len({digest for digest, status in before.items() if status == "ok"} - now.keys())
+        lost += len(before - now)
+        again += [cell for cell in chain.begun()[earlier:] if cell in before]
         before = now
         assert code <= 1 or chain.kills.total() < most, f"the run ended with {code}"
     assert chain.kills.total() == most
@@ -149,15 +163,15 @@ def test_a_chain_of_kills(tmp_path: Path) -> None:
         assert store.problems() == []
         rows = store.rows(metric="loss")
     failed = [row for row in rows if row["status"] != "ok"]
-    doubled = len(rows) - len({row["digest"] for row in rows})
     assert {row["status"] for row in failed} <= {"crashed", "oom"}  # of a kill of its worker in the last run
     deadline = time.monotonic() + 60
     pids = {int(line.split()[-1]) for line in chain.log.read_text().splitlines()[-200:]}
     while any(is_working(pid) for pid in pids):
         assert time.monotonic() < deadline, "a worker outlives its runner"
         time.sleep(0.1)
-    note("kills", **chain.kills, total=most, cells=len(every), crashed=len(failed), lost=lost, doubled=doubled)
-    assert (lost, doubled, len(rows)) == (0, 0, len(every))
+    figures = {"cells": len(every), "crashed": len(failed), "lost": lost, "measured_again": len(again)}
+    note("kills", **chain.kills, total=most, **figures)
+    assert (lost, again, len(rows)) == (0, [], len(every))
 
 
 def is_working(pid: int) -> bool:

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.results import SCHEMA, Store, row
-from highway_bench.results.migration import ADDED, backup_path, columns_of
+from highway_bench.results import SCHEMA, Store, migration, row
+from highway_bench.results.migration import ADDED, columns_of
 
 
-def older_store(path: Path, version: int) -> None:
+def older_store(path: Path, version: int, digest: str = "a") -> None:
     """A store of schema ``version`` with the rows of one cell."""
     with Store(path) as store:
-        store.put("a", [row(digest="a", metric="time", value=1.0, status="ok", time_utc="2026-01-01", samples="[1.0]")])
+        store.put(
+            digest, [row(digest=digest, metric="time", value=1.0, status="ok", time_utc="2026-01-01", samples="[1.0]")]
+        )
     with sqlite3.connect(path) as db:
         for newer in range(version + 1, SCHEMA + 1):
             for name in ADDED[newer]:
@@ -52,16 +54,31 @@ def test_writing_migrates_after_a_backup(tmp_path: Path, version: int) -> None:
             ("a", 1.0, None),
             ("b", 2.0, '{"plain": [1.0]}'),
         ]
-    with Store(backup_path(path, version), read_only=True) as backup:
+    saved = tmp_path / f"s.sqlite.schema-{version}.bak"
+    with Store(saved, read_only=True) as backup:
         assert [one["digest"] for one in backup.rows()] == ["a"]
-    assert columns_in(backup_path(path, version)) == columns_of(version)
+    assert columns_in(saved) == columns_of(version)
     assert columns_in(path) == columns_of(SCHEMA)
 
 
-def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_an_earlier_backup_is_not_overwritten(tmp_path: Path) -> None:
+    """A store may be replaced by an older one of the same name, and is then migrated again."""
+    path = tmp_path / "s.sqlite"
+    for digest in "abc":
+        path.unlink(missing_ok=True)
+        older_store(path, 1, digest)
+        Store(path).close()
+    for name, digest in (("schema-1.bak", "a"), ("schema-1-2.bak", "b"), ("schema-1-3.bak", "c")):
+        with Store(tmp_path / f"s.sqlite.{name}", read_only=True) as backup:
+            assert [one["digest"] for one in backup.rows()] == [digest]
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s.sqlite"
     older_store(path, 1)
-    backup_path(path, 1).mkdir()
+    monkeypatch.setattr(migration, "backup_path", lambda path, version: tmp_path / "no folder" / "s.bak")
     with pytest.raises(BadInput, match="unable to open"):
         Store(path)
     assert columns_in(path) == columns_of(1)

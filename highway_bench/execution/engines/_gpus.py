@@ -53,7 +53,8 @@ def slots_to_time(mode: str) -> list[Slot]:
     """Slots for jobs of ``mode`` that are timed, one at a time on each.
 
     A step that the host launches kernel by kernel takes as long as the host does, so it runs alone on the machine. A
-    captured step runs at the same time as one on another GPU; each has host cores of its own.
+    captured step runs at the same time as one on another GPU; each has host cores of its own. With one GPU nothing else
+    of the run is there meanwhile, from which its cores would have to be kept.
     """
     names, cores = usable_gpus(), sorted(os.sched_getaffinity(0))
     most = min(len(names), len(cores) // HOST_CORES)

@@ -3,6 +3,10 @@
 A job is a Ray task that reserves its cores and memory, or its share of a GPU; one that must run alone reserves a whole
 node. The results of its cells stream back as they end (see ``_node``). Jobs and results travel as JSON; the package and
 the modules of plug-ins go to the nodes as ``py_modules``, so that a node needs the libraries only, and no network.
+
+Two things are ours. ``run`` submits at most ``WAITING`` jobs a core, or ``workers`` jobs, of each placement: Ray holds
+what is submitted in this process, whose memory would grow with the cells of a sweep. ``_give_up`` ends the cells that
+no living node can run: Ray would wait without end for a node that has what they reserve.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""``results prune`` removes the rows of a cell's older source, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from highway_bench.cell import Cell
+from highway_bench.results import Store, row
+
+Invoke = Callable[..., Result]
+
+
+def put(store: Store, digest: str, day: int, *, block: str = "plain", machine: str = "cpu-a-2c") -> None:
+    """Two rows of the cell of ``block`` on a machine, measured on a day under the digest of that day's source."""
+    cell = Cell(task="cost", block=block, family="dense", depth=1, width=8, nominal_width=8)
+    shared = cell.columns() | {"digest": digest, "machine": machine, "status": "ok", "time_utc": f"2026-01-0{day}"}
+    store.put(digest, [row(**shared, metric=metric, value=float(day)) for metric in ("params", "flops")])
+
+
+@pytest.fixture
+def pruned(here: Path) -> Path:
+    """A store with two older digests and five that a report shows."""
+    path = here / "s.sqlite"
+    with Store(path) as store:
+        put(store, "older", 1)
+        put(store, "newer", 2)
+        put(store, "elsewhere", 1, machine="cpu-b-64c")  # another machine's rows of the same cell
+        put(store, "only", 1, block="highway")
+        put(store, "undone", 1, block="residual")
+        put(store, "edit", 2, block="residual")
+        put(store, "same", 1, block="pre-norm")
+        # An edit was undone: the last run requested the digest from before it.
+        store.add_run("last", {"started": "2026-01-03", "digests": ["undone", "newer", "only", "same"]})
+    return path
+
+
+def stored(path: Path) -> dict[str, int]:
+    with Store(path, read_only=True) as store:
+        assert store.problems() == []
+        assert list(store.runs()) == ["last"]
+        digests = [one["digest"] for one in store.rows()]
+    return {digest: digests.count(digest) for digest in digests}
+
+
+def test_prune(invoke: Invoke, pruned: Path) -> None:
+    before = stored(pruned)
+    done = invoke("results", "prune", "--store", pruned, "--dry-run")
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"4 rows of 2 cells that were measured again with newer source: would be removed ({pruned})\n",
+    )
+    assert stored(pruned) == before
+    done = invoke("results", "prune", "--store", pruned)
+    assert "4 rows of 2 cells" in done.stdout
+    assert stored(pruned) == {"newer": 2, "elsewhere": 2, "only": 2, "undone": 2, "same": 2}
+    done = invoke("results", "prune", "--store", pruned)
+    assert "0 rows of 0 cells" in done.stdout

@@ -1,0 +1,86 @@
+"""Same seed, same numbers: float32 losses are equal whatever the number of workers, and after a worker was killed,
+except in cells whose remark says that they trained without others of their population."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.execution.runner import run_cells
+from highway_bench.results import Store
+
+BLOCKS, SEEDS = ("highway", "pre-norm", "plain"), 4
+APART = "measured in a group of 1, not of 4 as planned: last digits may differ"
+KILLER = """
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+from highway_bench.training.population import Population
+
+step, steps = Population._step, 0
+
+
+def killed_once(self, rows):
+    global steps
+    steps += 1
+    if steps == 20:
+        try:
+            (Path(__file__).parent / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, rows)
+
+
+if multiprocessing.parent_process() is not None:
+    Population._step = killed_once
+"""
+
+
+@pytest.fixture
+def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A plug-in with which the first worker that is in its 20th step is killed."""
+    (tmp_path / "plug-ins").mkdir()
+    (tmp_path / "plug-ins" / "kills_a_worker.py").write_text(KILLER, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "plug-ins"))
+    yield "kills_a_worker"
+    sys.modules.pop("kills_a_worker", None)
+
+
+@pytest.mark.slow
+def test_losses_do_not_depend_on_workers_or_kills(tmp_path: Path, killer: str) -> None:
+    recipe = {"steps": 40, "rate": 0.05, "together": SEEDS, "threshold": 2.0}  # every run is a success
+    shared = {"task": "trainability", "family": "dense", "depth": 10, "width": 8, "nominal_width": 8}
+    cells = [
+        Cell(block=block, seed=seed, batch_size=50, dataset="digits", dtype="float32", recipe=recipe, **shared)
+        for block in BLOCKS
+        for seed in range(SEEDS)
+    ]
+    found: dict[str, dict[tuple[str, int], list[float]]] = {}
+    remarks: dict[str, dict[tuple[str, int], set[str | None]]] = {}
+    for name, workers, plugins in (("one", 1, []), ("two", 2, []), ("killed", 2, [killer])):
+        with Store(tmp_path / f"{name}.sqlite") as store:
+            assert run_cells(cells, store, workers=workers, plugins=plugins).counts == {"ok": len(cells)}
+            found[name], remarks[name] = {}, {}
+            for row in store.rows(metric=["loss", "final_loss", "test_loss"]):
+                found[name].setdefault((row["block"], row["seed"]), []).append(row["value"])
+                remarks[name].setdefault((row["block"], row["seed"]), set()).add(row["message"])
+    assert (tmp_path / "plug-ins" / "killed").exists()
+    assert found["two"] == found["one"]
+    assert {text for name in ("one", "two") for texts in remarks[name].values() for text in texts} == {None}
+    apart = {cell for cell, texts in remarks["killed"].items() if texts == {APART}}
+    assert len(apart) == SEEDS
+    assert len({block for block, _ in apart}) == 1
+    for cell, losses in found["killed"].items():
+        if cell in apart:
+            assert losses == pytest.approx(found["one"][cell], rel=1e-3)
+        else:
+            assert remarks["killed"][cell] == {None}
+            assert losses == found["one"][cell]

@@ -1,0 +1,130 @@
+"""The system's clock is set in the middle of a run: no cell is lost, and a report shows the newer rows all the same."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from highway_bench.cell import Cell
+from highway_bench.cli import app
+from highway_bench.execution import rows
+from highway_bench.execution.progress import Event, Finished
+from highway_bench.execution.rows import Clock
+from highway_bench.execution.runner import run_cells
+from highway_bench.report.rows import prepared
+from highway_bench.results import Store
+from highway_bench.tasks import tasks
+from tests.faults.scale import note
+
+FAKES = Path(__file__).parents[1] / "execution"
+SetClock = Callable[[float], None]
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The plug-in with the fake tasks of the runner's tests."""
+    monkeypatch.syspath_prepend(str(FAKES))
+    before = set(tasks.names())
+    importlib.import_module("runner_fakes")
+    yield "runner_fakes"
+    for name in set(tasks.names()) - before:
+        tasks.unregister(name)
+    sys.modules.pop("runner_fakes", None)
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's module, whose number is the loss of a cell with ``do="value"``."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder / "own_layers.py"
+    sys.modules.pop("own_layers", None)
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    """Sets the clock of this process, the one that rows, the pool and Python's own libraries read, by some seconds."""
+    read = time.time
+
+    def by(seconds: float) -> None:
+        class Shifted(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+                return datetime.now(tz) + timedelta(seconds=seconds)
+
+        monkeypatch.setattr(rows, "datetime", Shifted)
+        monkeypatch.setattr(time, "time", lambda: read() + seconds)
+
+    return by
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
+def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: SetClock, jump: float) -> None:
+    """It ends no cell, a hanging one is stopped all the same, and no row is older than one before it."""
+    shared = {"task": "fake", "block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
+    doing = [*[("measure", 60.0)] * 6, ("hang", 3.0), *[("measure", 60.0)] * 6]
+    cells = [
+        Cell(depth=depth, recipe={"log": str(tmp_path / "log"), "do": do, "timeout": timeout}, **shared)
+        for depth, (do, timeout) in enumerate(doing, start=1)
+    ]
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Finished) and event.done == 3:
+            set_clock(jump)
+
+    with Store(tmp_path / "s.sqlite") as store:
+        run_cells(cells, store, workers=2, plugins=[fakes], on_event=on_event)
+        found = store.rows(metric="loss")
+        assert {row["depth"]: row["status"] for row in found} == {
+            depth: "timeout" if do == "hang" else "ok" for depth, (do, _) in enumerate(doing, start=1)
+        }
+        times = [row["time_utc"] for row in found]  # in the order of storing
+        assert times == sorted(set(times))
+        (run,) = store.runs().values()
+        assert run["started"] < times[0]
+        assert times[-1] < run["finished"]
+    note(f"clock set by {jump:g} s", cells=len(cells), out_of_order=0)
+
+
+def test_an_edit_and_a_clock_set_back(fakes: str, layers: Path, tmp_path: Path, set_clock: SetClock) -> None:
+    """The report shows what the newer source gave, and ``prune`` removes what the older one gave."""
+    path = tmp_path / "s.sqlite"
+    shared = {"task": "fake", "block": "plain", "family": "own_layers:make", "width": 8, "nominal_width": 8}
+    recipe = {"log": str(tmp_path / "log"), "do": "value"}
+    cells = [Cell(depth=depth, recipe=recipe, **shared) for depth in (1, 2, 3)]
+    values = (1.0, 22.0, 333.0)
+    for number, value in enumerate(values):
+        layers.write_text(f"VALUE = {value}\n", encoding="utf-8")
+        set_clock(-86_400.0 * number)
+        with Store(path) as store:
+            assert run_cells(cells, store, workers=1, plugins=[fakes]).measured == len(cells)
+            shown = prepared(store.frame(), store.runs())
+            assert list(shown["value"]) == [value] * len(cells)
+    done = CliRunner().invoke(app, ["results", "prune", "--store", str(path)])
+    assert done.exit_code == 0, done.output
+    with Store(path) as store:
+        left = [row["value"] for row in store.rows(metric="loss")]
+    note("clock set back after an edit", cells=len(cells), old_rows_shown=0, new_rows_pruned=len(cells) - len(left))
+    assert left == [values[-1]] * len(cells)
+
+
+@pytest.mark.parametrize("last", [None, "", "yesterday", "2026-13-45T00:00", "0001-01-01T00:00:00"])
+def test_a_store_without_a_later_time(last: str | None) -> None:
+    before = rows.now()
+    assert before <= Clock(last).now() <= rows.now()
+
+
+def test_a_time_after_the_newest_of_a_store() -> None:
+    clock = Clock("9998-01-01T00:00:00")
+    assert [clock.now() for _ in range(2)] == [f"9998-01-01T00:00:00.00000{number}+00:00" for number in (1, 2)]
+    end = "9999-12-31T23:59:59.999999+00:00"
+    clock = Clock(end)
+    assert clock.now() <= end
