@@ -76,6 +76,7 @@ def test_the_page_is_one_file_without_scripts(first: tuple[Advice, Any]) -> None
     assert not re.search(r"(src|href)=[\"']?http", text.partition("<details")[0])
     assert first[0].headline in text.partition("<table")[0]
     assert text.count("<details") == text.count("</details>") >= 4
+    assert "<dt>pre-norm, depth-aware</dt><dd>last map ÷ √L</dd>" in text
 
 
 def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any], monkeypatch: Any) -> None:

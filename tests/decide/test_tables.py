@@ -11,9 +11,11 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.cli.decide import write_tables
 from highway_bench.decide.published import PUBLISHED
-from highway_bench.decide.tables import contrast_table, published_shown, width_shown
+from highway_bench.decide.tables import contrast_table, ladder_table, published_shown, width_shown
 from highway_bench.errors import BadInput
+from highway_bench.report import Results
 from tests.decide.conftest import TrainedPart
+from tests.report.conftest import cell, frame_of, training
 
 
 def run(
@@ -75,6 +77,17 @@ def test_every_published_result_is_of_a_block_and_has_a_source() -> None:
         assert one.network
 
 
+def test_the_ladder_names_the_start_of_a_block_that_has_one() -> None:
+    rows = [
+        one | {"start": start, "digest": f"{block} {start}"}
+        for block, start in (("rezero", "published"), ("highway", "published"), ("highway", "depth-aware"))
+        for one in training(cell("trainability", block, "conv", 5, dataset="digits"), 0.1, rate=0.1)
+    ]
+    entries = ladder_table(Results(frame_of(rows))).entries
+    assert {row[2:4] for row in entries} == {
+        ("rezero", "published"), ("highway", "published"), ("highway", "depth-aware")}  # fmt: skip
+
+
 def test_ranks_at_twice_the_width() -> None:
     shown = width_shown(RUNS[RUNS["recipe"] != '{"steps":1200}'])
     assert len(shown.entries) == 3
@@ -88,7 +101,7 @@ def test_the_tables_of_a_store(trained_part: TrainedPart, tmp_path: Path) -> Non
     write_tables(store, path)
     text = path.read_text(encoding="utf-8")
     assert "## Every family by depth" in text
-    assert "| dense | 1 | plain |" in text
+    assert "| dense | 1 | plain | default |" in text  # these cells name no start
     assert "| keel | 64 to 1,024 layers | better at each depth | arXiv:2601.19895 | not measured |" in text
     with pytest.raises(BadInput, match="cannot be written"):
         write_tables(store, tmp_path)
