@@ -272,6 +272,23 @@ def test_a_cell_of_the_matrix_says_what_its_colour_shows(make: Make) -> None:
     }
 
 
+def test_a_depth_that_only_some_have_reached_gives_no_finding_on_all(make: Make) -> None:
+    losses = {(block, 10): spread(0.02) for block in ("residual", "highway", "pre-norm")}
+    losses |= {("plain", 10): [2.0] * 5, ("residual", 20): [2.0] * 5, ("highway", 20): [0.02] * 3}
+    results = results_of(make, ladder(make, losses))
+    (matrix,) = matrices(results)
+    trained = "at depth 10 highway, residual and pre-norm train; plain does not"
+    assert matrix.title == f"dense on digits: {trained}; 2 of those that train are still to be judged at depth 20"
+    reasons = {answer.depths: answer.reason for answer in results.answer() if answer.verdict != NOT_MEASURED}
+    assert reasons[20,].endswith("; so far without 2 connections that trained at the depth before")
+    assert "so far" not in reasons[10,]
+    for block in ("highway", "pre-norm"):
+        losses[block, 20] = [2.0] * 5
+    results = results_of(make, ladder(make, losses))
+    assert matrices(results)[0].title == "dense on digits: no connection trains beyond depth 10"
+    assert not [answer for answer in results.answer() if "so far" in answer.reason]
+
+
 def test_the_matrix_says_no_block_trains_only_of_several(make: Make) -> None:
     (alone,) = matrices(results_of(make, ladder(make, {("residual", 10): [2.0] * 5})))
     assert alone.title == "dense on digits: residual, the only connection tried, does not train at any depth tried"
