@@ -126,7 +126,9 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
 
 def published_shown(table: pd.DataFrame) -> Shown:
     """Every published result, and next to it the contrast of equal steps that was measured here, if it was."""
-    records: list[dict[str, Any]] = [{"block": block, **one._asdict()} for block, one in PUBLISHED.items()]
+    records: list[dict[str, Any]] = [
+        {"block": block, **one._asdict()} for block, results in PUBLISHED.items() for one in results
+    ]
     measured = {(row["block"], row["nominal_width"], row["depth"]): row for row in rows_of(table) if row["equal_steps"]}
     return shown(
         "published",
