@@ -94,6 +94,7 @@ def every_table(advice: Advice) -> Shown:
     """One row for each connection."""
     columns = [
         _text("connection", lambda one: str(one.connection)),
+        _text("at the start", lambda one: one.at_start or NONE, "signal and gradient before training"),
         _text("trains", lambda one: str(one.learning)),
         _text("steps", lambda one: f"{one.steps:,}" if one.steps else NONE, "of its longest runs"),
         _text("runs", lambda one: str(one.runs) if one.runs else NONE, "with this rate and so many steps"),

@@ -143,6 +143,7 @@ def test_plain_values_are_json(advise: Callable[..., Advice]) -> None:
     assert gate["loss"] is None
     assert gate["step_ratio"] is None
     assert gate["leader"] is False
+    assert gate["at_start"] is None
 
 
 def test_step_ratios_are_of_the_same_rounds() -> None:
