@@ -7,7 +7,8 @@ there are not measured again, and an advice that was interrupted goes on. ``judg
     nox -s advice-proof -- judge
 
 Kinds of lines: ``known``, a family and depth at which the trainings in ``--known`` have one leader, by the rule of an
-advice's own finals; ``copies``, pre-norm against itself with other random weights.
+advice's own finals; the advice compares the blocks of ``decide``'s vision part, with its optimiser. ``copies``,
+pre-norm against itself with other random weights.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from highway_bench.advice.connections import REFERENCE, Connection
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.run import advise
 from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
+from highway_bench.decide.vision import BLOCKS
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
@@ -103,7 +105,8 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
         outcome: dict[str, Any] = {"apart": bool(apart)}
     else:
         family, depth = task.known.family, task.known.depth
-        advice = make(family, depth=depth, repetition=task.number, data=DIGITS)
+        recipe = {"data": DIGITS, "optimiser": "adamw"}  # as the known trainings; the steps are the advice's own
+        advice = make(family, depth=depth, repetition=task.number, block=list(BLOCKS), **recipe)
         outcome = {"best": list(task.known.best), "held": task.known.best in advice.use}
     return {
         "kind": task.kind,

@@ -14,7 +14,8 @@ from highway_bench.provenance.free_memory import gib
 def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]:
     """Sentences on the data, the memory and the depth of timed networks."""
     reads = f": {request.data.note}" if request.data.note else ""
-    notes = [f"Trained on {request.data}{reads}."]
+    optimiser = {"sgd": "SGD with momentum", "adamw": "AdamW"}[request.optimiser]
+    notes = [f"Trained on {request.data} with {optimiser}{reads}."]
     notes.append(f"A training step of pre-norm needs about {gib(fitted.need.at(request.depth))}.")
     if timed_depth != request.depth:
         notes.append(
@@ -44,6 +45,7 @@ def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:
         "minutes": request.minutes,
         "data": str(request.data),
         "loss": request.loss,
+        "optimiser": request.optimiser,
         "chance_loss": request.chance_loss,
         "device": request.device,
         "repetition": request.repetition,

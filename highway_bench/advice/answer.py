@@ -50,7 +50,8 @@ class ConnectionResult:
     ``steps`` are those of its longest runs, with the learning ``rate`` of the lowest ``loss`` (a mean over seeds in the
     finals, ``None`` where it diverged). ``runs`` and ``succeeded`` count these runs. ``accuracy`` is the mean test
     accuracy in the finals, ``reason`` an error, or why it was left out; ``forecast`` is the probability that a seed
-    trains to success.
+    trains to success. ``at_start`` says whether signal and gradient are in range before training; empty if that was not
+    measured.
     """
 
     connection: Connection
@@ -65,6 +66,7 @@ class ConnectionResult:
     accuracy: float | None = None
     reason: str = ""
     forecast: float | None = None
+    at_start: str = ""
 
 
 def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -> Learning:
@@ -225,6 +227,7 @@ class Advice:
             "succeeded": one.succeeded,
             "test_accuracy": one.accuracy,
             "forecast": one.forecast,
+            "at_start": one.at_start or None,
             "step_ratio": number(one.cost.ratio),
             "step_ratio_low": number(one.cost.low),
             "step_ratio_high": number(one.cost.high),

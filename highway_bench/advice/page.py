@@ -20,6 +20,7 @@ from highway_bench.advice.answer import (
     interval,
     percent,
 )
+from highway_bench.advice.connections import Connection
 from highway_bench.advice.figure import losses_figure
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
@@ -27,6 +28,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Shown
 from highway_bench.report.figures import svg_text
 from highway_bench.report.format import NONE, quantity, three
+from highway_bench.report.glossary import FIXED_FACTOR, is_fixed_factor
 from highway_bench.report.provenance import provenance_of
 from highway_bench.results.store import Store
 
@@ -49,6 +51,7 @@ def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
         picture=_element(advice),
         words={str(word): meaning for word, meaning in EXPLAINED.items()},
         equations=equations(advice),
+        starts=starts(advice),
         confidence=CONFIDENCE,
         advice=advice,
         provenance=provenance_of(store.frame(), store.runs()),
@@ -91,6 +94,7 @@ def every_table(advice: Advice) -> Shown:
     """One row for each connection."""
     columns = [
         _text("connection", lambda one: str(one.connection)),
+        _text("at the start", lambda one: one.at_start or NONE, "signal and gradient before training"),
         _text("trains", lambda one: str(one.learning)),
         _text("steps", lambda one: f"{one.steps:,}" if one.steps else NONE, "of its longest runs"),
         _text("runs", lambda one: str(one.runs) if one.runs else NONE, "with this rate and so many steps"),
@@ -100,7 +104,7 @@ def every_table(advice: Advice) -> Shown:
         _text("step ÷ pre-norm's", lambda one: str(one.cost)),
         _text("bytes per layer", lambda one: quantity(one.cost.saved, "B")),
         _text("width", lambda one: str(one.width), "that gives it as many parameters a layer as plain's"),
-        _text("remark", lambda one: one.reason),
+        _text("remark", lambda one: remark(advice, one)),
     ]
     title = f"Every connection: rungs of {', '.join(f'{steps:,}' for steps in advice.ladder)} steps"
     return column.shown("every", title, pd.DataFrame({"result": list(advice.results)}), columns)
@@ -126,6 +130,22 @@ def equations(advice: Advice) -> dict[str, str]:
     """The equation of each block that was compared."""
     names = dict.fromkeys(one.connection.block for one in advice.results)
     return {name: f"{blocks.get(name).equation} ({blocks.get(name).source})" for name in names}
+
+
+def starts(advice: Advice) -> dict[str, str]:
+    """How each connection that was compared begins."""
+    return {", ".join(one.connection): start_about(one.connection) for one in advice.results}
+
+
+def start_about(connection: Connection) -> str:
+    """How a connection begins, as its block describes it."""
+    return next(start.about for start in blocks.get(connection.block).starts if start.name == connection.start)
+
+
+def remark(advice: Advice, one: ConnectionResult) -> str:
+    """Why a connection has no result, and whether its start is another one in this layer than in the package's own."""
+    fixed = is_fixed_factor(advice.about["layer"], one.connection.block, start_about(one.connection))
+    return "; ".join(filter(None, [one.reason, f"its start is {FIXED_FACTOR}" if fixed else ""]))
 
 
 def _text(heading: str, make: Any, hint: str = "") -> Column:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from torch import nn
 
@@ -20,7 +20,8 @@ from highway_bench.advice.joinable import check_inputs, check_joinable
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
+from highway_bench.decide.candidate import ADAMW
+from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.source_tree import SourceTree
 from highway_bench.families import Family, family, make_family
 from highway_bench.matching import matched_width
@@ -37,10 +38,12 @@ AnyLayer = str | Family | Callable[[int], nn.Module | Sequence[nn.Module]]
 WIDTHS: Final = {"vector": 64, "image": 16, "sequence": 32}
 BATCHES: Final = {"vector": 100, "image": 32, "sequence": 32}
 
-SGD: Final[Mapping[str, Any]] = {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1}
-ADAMW: Final[Mapping[str, Any]] = {"optimiser": "adamw", "schedule": "cosine", "decay": 0.1, "clip": 1.0}
-SGD_FIRST: Final = (0.3, 0.1, 0.03)
-ADAMW_FIRST: Final = (0.01, 0.003, 0.001)
+Optimiser = Literal["sgd", "adamw"]
+RECIPES: Final[Mapping[Optimiser, Mapping[str, Any]]] = {
+    "sgd": {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1},
+    "adamw": ADAMW,  # that of ``decide``
+}
+FIRST_RATES: Final[Mapping[Optimiser, tuple[float, ...]]] = {"sgd": (0.3, 0.1, 0.03), "adamw": (0.01, 0.003, 0.001)}
 WARM_UP: Final = 10  # AdamW's warm-up is the first tenth of the steps
 TUNING_SEEDS: Final = 20_000  # from here on; other parts of the package have smaller ones
 FINAL_SEEDS: Final = 40_000
@@ -51,9 +54,10 @@ SEEDS_APART: Final = 100  # between the seeds of two repetitions
 class AdviceRequest:
     """A checked request: the layer as a ``family``, its sizes, the data, and the time.
 
-    ``blocks`` are patterns of the blocks to compare; none for all. ``loss`` is the user's own as ``module:function``,
-    ``chance_loss`` that of the best constant prediction. ``repetition`` numbers advices that differ in their seeds
-    alone. ``data_hash`` identifies the data; of ``batches``, the code that yields them.
+    ``optimiser`` has the recipe of the trainings, but for learning rate, steps and warm-up. ``blocks`` are patterns of
+    the blocks to compare; none for all. ``loss`` is the user's own as ``module:function``, ``chance_loss`` that of the
+    best constant prediction. ``repetition`` numbers advices that differ in their seeds alone. ``data_hash`` identifies
+    the data; of ``batches``, the code that yields them.
     """
 
     family: Family
@@ -64,6 +68,7 @@ class AdviceRequest:
     data: DataChoice
     chance_loss: float
     data_hash: str
+    optimiser: Optimiser
     loss: str | None = None
     blocks: tuple[str, ...] = ()
     device: str = "cpu"
@@ -77,7 +82,7 @@ class AdviceRequest:
     @cached_property
     def template(self) -> Cell:
         """The cell of a training with pre-norm, without a start, a learning rate or steps."""
-        recipe = {**(ADAMW if self._has_tokens else SGD), "dataset": dict(self.data.options), "evaluate": "never"}
+        recipe = {**RECIPES[self.optimiser], "dataset": dict(self.data.options), "evaluate": "never"}
         if self.loss is not None:
             recipe["loss"] = self.loss
             if self.chance_loss > 0:  # success is a share of the data set's own chance loss
@@ -99,11 +104,7 @@ class AdviceRequest:
     @property
     def first_rates(self) -> tuple[float, ...]:
         """The learning rates that every connection tries first."""
-        return ADAMW_FIRST if self._has_tokens else SGD_FIRST
-
-    @property
-    def _has_tokens(self) -> bool:
-        return self.data.dataset.input_kind == "tokens"
+        return FIRST_RATES[self.optimiser]
 
     @cached_property
     def widths(self) -> dict[str, int]:
@@ -113,7 +114,7 @@ class AdviceRequest:
 
     def run(self, connection: Connection, steps: int, rate: float, seed: int, **recipe: Any) -> Cell:
         """The cell of one training."""
-        warm_up = {"warm_up": steps // WARM_UP} if self._has_tokens else {}
+        warm_up = {"warm_up": steps // WARM_UP} if self.optimiser == "adamw" else {}
         words = {**self.template.recipe, "steps": steps, "rate": rate, **warm_up, **recipe}
         block, start = connection
         return self.template.but(block=block, start=start, width=self.widths[block], seed=seed, recipe=words)
@@ -155,6 +156,7 @@ def requested(
     out: Path,
     data: str | None = None,
     loss: str | None = None,
+    optimiser: str | None = None,
     width: int | None = None,
     batch_size: int | None = None,
     block: Sequence[str] = (),
@@ -190,6 +192,7 @@ def requested(
         data=choice,
         chance_loss=choice.dataset.chance_loss if loss is None else constant_loss_under(loss, choice.dataset),
         data_hash=fingerprint(parts),
+        optimiser=chosen_optimiser(optimiser, layers),
         loss=loss,
         blocks=tuple(block),
         device=chosen_device,
@@ -210,6 +213,17 @@ def check_sizes(depth: int, minutes: float, width: int | None, batch_size: int |
     for name, value in (("width", width), ("batch size", batch_size)):
         if value is not None and value < 1:
             raise BadInput(f"{name} must be at least 1, not {value}")
+
+
+def chosen_optimiser(name: str | None, layers: Family) -> Optimiser:
+    """The optimiser called ``name``. By default SGD with momentum, and AdamW for sequences: with SGD, ``decide`` found
+    too few of their networks trained. Raises ``UnknownName``."""
+    if name is None:
+        return "adamw" if layers.kind == "sequence" else "sgd"
+    for known in RECIPES:
+        if name == known:
+            return known
+    raise UnknownName("optimiser", name, RECIPES)
 
 
 def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tuple[Family, int]:

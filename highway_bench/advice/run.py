@@ -33,6 +33,7 @@ def advise(
     minutes: float = 10.0,
     data: str | None = None,
     loss: str | None = None,
+    optimiser: str | None = None,
     width: int | None = None,
     batch_size: int | None = None,
     block: Sequence[str] = (),
@@ -53,8 +54,9 @@ def advise(
     own), its name ``module:factory``, or a family or its name. Every connection and start that it can carry is
     compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a data set, a text
     file, or ``module:batches``, a function that yields batches (x, y); ``loss`` is ``module:function`` of outputs and
-    targets. ``repetition`` changes the seeds. ``forecast`` is a store of trainings, or a folder of committed rows: if
-    forecasts from these have skill, each connection has the probability that a seed trains to success.
+    targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for sequences alone. ``repetition`` changes the
+    seeds. ``forecast`` is a store of trainings, or a folder of committed rows: if forecasts from these have skill, each
+    connection has the probability that a seed trains to success.
 
     The measurements take about ``minutes`` and are stored in a folder in ``out``, where the page is too. What was
     decided from measured times is stored as well, so the same call gives the same answer without measuring again, and
@@ -71,6 +73,7 @@ def advise(
         minutes=minutes,
         data=data,
         loss=loss,
+        optimiser=optimiser,
         width=width,
         batch_size=batch_size,
         block=block,

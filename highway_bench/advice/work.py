@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
 from highway_bench.advice.about import about, forecast_notes, notes_on
 from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, ordered
+from highway_bench.advice.at_start import at_start, start_cells
 from highway_bench.advice.budget import (
     FINALS,
     HalvingPlan,
@@ -32,7 +33,6 @@ from highway_bench.advice.stored import Decisions
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.forecast import Forecast, NoSkill
-from highway_bench.forecast.starts import lacking_starts
 from highway_bench.provenance.free_memory import gib, worker_bytes
 from highway_bench.tasks.predicted_peak import exceeding
 
@@ -58,16 +58,19 @@ class AdviceWork:
         timing, costs = self.costs(pace)
         plan = self.decisions.once("halving", lambda: self.decide_halving(pace, costs))
         connections = [Connection(*one) for one in plan["connections"]]
+        starts = {one: start_cells(self.request, one) for one in connections}
+        self.measured.measure([cell for cells in starts.values() for cell in cells])
         steps = HalvingPlan(len(connections), plan["steps"], plan["rungs"], plan["seeds"])
         halving = Halving(self.request, connections, steps, self.measured)
         while cells := halving.pending():
             self.measured.measure(cells)
-        if isinstance(self.forecast, Forecast):
-            self.measured.measure(lacking_starts(self.measured.store.frame()))
         finals = self.decisions.once("finals", lambda: self.decide_finals(halving, pace))
         runs = self.finals(finals, halving)
         foreseen = self.forecast.of_runs(self.measured.store.frame()) if isinstance(self.forecast, Forecast) else {}
-        results = [self.result(one, halving, costs, runs, foreseen) for one in connections]
+        results = [
+            replace(self.result(one, halving, costs, runs, foreseen), at_start=at_start(starts[one], self.measured))
+            for one in connections
+        ]
         results += [
             ConnectionResult(
                 one, self.request.widths[one.block], Learning.LEFT_OUT, costs[one.block], reason=plan["left_out"][name]

@@ -34,6 +34,9 @@ def advise(
     loss: Annotated[
         str | None, typer.Option(help="A loss of your own, module:function of outputs and targets.")
     ] = None,
+    optimiser: Annotated[
+        str | None, typer.Option(help="sgd or adamw; by default, adamw for sequences and sgd for others.")
+    ] = None,
     width: Annotated[int | None, typer.Option(help="Plain's width; others have as many parameters.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Items per step.")] = None,
     block: Annotated[
@@ -66,6 +69,7 @@ def advise(
         "minutes": minutes,
         "data": data,
         "loss": loss,
+        "optimiser": optimiser,
         "width": width,
         "batch_size": batch_size,
         "block": block or (),

@@ -19,7 +19,7 @@ STORE = Path("reports/decide.sqlite")
 
 
 def decide(
-    part: Annotated[str, typer.Option(help="The part of the protocol: vision, language or seconds.")] = "vision",
+    part: Annotated[str, typer.Option(help="The part: vision, language, seconds or costs.")] = "vision",
     family: Annotated[list[str] | None, typer.Option(help="Only these families of the part.")] = None,
     engine: EngineName = "local",
     address: ClusterAddress = None,
@@ -35,8 +35,9 @@ def decide(
     """Train every connection at its starts, with tuned learning rates and fresh seeds; a matter of nights.
 
     Which cells come next depends on the results so far, so the total is known only at the end. Stored trainings are not
-    made again, so after an interruption the same command resumes. Part seconds needs the results of language, and an
-    idle machine: it times steps.
+    made again, so after an interruption the same command resumes. Part seconds needs the results of language. Part
+    costs trains nothing: it measures the step time and the bytes of every connection, in a quarter of an hour. Both
+    time steps, so they need an idle machine.
     """
     if tables is not None:
         write_tables(store, tables)
@@ -44,8 +45,10 @@ def decide(
     from highway_bench.decide.protocol import Trainer, get_part
     from highway_bench.execution.progress_bar import showing_progress
 
+    what = "measurements" if part == "costs" else "trainings"
+
     def announce(number: int, cells: int) -> None:
-        typer.echo(f"round {number}: {cells} trainings", err=True)
+        typer.echo(f"round {number}: {cells} {what}", err=True)
 
     try:
         with showing_progress(log=log_file) as on_event:
@@ -62,7 +65,7 @@ def decide(
     if json:
         print_json({"candidates": chosen.table(), "trainings": len(trainings), "store": str(store)})
     else:
-        typer.echo(f"{len(trainings)} trainings of {len(chosen.candidates)} candidates\nstore: {store}")
+        typer.echo(f"{len(trainings)} {what} of {len(chosen.candidates)} candidates\nstore: {store}")
     if trainer.failures:
         typer.echo(trainer.failures, err=True)
         raise typer.Exit(1)

@@ -17,6 +17,7 @@ from highway_bench.comparison.contrasts import BlockPosition, contrasts_of, rati
 from highway_bench.comparison.finals import RUNG, SETTING, alike, finals, label
 from highway_bench.comparison.rungs import REFERENCE, TimedPart, check_cells, instead_of
 from highway_bench.decide.candidate import Candidate, Trainings
+from highway_bench.decide.costs import CostPart
 from highway_bench.decide.protocol import Trainer, get_part
 from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
 from highway_bench.execution.engines import AnyEngine
@@ -131,7 +132,10 @@ def block_in(file: str, chosen: str | None = None) -> str:
 def chosen_references(part: str, families: Sequence[str] = ()) -> dict[str, list[Candidate]]:
     """The reference's candidates, one for each start, by family: in ``families`` of the part, by default in all."""
     by_family: dict[str, list[Candidate]] = {}
-    for candidate in get_part(part).candidates:
+    chosen = get_part(part)
+    if isinstance(chosen, CostPart):
+        raise BadInput(f"part {part!r} trains nothing; compare-my-block takes part vision or language")
+    for candidate in chosen.candidates:
         if candidate.template.block == REFERENCE:
             by_family.setdefault(candidate.template.family, []).append(candidate)
     for name in families:

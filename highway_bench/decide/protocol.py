@@ -10,6 +10,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TrainingEnd, Trainings
+from highway_bench.decide.costs import costs
 from highway_bench.decide.language import language
 from highway_bench.decide.part import Part
 from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cells
@@ -85,6 +86,7 @@ PARTS: Mapping[str, Callable[[Trainer | None], Part]] = {
     "vision": lambda trainer: vision(),
     "language": lambda trainer: language(),
     "seconds": seconds,
+    "costs": lambda trainer: costs(),
 }
 
 

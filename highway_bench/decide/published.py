@@ -1,7 +1,7 @@
 """What has been published about connections in language models, to print next to our own contrasts with pre-norm.
 
 Most of these are single runs of far larger networks, and many of the differences are smaller than what ten seeds of a
-small network can show.
+small network can show. Where public results on a connection disagree, all of them are here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,34 @@ class PublishedContrast(NamedTuple):
     source: str
 
 
-PUBLISHED: Final[Mapping[str, PublishedContrast]] = {
-    "hc-dynamic": PublishedContrast("OLMo, 1B", "loss 2.811 to 2.781: −0.030 nat", "arXiv:2409.19606"),
-    "mhc": PublishedContrast("436M", "loss 1.766 to 1.747: −0.019 nat", "arXiv:2603.15031"),
-    "attn-residual": PublishedContrast("436M", "loss 1.766 to 1.737: −0.029 nat", "arXiv:2603.15031"),
-    "dense-average": PublishedContrast("436M", "loss 1.766 to 1.767: +0.001 nat", "arXiv:2603.15031"),
-    "x0-mix": PublishedContrast(
-        "nanochat, 8 and 20 layers", "−0.0103 and −0.0039 bit per byte", "karpathy/nanochat, dev/LOG.md"
+RESIDUALS: Final = "arXiv:2603.15031"
+NO_ADDRESS: Final = "a public run of others, whose address is not recorded"
+
+PUBLISHED: Final[Mapping[str, tuple[PublishedContrast, ...]]] = {
+    "hc-dynamic": (
+        PublishedContrast("OLMo, 1B", "loss 2.811 to 2.781: −0.030 nat", "arXiv:2409.19606"),
+        PublishedContrast("small, enwik8", "1.876 to 1.978: +0.102", NO_ADDRESS),
     ),
-    "rezero": PublishedContrast(
-        "12 layers, enwiki8", "1.2 bits 56 % faster than the vanilla Transformer (post-norm)", "arXiv:2003.04887"
+    "hc-identity": (PublishedContrast("1.7B and 8B", "better than mhc, by its authors' report", NO_ADDRESS),),
+    "mhc": (
+        PublishedContrast("436M", "loss 1.766 to 1.747: −0.019 nat", RESIDUALS),
+        PublishedContrast("3B, on the output side only", "diverged", "arXiv:2605.20798"),
+        PublishedContrast("small, enwik8", "1.876 to 1.913: +0.037", NO_ADDRESS),
     ),
-    "keel": PublishedContrast("64 to 1,024 layers", "better at each depth", "arXiv:2601.19895"),
+    "attn-residual": (
+        PublishedContrast("436M", "loss 1.766 to 1.737: −0.029 nat", RESIDUALS),
+        PublishedContrast("194M", "loss 1.931 to 1.899: −0.032 nat", RESIDUALS),
+        PublishedContrast("500 steps", "no gain", NO_ADDRESS),
+    ),
+    "dense-average": (PublishedContrast("436M", "loss 1.766 to 1.767: +0.001 nat", RESIDUALS),),
+    "x0-mix": tuple(
+        PublishedContrast(f"nanochat, {depth} layers", f"−{gain} bit per byte", "karpathy/nanochat, dev/LOG.md")
+        for depth, gain in ((8, "0.0103"), (12, "0.0077"), (16, "0.0057"), (20, "0.0039"))
+    ),
+    "rezero": (
+        PublishedContrast(
+            "12 layers, enwiki8", "1.2 bits 56 % faster than the vanilla Transformer (post-norm)", "arXiv:2003.04887"
+        ),
+    ),
+    "keel": (PublishedContrast("64 to 1,024 layers", "better at each depth", "arXiv:2601.19895"),),
 }

@@ -39,6 +39,8 @@ def tables(results: Results) -> list[Shown]:
 def ladder_table(results: Results) -> Shown:
     """One row per family, depth, block and start: how many fresh seeds train, to which loss, at which rate."""
     table = results.trainability()
+    named = results.of_task("trainability")[["label", "start"]].dropna().drop_duplicates()
+    starts = dict(named.itertuples(index=False, name=None))
     return shown(
         "ladder",
         "Every family by depth",
@@ -47,7 +49,7 @@ def ladder_table(results: Results) -> Shown:
             column.words("family_label", "family"),
             column.whole("depth", "layers"),
             column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
-            column.computed("start", lambda row: start_of(row["block"]), is_number=False),
+            column.computed("start", lambda row: starts.get(row["block"], start_of(row["block"])), is_number=False),
             column.number("rate", "learning rate"),
             column.computed("seeds that train", _successes, "Wilson 95 % interval"),
             column.spread("final_loss", "final training loss [95 %]", "loss_low", "loss_high", "1"),
@@ -124,7 +126,9 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
 
 def published_shown(table: pd.DataFrame) -> Shown:
     """Every published result, and next to it the contrast of equal steps that was measured here, if it was."""
-    records: list[dict[str, Any]] = [{"block": block, **one._asdict()} for block, one in PUBLISHED.items()]
+    records: list[dict[str, Any]] = [
+        {"block": block, **one._asdict()} for block, results in PUBLISHED.items() for one in results
+    ]
     measured = {(row["block"], row["nominal_width"], row["depth"]): row for row in rows_of(table) if row["equal_steps"]}
     return shown(
         "published",

@@ -11,11 +11,11 @@ import pandas as pd
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import counted, listed, quantity, three
-from highway_bench.report.glossary import STARTS
+from highway_bench.report.glossary import STARTS, start_text
 from highway_bench.report.labels import step_text
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, start_of, without_start
+from highway_bench.report.rows import DEFAULT, groups, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.report.tables.costs import COST
@@ -79,8 +79,8 @@ def _starts(results: Results) -> list[str]:
         return []
     (start,) = starts
     begins = {
-        label: results.about.blocks.get(label, {}).get("starts", {}).get(start)
-        for label in dict.fromkeys(used["label"])
+        key["label"]: start_text(key["label"], start, results.about.blocks, part["family"])
+        for key, part in groups(used, ["label"])
     }
     named = [f"{label}: {text}" for label, text in begins.items() if text]
     return [f"All connections have the {start} start ({'; '.join(named)})."] if named else []

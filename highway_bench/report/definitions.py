@@ -22,8 +22,8 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     (
         "ahead, tied",
         "Of the connections that train at a depth, the one of lowest mean final loss is compared with each other: "
-        "the geometric mean over seeds of the ratio of their final losses, with Student's t interval, at a "
-        "confidence that holds for all of these comparisons together (95 %, Bonferroni). It is ahead if every "
+        "the geometric mean over seeds of the ratio of their final losses, with Student's t interval, at the level "
+        "at which Holm's procedure judges the comparison (5 % for all of them together). It is ahead if every "
         "interval excludes 0 %; those whose interval includes 0 % are tied with it. A diverged run counts with the "
         "largest finite loss of its depth. “About 14 would decide”: with so many seeds a difference as large as the "
         "measured one would be significant with a probability of 80 %.",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from highway_bench.report.descriptions import Described
+from highway_bench.report.format import listed
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, start_of
+from highway_bench.report.rows import DEFAULT, groups, start_of
 
 ARXIV: Final = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
@@ -22,6 +24,11 @@ STARTS: Final = {
     "small": "All weights normal, with a standard deviation of 0.01.",
 }
 """The starts of weights, as families define them; the report reads no family."""
+SCALED_BRANCH: Final = "last map ÷ √L"
+"""How a block describes its start that divides the last map of H; the report reads no block."""
+FIXED_FACTOR: Final = "a constant factor on the branch"
+UNTRAINED: Final = ("throughput", "memory", "cost")
+"""Tasks whose networks have one start, which does not change what they measure."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +53,32 @@ def glossary(results: Results) -> dict[str, list[Term]]:
     families = [_term(name, about.families) for name in about.family_order(rows["family"].dropna())]
     blocks = [_term(name, about.blocks, about.baseline) for name in about.block_order(rows["block"].dropna())]
     data = [_term(str(name), about.datasets) for name in rows["dataset"].dropna().drop_duplicates()]
+    used = rows[["block", "start", "family"]].dropna()
+    unnamed = rows["start"].isna() & ~rows["task"].isin(UNTRAINED)
     occurring = dict.fromkeys([DEFAULT, *map(start_of, about.block_order(rows["label"]))])
-    starts = [Term(start, start, meaning=STARTS.get(start, "")) for start in occurring]
-    used = rows[["block", "start"]].dropna().drop_duplicates()
-    starts += [_start(block, start, about.blocks) for block, start in used.itertuples(index=False, name=None)]
+    named = set(used["start"]) | ({DEFAULT} if len(used) and not unnamed.any() else set())
+    starts = [Term(start, start, meaning=STARTS.get(start, "")) for start in occurring if start not in named]
+    for key, part in groups(used, ["block", "start"]):
+        block, start = key["block"], key["start"]
+        meaning = start_text(block, start, about.blocks, part["family"])
+        starts.append(Term(f"{block} {start}", f"{block}, {start}", meaning=meaning))
     kinds = {"Connections": blocks, "Families: what a layer's transform H is": families}
     kinds |= {"Starts: how weights begin": starts, "Data sets": data}
     return {kind: terms for kind, terms in kinds.items() if terms}
 
 
-def _start(block: str, start: str, described: Described) -> Term:
-    about = described.get(block, {}).get("starts", {})
-    return Term(f"{block} {start}", f"{block}, {start}", meaning=str(about.get(start, "")))
+def start_text(block: str, start: str, described: Described, families: Iterable[str]) -> str:
+    """How ``block`` begins at ``start``, and in which of ``families`` that is a constant factor; empty if no run
+    describes it."""
+    text = str(described.get(block, {}).get("starts", {}).get(start, ""))
+    fixed = [family for family in dict.fromkeys(families) if is_fixed_factor(family, block, text)]
+    return f"{text}; in {listed(fixed)}: {FIXED_FACTOR}" if fixed else text
+
+
+def is_fixed_factor(family: str, block: str, text: str) -> bool:
+    """Whether a start with this description multiplies the branch by a constant instead of scaling its last map: in a
+    family whose maps the package does not initialise, ``bilstm`` or a factory ``module:factory``."""
+    return (family == "bilstm" or ":" in family) and (text == SCALED_BRANCH or block == "deepnorm")
 
 
 def _term(name: str, described: Described, baseline: str = "") -> Term:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, step_ratio
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.measured import TimedSteps
+from highway_bench.advice.page import remark, starts
 
 Cost = Callable[..., RelativeCost]
 PRE = Connection("pre-norm", "depth-aware")
@@ -141,6 +143,7 @@ def test_plain_values_are_json(advise: Callable[..., Advice]) -> None:
     assert gate["loss"] is None
     assert gate["step_ratio"] is None
     assert gate["leader"] is False
+    assert gate["at_start"] is None
 
 
 def test_step_ratios_are_of_the_same_rounds() -> None:
@@ -153,3 +156,16 @@ def test_step_ratios_are_of_the_same_rounds() -> None:
     assert step_ratio(reference, reference) == (1, 1, 1)
     assert all(math.isnan(one) for one in step_ratio(own, TimedSteps([2.0] * 6, [2.0] * 6, [9.0] * 6, process)))
     assert all(math.isnan(one) for one in step_ratio(None, reference))
+
+
+def test_a_start_is_defined_and_is_a_constant_factor_in_a_layer_of_ones_own(advise: Callable[..., Advice]) -> None:
+    losses = {PRE: spread(1.0), GATE: spread(0.8)}
+    advice = advise(losses)
+    assert starts(advice)["pre-norm, depth-aware"] == "last map ÷ √L"
+    assert starts(advice).keys() == {"pre-norm, depth-aware", "highway, published"}
+    remarks = {one.connection: remark(advice, one) for one in advice.results}
+    assert remarks == {PRE: "its start is a constant factor on the branch", GATE: ""}
+    known = advise(losses, about={**advice.about, "layer": "dense"})
+    assert {remark(known, one) for one in known.results} == {""}
+    left = replace(advice.result(PRE), reason="no time")
+    assert remark(advice, left) == "no time; its start is a constant factor on the branch"

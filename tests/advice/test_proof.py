@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
+from highway_bench.decide.vision import vision
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
@@ -48,6 +50,30 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart(proof: Any
     assert not proof.line_of(copies, lambda *_, **__: advice(PRE, proof.copy("published")))["apart"]
     assert proof.line_of(copies, lambda *_, **__: advice(PRE))["apart"]
     assert not proof.line_of(copies, lambda *_, **__: advice())["apart"]
+
+
+def test_where_the_best_is_known_the_advice_compares_what_decide_compared(proof: Any, ask: Callable[..., Any]) -> None:
+    """The same connections, trained by the same optimiser, at the same width, batch and data."""
+    for family in ("conv", "transformer"):
+        make = Mock(return_value=advice(GATE))
+        proof.line_of(proof.Task("known", 0, proof.Known(family, 5, GATE)), make)
+        words = make.call_args.kwargs
+        request = ask(family, depth=5, width=None, batch_size=None, data=words["data"], block=words["block"],
+                      optimiser=words["optimiser"])  # fmt: skip
+        part = vision().only([family]).candidates
+        assert set(request.connections) == {Connection(one.template.block, one.template.start) for one in part}
+        (known,) = {
+            (
+                one.template.nominal_width,
+                one.template.batch_size,
+                one.template.dataset,
+                one.template.recipe["optimiser"],
+            )
+            for one in part
+        }
+        cell = request.run(request.connections[0], 90, 0.01, 0)
+        assert (cell.nominal_width, cell.batch_size, cell.dataset, cell.recipe["optimiser"]) == known
+        assert cell.recipe["dataset"] == part[0].template.recipe["dataset"]
 
 
 def test_lines_are_not_made_again(proof: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from highway_bench.advice.fit import workers_that_fit
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.data import make_dataset
+from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput
 from highway_bench.provenance import free_memory
 from highway_bench.tasks.predicted_peak import peak_by_depth
@@ -109,3 +110,26 @@ def test_another_repetition_has_other_seeds(ask: Ask) -> None:
     one, other = ask(), ask(repetition=1)
     assert not {*one.final_seeds(12), *one.tuning_seeds(2)} & {*other.final_seeds(12), *other.tuning_seeds(2)}
     assert one.name != other.name
+
+
+def test_sequences_train_with_the_recipe_of_decide(layers: str, ask: Ask, tmp_path: Path) -> None:
+    """Of ``decide``'s trainings, at rates of its own; others train with SGD, unless another optimiser is named."""
+    sequences = vision().only(["transformer"]).candidates[0].template.recipe
+    for request, expected in (
+        (ask("transformer", data="mnist-5k"), "adamw"),
+        (ask(f"{layers}:Causal", data="mnist-5k"), "adamw"),
+        (ask("dense"), "sgd"),
+        (ask("conv", data="mnist-5k", optimiser="adamw"), "adamw"),
+        (ask("transformer", data="mnist-5k", optimiser="sgd"), "sgd"),
+    ):
+        recipe = request.run(request.connections[0], 100, request.first_rates[0], 0).recipe
+        assert recipe["optimiser"] == expected
+        if expected == "adamw":
+            words = ("schedule", "decay", "weight_decay", "clip")
+            assert {word: recipe[word] for word in words} == {word: sequences[word] for word in words}
+            assert (recipe["warm_up"], request.first_rates) == (10, (0.01, 0.003, 0.001))
+        else:
+            assert recipe.keys().isdisjoint({"warm_up", "clip"})
+            assert request.first_rates[0] == 0.3
+    with pytest.raises(BadInput, match="unknown optimiser 'adam'"):
+        ask(optimiser="adam")

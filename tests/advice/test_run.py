@@ -24,6 +24,7 @@ from highway_bench.forecast.examples import FEATURES
 from highway_bench.forecast.fitting import Validation
 from highway_bench.forecast.logistic import LogisticModel
 from highway_bench.forecast.skill import Skill
+from highway_bench.forecast.starts import lacking_starts
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.results import Store
 
@@ -53,11 +54,14 @@ def first(run: Run) -> tuple[Advice, Any]:
 
 def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> None:
     advice, engine = first
-    assert {cell.task for cell in engine.cells} == {"trainability", "throughput", "memory"}
+    assert {cell.task for cell in engine.cells} == {"trainability", "throughput", "memory", "propagation"}
     assert advice.verdict in set(QualityVerdict)
     assert {one.connection.block for one in advice.results} == {"pre-norm", "plain"}
     assert all(one.learning != Learning.FAILED for one in advice.results)
     assert all(one.cost.saved > 0 for one in advice.results)
+    assert {one.at_start for one in advice.results} == {"in range"}  # two layers of 8 units
+    with Store(advice.store, read_only=True) as store:
+        assert lacking_starts(store.frame()) == []  # a forecast reads the same starts
     assert advice.ladder == (1, 3)
     assert len(advice.finalists) in (2, 3, 4)
     again, second = run()
@@ -76,6 +80,7 @@ def test_the_page_is_one_file_without_scripts(first: tuple[Advice, Any]) -> None
     assert not re.search(r"(src|href)=[\"']?http", text.partition("<details")[0])
     assert first[0].headline in text.partition("<table")[0]
     assert text.count("<details") == text.count("</details>") >= 4
+    assert "<dt>pre-norm, depth-aware</dt><dd>last map ÷ √L</dd>" in text
 
 
 def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any], monkeypatch: Any) -> None:
@@ -103,7 +108,7 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
 def test_a_forecast_is_shown_only_if_it_has_skill(
     run: Run, first: tuple[Advice, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both advices are the first one, of which only the starts are not measured yet."""
+    """Both advices are the first one, of which all is measured."""
     size = len(FEATURES)
     skill = Skill("family", "depth alone", IntervalEstimate(0.3, 0.2, 0.4, 9))
     found = Forecast(
@@ -115,7 +120,7 @@ def test_a_forecast_is_shown_only_if_it_has_skill(
     assert without.notes[-1] == "There is no forecast: too few runs."
     assert without.plain()["connections"] == first[0].plain()["connections"]
     with_it, engine = run(forecast="some")
-    assert {cell.task for cell in engine.cells} == {"propagation"}
+    assert engine.cells == []
     assert [one.forecast for one in with_it.results] == pytest.approx([0.75] * len(with_it.results))
     assert with_it.notes[-1] == (
         "There is a forecast, fitted on 40 runs. Its Brier skill is at least 0.3 [0.2, 0.4], against the depth alone."

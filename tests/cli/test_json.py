@@ -153,6 +153,7 @@ ADVICE = {
     "data": STRING,
     "loss": NO_STRING,
     "chance_loss": NUMBER,
+    "optimiser": STRING,
     "device": STRING,
     "repetition": NUMBER,
     "bytes": NUMBER,

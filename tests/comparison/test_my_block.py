@@ -85,6 +85,7 @@ def test_bad_input_is_one_line_before_anything_is_trained(
         ({"minutes": 0}, "more than 0 minutes"),
         ({"families": ["conv"]}, "unknown family of part 'tiny' 'conv'"),
         ({"part": "vison"}, "unknown part 'vison'"),
+        ({"part": "costs"}, "part .costs. trains nothing"),
         ({"part": "seconds"}, "'highway-bench decide --part seconds', without --dry-run, measures both"),
         ({"block": "highway"}, "unknown block of"),
         ({"rows": tmp_path / "absent"}, "no committed rows"),

@@ -10,10 +10,12 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.cli.decide import write_tables
-from highway_bench.decide.published import PUBLISHED
-from highway_bench.decide.tables import contrast_table, published_shown, width_shown
+from highway_bench.decide.published import NO_ADDRESS, PUBLISHED
+from highway_bench.decide.tables import contrast_table, ladder_table, published_shown, width_shown
 from highway_bench.errors import BadInput
+from highway_bench.report import Results
 from tests.decide.conftest import TrainedPart
+from tests.report.conftest import cell, frame_of, training
 
 
 def run(
@@ -57,9 +59,12 @@ def test_contrasts_of_equal_steps_and_of_equal_seconds() -> None:
 
 def test_published_results_next_to_ours() -> None:
     shown = published_shown(contrast_table(RUNS))
+    assert [row[:4] for row in shown.entries] == [
+        (block, *one) for block, all_of in PUBLISHED.items() for one in all_of
+    ]
+    assert [row[3] for row in shown.entries if row[0] == "mhc"][:2] == ["arXiv:2603.15031", "arXiv:2605.20798"]
     rows = {row[0]: row for row in shown.entries}
-    assert set(rows) == set(PUBLISHED)
-    assert rows["mhc"][3] == "arXiv:2603.15031"
+    assert len({row[4:] for row in shown.entries if row[0] == "mhc"}) == 1  # ours, next to each of them
     assert rows["keel"][4].startswith("−0.098 [")
     assert rows["keel"][4].endswith(", better")  # that of equal steps, not that of equal seconds
     assert rows["mhc"][5:] == ("not measured", rows["mhc"][6])
@@ -68,11 +73,36 @@ def test_published_results_next_to_ours() -> None:
 
 
 def test_every_published_result_is_of_a_block_and_has_a_source() -> None:
-    for block, one in PUBLISHED.items():
+    for block, results in PUBLISHED.items():
         assert block in blocks
-        assert re.match(r"arXiv:\d{4}\.\d{5}|[\w-]+/[\w-]+", one.source)
-        assert one.result
-        assert one.network
+        for one in results:
+            assert one.source == NO_ADDRESS or re.match(r"arXiv:\d{4}\.\d{5}|[\w-]+/[\w-]+", one.source)
+            assert one.result
+            assert one.network
+
+
+def test_public_results_that_disagree_are_both_there() -> None:
+    """The gain of x0-mix shrinks with depth, and of three other connections a gain and none are public."""
+    gains = [float(one.result[1:].split()[0]) for one in PUBLISHED["x0-mix"]]
+    assert gains == sorted(gains, reverse=True)
+    for block in ("hc-dynamic", "mhc", "attn-residual"):
+        assert len({"−" in one.result for one in PUBLISHED[block]}) == 2
+    for results in PUBLISHED.values():  # a difference is that of its two losses
+        for before, after, printed in re.findall(
+            r"(\d\.\d{3}) to (\d\.\d{3}): ([−+]\d\.\d{3})", " ".join(one.result for one in results)
+        ):
+            assert float(after) - float(before) == pytest.approx(float(printed.replace("−", "-")), abs=1e-9)
+
+
+def test_the_ladder_names_the_start_of_a_block_that_has_one() -> None:
+    rows = [
+        one | {"start": start, "digest": f"{block} {start}"}
+        for block, start in (("rezero", "published"), ("highway", "published"), ("highway", "depth-aware"))
+        for one in training(cell("trainability", block, "conv", 5, dataset="digits"), 0.1, rate=0.1)
+    ]
+    entries = ladder_table(Results(frame_of(rows))).entries
+    assert {row[2:4] for row in entries} == {
+        ("rezero", "published"), ("highway", "published"), ("highway", "depth-aware")}  # fmt: skip
 
 
 def test_ranks_at_twice_the_width() -> None:
@@ -88,7 +118,7 @@ def test_the_tables_of_a_store(trained_part: TrainedPart, tmp_path: Path) -> Non
     write_tables(store, path)
     text = path.read_text(encoding="utf-8")
     assert "## Every family by depth" in text
-    assert "| dense | 1 | plain |" in text
+    assert "| dense | 1 | plain | default |" in text  # these cells name no start
     assert "| keel | 64 to 1,024 layers | better at each depth | arXiv:2601.19895 | not measured |" in text
     with pytest.raises(BadInput, match="cannot be written"):
         write_tables(store, tmp_path)

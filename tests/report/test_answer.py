@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from highway_bench.measure.paired import contrasts, leaders
 from highway_bench.report import Results
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.figures.quality import pareto_front, quality_against_time
@@ -142,7 +144,7 @@ def test_what_is_not_decided_says_why(
 
 
 def test_ahead_needs_every_interval_below_one(make: Make) -> None:
-    """Two blocks are one comparison, at 95 %; with more, each interval is wider."""
+    """Two blocks are one comparison, at 95 %; with more that may be the best, each interval is wider."""
     losses = [0.1, 0.11, 0.09, 0.12, 0.1, 0.11]
     ratios = [1.25, 1.05, 1.22, 1.04, 1.2, 1.1]
     other = [loss * ratio for loss, ratio in zip(losses, ratios, strict=True)]
@@ -153,9 +155,29 @@ def test_ahead_needs_every_interval_below_one(make: Make) -> None:
     mean = sum(logs) / 6
     deviation = math.sqrt(sum((x - mean) ** 2 for x in logs) / 5)
     assert alone.margins[0].high == pytest.approx(math.exp(mean + 2.5706 * deviation / math.sqrt(6)), rel=1e-4)
-    many = {("plain", 10): losses, ("highway", 10): other} | {(f"my-{i}", 10): [0.2] * 6 for i in range(30)}
+    many = {("plain", 10): losses, ("highway", 10): other} | {(f"my-{i}", 10): other for i in range(30)}
     runs = results_of(make, ladder(make, many)).training_runs()
     assert "highway" in lead(runs, [block for block, _ in many]).tied
+
+
+def test_the_page_and_the_contrasts_judge_the_same_losses_alike(make: Make) -> None:
+    """Verdicts are Holm's, as those of ``measure.paired``. With Bonferroni's correction some of these would be tied."""
+    draw = random.Random(0)
+    stricter = 0
+    for _ in range(20):
+        losses = {
+            (f"my-{index}", 10): [0.1 * 1.03**index * draw.lognormvariate(0, 0.05) for _ in range(6)]
+            for index in range(5)
+        }
+        runs = results_of(make, ladder(make, losses)).training_runs()
+        found = lead(runs, [block for block, _ in losses])
+        logs = {block: dict(enumerate(map(math.log, values))) for (block, _), values in losses.items()}
+        best, *tied = leaders(logs)
+        assert (found.best, set(found.tied)) == (best, set(tied))
+        every = contrasts(logs, best, 1 - 0.05 / 4)
+        stricter += sum(every[block].difference.low <= 0 for block in every if block not in tied)
+        assert all(margin.low <= margin.ratio <= margin.high for margin in found.margins)
+    assert stricter > 0
 
 
 def test_a_diverged_run_counts_with_the_largest_loss_and_few_seeds_decide_nothing(make: Make) -> None:
@@ -270,6 +292,23 @@ def test_a_cell_of_the_matrix_says_what_its_colour_shows(make: Make) -> None:
         ("highway", 10): "trains-4",
         ("highway", 20): "none",
     }
+
+
+def test_a_depth_that_only_some_have_reached_gives_no_finding_on_all(make: Make) -> None:
+    losses = {(block, 10): spread(0.02) for block in ("residual", "highway", "pre-norm")}
+    losses |= {("plain", 10): [2.0] * 5, ("residual", 20): [2.0] * 5, ("highway", 20): [0.02] * 3}
+    results = results_of(make, ladder(make, losses))
+    (matrix,) = matrices(results)
+    trained = "at depth 10 highway, residual and pre-norm train; plain does not"
+    assert matrix.title == f"dense on digits: {trained}; 2 of those that train are still to be judged at depth 20"
+    reasons = {answer.depths: answer.reason for answer in results.answer() if answer.verdict != NOT_MEASURED}
+    assert reasons[20,].endswith("; so far without 2 connections that trained at the depth before")
+    assert "so far" not in reasons[10,]
+    for block in ("highway", "pre-norm"):
+        losses[block, 20] = [2.0] * 5
+    results = results_of(make, ladder(make, losses))
+    assert matrices(results)[0].title == "dense on digits: no connection trains beyond depth 10"
+    assert not [answer for answer in results.answer() if "so far" in answer.reason]
 
 
 def test_the_matrix_says_no_block_trains_only_of_several(make: Make) -> None:

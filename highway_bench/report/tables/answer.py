@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.format import listed, seeds_text, three
+from highway_bench.report.format import counted, listed, seeds_text, three
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
-from highway_bench.report.tables.trainability import Contests, gives_verdicts
+from highway_bench.report.tables.trainability import Contests, gives_verdicts, not_yet_judged
 from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
@@ -78,7 +78,11 @@ def answers(
         single, own = (next(of for setting, of in parts if setting == contest) for parts in (trained, priced))
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
-            decided.append(_answer(title_of(contest, every, contest_name), int(depth), *at))
+            answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
+            if waiting := not_yet_judged(part, int(depth)):
+                rest = f"{counted(len(waiting), 'connection')} that trained at the depth before"
+                answer = replace(answer, reason=f"{answer.reason}; so far without {rest}")
+            decided.append(answer)
     useful = {answer.family for answer in decided if answer.use}
     decided.sort(key=lambda answer: answer.family not in useful)
     return decided + _not_measured(contests, timed, runs, rows, about)

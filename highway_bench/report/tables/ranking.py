@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from highway_bench.measure.paired import ALPHA, Contrast, contrasts, ranked
+from highway_bench.measure.paired import ALPHA, BySeed, Contrast, contrasts, ranked
 from highway_bench.results.schema import Status
 
 
@@ -18,9 +18,9 @@ from highway_bench.results.schema import Status
 class Margin:
     """The best block's final loss over that of ``block``: the geometric mean of the ``ratio`` over ``seeds`` pairs.
 
-    The interval is Student's t of the logarithms at 1 − 0.05/m for m comparisons with the best block, so that all m
-    hold together with 95 % (Bonferroni). NaN with a single pair. ``needed`` is the number of pairs with which a
-    ratio of this size would be significant with a probability of 80 %, NaN if that cannot be estimated.
+    The interval is Student's t of the logarithms at the level at which Holm's procedure judges this comparison: it is
+    below 1 where the corrected p is below 5 %. NaN with a single pair. ``needed`` is the number of pairs with
+    which a ratio of this size would be significant with a probability of 80 %, NaN if that cannot be estimated.
     """
 
     block: str
@@ -45,22 +45,39 @@ class Lead:
 
     @property
     def tied(self) -> tuple[str, ...]:
-        """The blocks that the best one is not ahead of. With ``best`` they hold the true best block with 95 %."""
+        """The blocks that the best one is not ahead of. With ``best`` they are the ``leaders`` of these losses."""
         return tuple(margin.block for margin in self.margins if not margin.decided)
 
 
 def lead(runs: pd.DataFrame, blocks: Sequence[str]) -> Lead:
     """Compare the final losses of ``blocks`` in ``runs``, all of one contest and depth, seed by seed.
 
-    A diverged run counts with the largest finite loss among these runs. The best block is chosen by the same losses;
-    the interval allows for that, because it covers every comparison of the true best block with another.
+    A diverged run counts with the largest finite loss among these runs. The comparisons are corrected by Holm, as those
+    of an advice and of the planned contrasts are, so that the same runs give the same verdict everywhere.
     """
     losses = _losses(runs[runs["block"].isin(blocks)])
     values: dict[str, dict[Any, float]] = {str(block): own.dropna().to_dict() for block, own in losses.items()}
     best, *others = ranked(values)
-    alpha = ALPHA / max(1, len(others))
-    found = contrasts(values, best, 1 - alpha)
-    return Lead(best, tuple(_margin(block, found[block], alpha) for block in others))
+    levels = holm_levels({block: _behind(values, best, block, ALPHA).p for block in others})
+    judged = {block: _behind(values, best, block, level) for block, level in levels.items()}
+    return Lead(best, tuple(_margin(block, judged[block], levels[block]) for block in others))
+
+
+def holm_levels(p_values: Mapping[str, float]) -> dict[str, float]:
+    """The level at which Holm's procedure judges each p: 0.05/m, 0.05/(m − 1), … from the smallest p of m on, and no
+    larger one after the first that is not significant."""
+    levels: dict[str, float] = {}
+    level, goes_on = ALPHA / max(1, len(p_values)), True
+    for rank, block in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        level = ALPHA / (len(p_values) - rank) if goes_on else level
+        goes_on = goes_on and p_values[block] < level
+        levels[block] = level
+    return levels
+
+
+def _behind(values: Mapping[str, BySeed], best: str, block: str, alpha: float) -> Contrast:
+    """The contrast of one block with the best one, by itself, with the interval at ``alpha``."""
+    return contrasts({best: values[best], block: values[block]}, best, 1 - alpha)[block]
 
 
 def _losses(runs: pd.DataFrame) -> pd.DataFrame:

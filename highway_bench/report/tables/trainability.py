@@ -14,7 +14,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.success.ladder import FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
+from highway_bench.success.ladder import FEW, FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
 
 METRICS = (
     "final_loss",
@@ -102,6 +102,14 @@ def contests(table: pd.DataFrame) -> Contests:
 def gives_verdicts(recipe: object) -> bool:
     """Whether a recipe gives verdicts. That of a single short loss curve does not."""
     return bool(recipe_of(recipe).get("verdict", True))
+
+
+def not_yet_judged(part: pd.DataFrame, depth: int) -> list[str]:
+    """The blocks of a contest that train at the depth judged before ``depth``, and have too few runs at ``depth``."""
+    judged = part[part["verdict"].isin([TRAINS, STALLS])]
+    before = judged[judged["depth"] == judged.loc[judged["depth"] < depth, "depth"].max()]
+    here = part[(part["depth"] == depth) & part["verdict"].ne(FEW)]
+    return sorted(set(before.loc[before["verdict"] == TRAINS, "block"]) - set(here["block"]))
 
 
 def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:

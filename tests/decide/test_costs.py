@@ -1,0 +1,71 @@
+"""Costs: which cells are measured, and that the answer's table finds them next to the trainings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from highway_bench.decide.candidate import Candidate
+from highway_bench.decide.costs import CostPart, cost_cells, costs
+from highway_bench.decide.part import Part
+from highway_bench.decide.protocol import Trainer, get_part
+from highway_bench.measure.roofline import Roofline
+from highway_bench.report import open_results
+from highway_bench.tasks import tasks
+from tests.comparison.conftest import FormulaEngine
+from tests.decide.conftest import TEMPLATE
+from tests.inline_engine import InlineEngine
+
+
+def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() -> None:
+    cells = costs().pending({})
+    assert len(set(cells)) == len(cells)
+    trained = {
+        (cell.family, str(cell.family_options), cell.block, depth, cell.width, cell.nominal_width, cell.batch_size)
+        for name in ("vision", "language")
+        for one in get_part(name).candidates
+        for cell in [one.template]
+        for depth in one.depths
+    }
+    for name in ("throughput", "memory"):
+        own = [cell for cell in cells if cell.task == name]
+        sizes = {
+            (one.family, str(one.family_options), one.block, one.depth, one.width, one.nominal_width, one.batch_size)
+            for one in own
+        }
+        assert sizes == trained
+        assert len(own) == len(trained)
+        assert {(one.family, one.batch_size, one.seq_len) for one in own} == {
+            ("conv", 32, None), ("conv-pair", 32, None), ("bilstm", 32, 14), ("transformer", 32, 14),
+            ("transformer", 16, 64)}  # fmt: skip
+        for one in own:
+            tasks.get(name).check(one)
+    throughput = tasks.get("throughput")
+    groups = {throughput.group(cell) for cell in cells if cell.task == "throughput"}
+    assert len(groups) == 4 + 4 + 4 + 3 + 2  # all blocks of a family and depth are timed in turn
+    assert {cell.family for cell in costs().only(["conv"]).pending({})} == {"conv"}
+
+
+def test_the_answer_has_the_costs_of_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timing = {"seconds": 0, "samples": 2, "processes": 1, "precision": 1.0, "limit": 0}
+    monkeypatch.setattr("highway_bench.decide.costs.TIMING", timing)
+    monkeypatch.setattr("highway_bench.tasks.throughput.measure_roofline", lambda *at: Roofline(*at, 1e9, 1e9, 1e9))
+    first = Candidate(TEMPLATE, (1, 2), (0.3, 0.1, 0.03))
+    both = tuple(replace(first, template=TEMPLATE.but(block=block)) for block in ("plain", "pre-norm"))
+    store = tmp_path / "s.sqlite"
+    Trainer(store, FormulaEngine({"plain": 0.2, "pre-norm": 0.1})).train(Part("tiny", both))
+    without = [answer for answer in open_results(store).answer() if answer.use]
+    assert without
+    assert not any(cost["bytes_per_layer"] > 0 for answer in without for cost in answer.costs)
+    part, inline = CostPart("costs", both), InlineEngine(tmp_path)
+    ends = Trainer(store, inline).train(part)
+    assert set(ends) == {cell for one in both for cell in cost_cells(one)} == set(inline.cells)
+    assert Trainer(store, again := InlineEngine(tmp_path)).train(part) == ends
+    assert again.cells == []
+    answers = [answer for answer in open_results(store).answer() if answer.use]
+    assert {answer.depths for answer in answers} == {(1,), (2,)}
+    for answer in answers:
+        assert {cost["block"] for cost in answer.costs} == set(answer.use)
+        assert all(cost["bytes_per_layer"] > 0 and cost["step_time"] > 0 for cost in answer.costs)
