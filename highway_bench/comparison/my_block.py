@@ -15,7 +15,7 @@ import pandas as pd
 from highway_bench.blocks import blocks
 from highway_bench.comparison.contrasts import BlockPosition, contrasts_of, ratio_of_means
 from highway_bench.comparison.finals import RUNG, SETTING, alike, finals, label
-from highway_bench.comparison.rungs import REFERENCE, TimedPart, check_cells, instead_of
+from highway_bench.comparison.rungs import REFERENCE, TimedPart, check_cells, first_seconds, instead_of
 from highway_bench.decide.candidate import Candidate, Trainings
 from highway_bench.decide.costs import CostPart
 from highway_bench.decide.protocol import Trainer, get_part
@@ -25,6 +25,7 @@ from highway_bench.execution.progress import Event
 from highway_bench.measure.paired import ALPHA, UNKNOWN
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval
 from highway_bench.plugins import load_plugins
+from highway_bench.provenance.machine import cores
 from highway_bench.report.format import counted, listed
 from highway_bench.report.rows import block_label, groups
 from highway_bench.results.parquet import ParquetRows, parquet_files
@@ -107,9 +108,14 @@ def compare_my_block(
         raise ReferenceDisagrees(f"nothing is compared: {check.failures}")
     checks = checked(finals(check.rows), committed)
     trainer = Trainer(Path(store), engine, workers, on_event)
-    trainings = trainer.train(TimedPart(part, tuple(candidates), until))
+    first = first_seconds(candidates, check.rows, workers or cores())
+    rungs = TimedPart(part, tuple(candidates), until, first)
+    trainings = trainer.train(rungs)
     mine = finals(trainer.rows)
-    missing += [line for candidate in candidates for line in untrained(candidate, trainings, mine)]
+    late = "no time left, the same command goes on"
+    if not rungs.begun and first > 0:
+        late = f"no time for the first depth, which takes about {math.ceil(first / 60)} minutes (--minutes)"
+    missing += [line for candidate in candidates for line in untrained(candidate, trainings, mine, late)]
     missing += [trainer.failures] if trainer.failures else []
     own = label(candidates[0].template.columns())
     return BlockComparison(own, tuple(checks), tuple(positions(mine, committed)), tuple(missing))
@@ -194,15 +200,15 @@ def positions(mine: pd.DataFrame, committed: pd.DataFrame) -> list[BlockPosition
     return every
 
 
-def untrained(candidate: Candidate, trainings: Trainings, mine: pd.DataFrame) -> list[str]:
-    """One sentence on the depths of ``candidate`` without finals, and why."""
+def untrained(candidate: Candidate, trainings: Trainings, mine: pd.DataFrame, late: str) -> list[str]:
+    """One sentence on the depths of ``candidate`` without finals, and why; ``late`` where it was not begun."""
     family = candidate.template.family
     trained = set(mine.loc[mine["family"] == family, "depth"])
     lacking = [str(depth) for depth in candidate.depths if depth not in trained]
     if not lacking:
         return []
     why = "no seed trained at the depth before" if trained else "no training finished"
-    why = "no time left, the same command goes on" if candidate.pending(trainings) else why
+    why = late if candidate.pending(trainings) else why
     return [f"{family}, depth {listed(lacking)}: {why}"]
 
 

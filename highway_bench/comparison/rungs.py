@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.comparison.finals import SETTING, alike, label
-from highway_bench.decide.candidate import Candidate, Trainings, starts_of
+from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
 
 REFERENCE: Final = "pre-norm"
@@ -35,15 +36,31 @@ def check_cells(reference: Candidate, committed: pd.DataFrame) -> list[Cell]:
     return [reference.run(depths[0], rate, seed) for seed in CHECK_SEEDS]
 
 
+def first_seconds(candidates: Sequence[Candidate], check: pd.DataFrame, workers: int) -> float:
+    """The seconds that the first depth takes: each candidate tries its rates and trains fresh seeds, at the pace of the
+    reference's steps in its family. ``check`` are the rows of the reference; 0 where they have no step times."""
+    steps = check[check["metric"].eq("step_seconds") & check["value"].notna()]
+    pace = (steps["value"].astype(float) / steps["depth"].astype(float)).groupby(steps["family"].astype(str)).median()
+    first = min(depth for one in candidates for depth in one.depths)
+    further = 2 * (len(TUNING_SEEDS) - 1) + FRESH_SEEDS  # runs of the best two rates, and of the best one
+    seconds = 0.0
+    for one in candidates:
+        if first in one.depths:
+            steps_in_all = (len(one.first) + further) * one.template.recipe["steps"]
+            seconds += steps_in_all * first * float(pace.get(one.template.family, 0.0))
+    return seconds / workers
+
+
 @dataclass(frozen=True)
 class TimedPart(Part):
     """A part that begins a depth only if it will end before ``until``, a moment of ``time.monotonic``.
 
-    The pace is that of the depth before: a training takes as long as it is deep. ``begun`` has the moments at which
-    depths were begun.
+    The pace is that of the depth before: a training takes as long as it is deep. The first depth is predicted to take
+    ``first`` seconds. ``begun`` has the moments at which depths were begun.
     """
 
     until: float
+    first: float = 0.0
     begun: dict[int, float] = field(default_factory=dict)
 
     def pending(self, trainings: Trainings) -> list[Cell]:
@@ -54,7 +71,7 @@ class TimedPart(Part):
         """Begin a depth, unless it would end too late; return whether it is begun."""
         now = time.monotonic()
         last = max(self.begun, default=None)
-        seconds = 0.0 if last is None else (now - self.begun[last]) / last * depth
+        seconds = self.first if last is None else (now - self.begun[last]) / last * depth
         if now + seconds > self.until:
             return False
         self.begun[depth] = now

@@ -29,14 +29,17 @@ LOSSES = {"pre-norm": 0.1, "highway": 0.12, "my-gate": 0.12, "plain": 2.3}
 class FormulaEngine:
     """Trains nothing: a cell's loss is that of its block in ``losses``, lowest at the rate 0.1, × its seed's noise.
 
-    Cells of the block ``fails`` fail.
+    Cells of the block ``fails`` fail. A step takes ``layer_seconds`` for each layer.
     """
 
     workers = 1
 
-    def __init__(self, losses: Mapping[str, float] = LOSSES, fails: str = "") -> None:
+    def __init__(
+        self, losses: Mapping[str, float] = LOSSES, fails: str = "", layer_seconds: float | None = None
+    ) -> None:
         self.losses = losses
         self.fails = fails
+        self.layer_seconds = layer_seconds
         self.cells: list[Cell] = []
         self.plugins: set[str] = set()
 
@@ -50,13 +53,13 @@ class FormulaEngine:
             self.plugins.update(job.plugins)
             for index, cell in enumerate(job.cells):
                 self.cells.append(cell)
-                yield Ended(
-                    job, self.failed(index) if cell.block == self.fails else self.result(index, self.loss(cell))
-                )
+                yield Ended(job, self.failed(index) if cell.block == self.fails else self.result(index, cell))
 
-    def result(self, index: int, loss: float) -> CellResult:
+    def result(self, index: int, cell: Cell) -> CellResult:
+        loss = self.loss(cell)
         status = Status.DIVERGED if math.isinf(loss) else Status.OK if loss <= SUCCESS else Status.STALLED
         values = {"final_loss": None if math.isinf(loss) else loss, "success": float(status == Status.OK)}
+        values |= {} if self.layer_seconds is None else {"step_seconds": self.layer_seconds * cell.depth}
         measurements = tuple(Measurement(metric=name, value=value, status=status) for name, value in values.items())
         return CellResult(index=index, status=status, measurements=measurements, identity=identity("cpu"))
 
