@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.execution.engines import cluster
 from highway_bench.execution.engines._cluster_nodes import ClusterNode
 from highway_bench.execution.engines.cluster import Placement, RayEngine
 from highway_bench.execution.job import Job
@@ -51,6 +53,20 @@ def job(*, size: int = 0, threads: int = 1, alone: bool = False) -> Job:
 )
 def test_a_job_reserves_the_memory_that_its_task_estimates(engine: RayEngine, of: Job, expected: Placement) -> None:
     assert engine._placement(of) == expected
+
+
+def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would keep them in memory, for a dashboard that is not there."""
+    given: dict[str, object] = {}
+
+    def options(**options: object) -> SimpleNamespace:
+        given.update(options)
+        return SimpleNamespace(remote=lambda *sent: "stream")
+
+    monkeypatch.setattr(cluster, "imported_ray", lambda: None)
+    engine._measure = SimpleNamespace(options=options)
+    engine._submit(job(), Placement(1))
+    assert given["enable_task_events"] is False
 
 
 def test_a_job_that_runs_alone_reserves_a_node(engine: RayEngine) -> None:

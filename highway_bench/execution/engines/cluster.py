@@ -55,6 +55,8 @@ STOPPING = 10.0  # seconds for the last checkpoints of cancelled jobs
 NO_NODE = "the cluster has lost every node that could run it"
 MEMORY_STEP = 2**28  # bytes
 WAITING = 2  # jobs a core that Ray has at a time, so that none waits for this process
+# Ray's dashboard shows the events of tasks; the first node would keep 7 KiB of them in memory for each job.
+NO_EVENTS: dict[str, Any] = {"enable_task_events": False}
 
 
 @dataclass(frozen=True)
@@ -268,10 +270,10 @@ class RayEngine:
         if job.checkpoints is not None:
             if job.checkpoints not in self._checkpoints:
                 here = {NODE: ray.get_runtime_context().get_node_id()}
-                actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here)
+                actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here, **NO_EVENTS)
                 self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
             checkpoints = self._checkpoints[job.checkpoints]
-        stream = self._measure.options(**placement.options).remote(job.line(), checkpoints, self._sources)
+        stream = self._measure.options(**placement.options, **NO_EVENTS).remote(job.line(), checkpoints, self._sources)
         self._submitted[stream] = Submitted(job, placement)
 
     def _receive(self, stream: Any) -> Generator[Began | Ended, None, list[Job]]:
