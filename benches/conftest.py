@@ -1,12 +1,15 @@
-"""Set-up of every bench: float32 without TF32."""
+"""Set-up of every bench: float32 without TF32, and repeatable products on a GPU."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
 from highway_bench.measure.precision import ieee_float32
 
-ieee_float32()  # as in a worker
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as in a worker
+ieee_float32()
 
 
 @pytest.hookimpl(optionalhook=True)

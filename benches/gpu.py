@@ -17,10 +17,12 @@ import importlib.util
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from highway_bench.provenance.git import git
 
 ROOT = Path(__file__).resolve().parents[1]
 CLOSING = 20.0  # seconds at the end of a call, for a command that is interrupted and for the page
+WHOLE = "all of it: "  # begins the line of gpu_hours with the sum
 DONE, FAILED, CUT, LACKING = "done", "failed", "cut", "lacking"
 
 Command = list[str]
@@ -60,7 +63,8 @@ class Step:
     """A command, what it shows, and roughly its minutes on a data-centre GPU.
 
     ``resumes``: after an interruption the command goes on where it stopped. Otherwise it starts only if a call has the
-    minutes left, or nothing else to do. ``needs`` are the modules that it imports besides torch.
+    minutes left, or nothing else to do. ``needs`` are the modules that it imports besides torch and what comes with
+    it. ``data_lack`` says which data it lacks; empty for none.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Step:
     resumes: bool = False
     needs: Sequence[str] = ()
     only_with_git: bool = False
+    data_lack: Callable[[Session], str] = lambda _: ""
 
 
 def python(*arguments: object) -> Command:
@@ -87,7 +92,8 @@ def gpu_tests(session: Session) -> Command:
     files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "mark.gpu" in path.read_text("utf-8"))
     chosen = [path for path in files if path.name == "test_gpu.py"][:1] if session.tiny else files
     report = f"--junitxml={session.state / 'tests.xml'}"
-    return python("-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", report, *chosen)
+    # A warning of a driver or library that no test has met yet must not fail the tests that meet it first.
+    return python("-m", "pytest", "-m", "gpu", "-W", "default", "-p", "no:cacheprovider", report, *chosen)
 
 
 def times(session: Session) -> Command:
@@ -97,25 +103,33 @@ def times(session: Session) -> Command:
     return bench(session, "run", "throughput", "memory")
 
 
+def dtypes(session: Session) -> Command:
+    """Steps in TF32 and bfloat16 next to IEEE float32, a size that does not fill the device and one that does."""
+    names = ("float32", "tf32", "bfloat16") if session.device == "cuda" else ("float32", "bfloat16")
+    if session.tiny:
+        return bench(session, "run", "throughput", *TINY, *each("--dtype", names))
+    chosen = [*each("--dtype", names), *each("--block", ("plain", "highway")), *each("--family", ("dense", "conv"))]
+    size = ["--depth", 4, "--phase", "forward-backward", "--threads", 1, *each("--width", ("128", "1024"))]
+    return bench(session, "run", "throughput", *chosen, *size, "--mode", "eager")
+
+
 def modes(session: Session) -> Command:
     """Dense and transformer stacks in every mode, timed in turn."""
     modes = ("eager", "compile", "cudagraph") if session.device == "cuda" else ("eager", "compile")
+    if session.tiny:
+        return bench(session, "run", "throughput", *TINY, *each("--mode", modes), "--depth", 1)
     blocks = ("plain", "highway", "residual", "pre-norm")
     chosen = [*each("--mode", modes), *each("--block", blocks), *each("--family", ("dense", "transformer"))]
     # More samples than in the step before: eager cells are timed again, in turn with the other modes.
     size = ["--depth", 4, "--phase", "forward-backward", "--threads", 1, "--recipe", "samples=40"]
-    return bench(session, "run", "throughput", *chosen, *size, *dry(session))
+    return bench(session, "run", "throughput", *chosen, *size)
 
 
 def peers(session: Session) -> Command:
     """Our networks against other implementations of them, in a store of their own."""
     out = ["--store", session.state / "peers.sqlite", "--tables", session.state / "peers.md"]
-    return python("-m", "highway_bench", "peers", "--device", session.device, *out, *dry(session))
-
-
-def dry(session: Session) -> Command:
-    """An option for a rehearsal of commands that differ from others in their cells alone."""
-    return ["--dry-run"] if session.tiny else []
+    size = ["sequential", "--width", 50, "--mode", "eager", *each("--recipe", ONCE)] if session.tiny else []
+    return python("-m", "highway_bench", "peers", *size, "--device", session.device, *out)
 
 
 def each(option: str, values: Sequence[str]) -> Command:
@@ -125,8 +139,8 @@ def each(option: str, values: Sequence[str]) -> Command:
 
 def population(session: Session) -> Command:
     """A population of networks against one by one, and against a user's loop."""
-    how = ["--collect-only"] if session.tiny else [f"--benchmark-json={session.state / 'population.json'}"]
-    return python("-m", "pytest", "-p", "no:cacheprovider", ROOT / "benches/test_population.py", *how)
+    how = "--benchmark-disable" if session.tiny else f"--benchmark-json={session.state / 'population.json'}"
+    return python("-m", "pytest", "-p", "no:cacheprovider", ROOT / "benches/test_population.py", how)
 
 
 def point(session: Session) -> Command:
@@ -153,8 +167,8 @@ def figure1(session: Session) -> Command:
 
 
 def rest(session: Session) -> Command:
-    """The standard profile, of which stored cells are not measured again."""
-    return bench(session, "run", *dry(session))
+    """The standard profile, of which stored cells are not measured again; in a rehearsal, what counts and trains."""
+    return bench(session, "run", *(["memory", "cost", "gates", *TINY] if session.tiny else []))
 
 
 def hours(session: Session) -> Command:
@@ -162,20 +176,39 @@ def hours(session: Session) -> Command:
     return python(ROOT / "benches/gpu_hours.py", session.store, "--device", session.device)
 
 
+def no_mnist(session: Session) -> str:
+    """Why the paper-scale Figure 1 has no data, from which it is downloaded where there is a network."""
+    if session.tiny:
+        return ""
+    from highway_bench.data import make_dataset
+
+    try:
+        make_dataset("mnist").load()
+    except BadInput as error:
+        return str(error)
+    return ""
+
+
 TINY = ("--profile", "smoke", "--family", "dense", "--block", "plain", "--block", "highway", "--phase", "forward")
-RUNS = ("optuna", "pebble", "mlxtend")  # what the runner and the data import
+ONCE = ("seconds=0.02", "samples=3", "processes=1", "limit=0")
+RUNS = (  # what the command line, the runner, the store and the data import
+    *("typer", "rich", "optuna", "pebble", "filelock", "psutil"),
+    *("numpy", "pandas", "pyarrow", "scipy", "sklearn", "mlxtend"),
+)
+DRAWS = (*RUNS, "jinja2", "matplotlib", "seaborn")
 STEPS = (
     Step("about", "GPU, driver and versions", lambda _: python("-m", "torch.utils.collect_env"), 0.5),
-    Step("tests", "the tests that need a GPU", gpu_tests, 2, needs=("pytest", "hypothesis", *RUNS)),
+    Step("tests", "the tests that need a GPU", gpu_tests, 2, needs=("pytest", "hypothesis", "pynvml", *RUNS)),
     Step("times", "step times, GPU times, clocks and bytes of the standard profile", times, 5, True, RUNS),
-    Step("population", "trials in a population against one by one", population, 4, needs=("pytest_benchmark", *RUNS)),
+    Step("population", "trials in a population against one by one", population, 6, needs=("pytest_benchmark", *RUNS)),
+    Step("dtypes", "float32, TF32 and bfloat16 next to each other", dtypes, 2, True, RUNS),
     Step("modes", "eager, compiled and as a CUDA graph", modes, 6, True, RUNS),
     Step("peers", "our networks against other implementations of them", peers, 8, True, RUNS),
-    Step("point", "the commit's point in the history", point, 8, needs=("asv", *RUNS)),
-    Step("import", "the point in this checkout", imported, 0.2, needs=("asv",), only_with_git=True),
+    Step("point", "the commit's point in the history", point, 8, needs=("asv", "virtualenv", "json5", *RUNS)),
+    Step("import", "the point in this checkout", imported, 0.2, needs=("asv", "json5", *RUNS), only_with_git=True),
     Step("standard", "the rest of the standard profile", rest, 10, True, RUNS),
-    Step("figure1", "a slice of the paper-scale Figure 1", figure1, 8, True, RUNS),
-    Step("hours", "the GPU-hours of the whole Figure 1", hours, 0.2, needs=RUNS),
+    Step("figure1", "a slice of the paper-scale Figure 1", figure1, 8, True, DRAWS, data_lack=no_mnist),
+    Step("hours", "the GPU-hours of the whole Figure 1", hours, 0.2, needs=DRAWS),
 )
 
 
@@ -198,10 +231,10 @@ class State:
             raise BadInput(f"{session.state} has the state of {stored['identity']}: give another folder with --state")
         return cls(path, stored["identity"], stored["steps"])
 
-    def note(self, step: Step, status: str, seconds: float = 0.0, reason: str = "") -> None:
-        """Store what became of ``step``; seconds add up over calls."""
+    def note(self, step: Step, status: str, seconds: float = 0.0, reason: str = "", stored: str = "") -> None:
+        """Store what became of ``step``; seconds add up over calls. ``stored`` is what ``progress`` gave after it."""
         seconds += self.steps.get(step.name, {}).get("seconds", 0.0)
-        self.steps[step.name] = {"status": status, "seconds": round(seconds, 1), "reason": reason}
+        self.steps[step.name] = {"status": status, "seconds": round(seconds, 1), "reason": reason, "stored": stored}
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps({"identity": self.identity, "steps": self.steps}, indent=1), encoding="utf-8")
         part.replace(self.path)
@@ -224,7 +257,18 @@ def why_not(step: Step, session: Session) -> str:
     if step.only_with_git and not session.with_git:
         return "no git here: at home, highway-bench history import FOLDER/history --commit HASH"
     lacking = [name for name in step.needs if importlib.util.find_spec(name) is None]
-    return f"not installed: {', '.join(lacking)}" if lacking else ""
+    return f"not installed: {', '.join(lacking)}" if lacking else step.data_lack(session)
+
+
+def progress(session: Session) -> str:
+    """What stores and checkpoints of long trainings hold, as a text that changes with it."""
+    stores = sorted(session.state.glob("*.sqlite"))
+    files = sorted(path for path in session.state.glob("*.checkpoints/*") if path.is_file())
+    held: dict[str, Any] = {path.name: path.stat().st_mtime_ns for path in files}
+    for path in stores:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as store:
+            held[path.name] = store.execute('SELECT count(*) FROM "rows"').fetchone()[0]
+    return json.dumps(held)
 
 
 def run_steps(session: Session, state: State, steps: Sequence[Step], seconds: float, *, again: bool = False) -> None:
@@ -243,9 +287,12 @@ def run_steps(session: Session, state: State, steps: Sequence[Step], seconds: fl
         whole, started = not started, True
         began = time.monotonic()
         status, reason = run_command(step.command(session), session.state / f"{step.name}.log", left)
+        stored = progress(session) if status == CUT and whole and step.resumes else ""
         if status == CUT and whole and not step.resumes:
             status, reason = FAILED, "takes longer than a call"
-        state.note(step, status, time.monotonic() - began, reason)
+        elif stored and stored == state.steps.get(step.name, {}).get("stored"):
+            status, reason = FAILED, "a group takes longer than a call"
+        state.note(step, status, time.monotonic() - began, reason, stored)
 
 
 def run_command(command: Command, log: Path, seconds: float) -> tuple[str, str]:
@@ -271,6 +318,20 @@ def run_command(command: Command, log: Path, seconds: float) -> tuple[str, str]:
         return DONE, ""
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     return FAILED, f"exit status {process.returncode}: {lines[-1][:200]}"
+
+
+def results_of(session: Session) -> str:
+    """The ratios of populations and the hours of the whole Figure 1, in Markdown; empty before they are measured."""
+    lines = []
+    measured = session.state / "population.json"
+    for one in json.loads(measured.read_text("utf-8"))["benchmarks"] if measured.is_file() else ():
+        found = one["extra_info"]
+        ratios = [f"{name} {value}" for name, value in found.items() if " / " in name]
+        lines.append(f"- {one['group']}, {found['trials']} together: {'; '.join(ratios)}")
+    log = session.state / "hours.log"
+    whole = [line for line in log.read_text("utf-8").splitlines() if line.startswith(WHOLE)] if log.is_file() else []
+    lines += [f"- Figure 1 at the paper's scale, {line}" for line in whole[-1:]]
+    return "\n".join(["", *lines, ""]) if lines else ""
 
 
 def write_page(session: Session) -> None:
@@ -308,7 +369,11 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="Run failed steps again.")
     parser.add_argument("--commit", help="Which commit this copy is, where there is no git.")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--tiny", action="store_true", help="A rehearsal: every command, on next to nothing.")
+    parser.add_argument(
+        "--tiny",
+        action="store_true",
+        help="A rehearsal, on next to nothing.",
+    )
     given = parser.parse_args()
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
@@ -324,7 +389,7 @@ def main() -> int:
         return 130
     finally:
         write_page(session)
-        (session.state / "summary.md").write_text(state.summary(STEPS), encoding="utf-8")
+        (session.state / "summary.md").write_text(state.summary(STEPS) + results_of(session), encoding="utf-8")
     say(f"\n{state.summary(steps)}\nstate: {session.state}")
     return int(any(state.status(step) in (FAILED, LACKING) for step in steps if not step.only_with_git))
 

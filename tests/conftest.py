@@ -22,6 +22,7 @@ MOST_WORKERS = 8  # with more, the run lasts as long as its longest file
 
 # Before anything imports torch, and for worker processes too: two cores shared by many tests are quickest so.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # repeatable products; read at the first one
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables are as wide as it says
 
 # Same examples in every run; a slow machine is no failure.

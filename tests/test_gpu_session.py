@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import re
+import sqlite3
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -104,6 +108,64 @@ def test_a_step_that_no_call_has_time_for_is_not_tried_for_ever(
     assert gpu.State.of(session).steps["endless"]["reason"] == "takes longer than a call"
 
 
+def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(
+    gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call interrupts it; two calls store a result, and the third does not."""
+    rows = iter([1, 2, 2, 2])
+
+    def ends(name: str, left: float) -> tuple[str, str, float]:
+        with closing(sqlite3.connect(session.store)) as store, store:
+            store.execute('CREATE TABLE IF NOT EXISTS "rows" (number)')
+            store.execute('DELETE FROM "rows"')
+            store.executemany('INSERT INTO "rows" VALUES (?)', [(number,) for number in range(next(rows))])
+        return gpu.CUT, "the time was up", left
+
+    ran = fake(gpu, monkeypatch, ends)
+    statuses = []
+    for _ in range(4):
+        state = gpu.State.of(session)
+        gpu.run_steps(session, state, [step(gpu, "long", 10, resumes=True)], 540.0)
+        statuses.append(state.status(step(gpu, "long")))
+    assert statuses == [gpu.CUT, gpu.CUT, gpu.FAILED, gpu.FAILED]
+    assert state.steps["long"]["reason"] == "a group takes longer than a call"
+    assert ran == ["long"] * 3
+
+
+def test_checkpoints_of_a_long_training_are_progress(gpu: Any, session: Any) -> None:
+    before = gpu.progress(session)
+    folder = session.state / "results.sqlite.checkpoints"
+    folder.mkdir()
+    (folder / "one").touch()
+    assert gpu.progress(session) != before
+
+
+def test_a_step_without_its_data_is_lacking(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_: Any) -> None:
+        raise BadInput("no folder has MNIST's IDX files")
+
+    monkeypatch.setattr("highway_bench.data.mnist.Mnist.load", load)
+    ran = fake(gpu, monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
+    (figure1,) = [one for one in gpu.STEPS if one.name == "figure1"]
+    state = gpu.State.of(session)
+    gpu.run_steps(session, state, [figure1], 540.0)
+    assert (ran, state.status(figure1)) == ([], gpu.LACKING)
+    assert state.steps["figure1"]["reason"] == "no folder has MNIST's IDX files"
+    assert gpu.why_not(figure1, dataclasses.replace(session, tiny=True)) == ""
+
+
+def test_the_summary_has_what_populations_gain_and_the_hours(gpu: Any, session: Any) -> None:
+    assert gpu.results_of(session) == ""
+    found = {"trials": 8, "population / user's loop": "4.1 [4, 4.2]", "trials a minute": {"population": 3.0}}
+    benchmarks = {"benchmarks": [{"group": "trials", "extra_info": found}]}
+    (session.state / "population.json").write_text(json.dumps(benchmarks))
+    hours = loaded("gpu_hours").table({}, "cpu")
+    (session.state / "hours.log").write_text(hours)
+    text = gpu.results_of(session)
+    assert "- trials, 8 together: population / user's loop 4.1 [4, 4.2]\n" in text
+    assert "- Figure 1 at the paper's scale, all of it: 0 hours" in text
+
+
 def test_failed_steps_run_again_only_if_asked(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = fake(gpu, monkeypatch, lambda *_: (gpu.FAILED, "exit status 1: why", 1.0))
     steps = [step(gpu, "one"), step(gpu, "two")]
@@ -176,10 +238,18 @@ def test_every_step_has_a_command(gpu: Any, session: Any, tiny: bool, device: st
     assert all(command[0] == sys.executable for command in commands.values())
     if not tiny:
         assert ("--commit" in commands["point"]) == (not with_git)
-        assert ("cudagraph" in commands["modes"]) == (device == "cuda")
-    for name in ("times", "modes", "standard", "figure1"):
+    assert ("cudagraph" in commands["modes"]) == ("tf32" in commands["dtypes"]) == (device == "cuda")
+    for name in ("times", "dtypes", "modes", "standard", "figure1"):
         assert commands[name][commands[name].index("--device") + 1] == device
         assert commands[name][commands[name].index("--store") + 1] == str(here.store)
+
+
+def test_a_step_needs_every_package_that_it_imports(gpu: Any) -> None:
+    """What the package itself requires is needed by some step, under the name by which it is imported."""
+    names = {"scikit-learn": "sklearn", "nvidia-ml-py": "pynvml"}
+    project = tomllib.loads((BENCHES.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {re.split(r"[<>=\[]", one)[0] for one in project["dependencies"]} - {"torch"}
+    assert {names.get(one, one) for one in required} <= {need for one in gpu.STEPS for need in one.needs}
 
 
 def test_all_files_with_gpu_tests_are_run(gpu: Any, session: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..measure.allocator import keep_freed_memory
-from ..measure.clock import Budget, take_turns
+from ..measure.clock import ALL_CAPPED, Budget, take_turns
 from ..measure.flops import count_flops
 from ..measure.gpu_watch import stopwatch_of
 from ..measure.operations import count_operations
@@ -79,6 +79,8 @@ class Requests:
         divisors = turns.seconds["yard-stick"]
         if len(divisors) < min(samples, LEAST_ROUNDS):
             return found | dict.fromkeys(works, f"only {len(divisors)} rounds in the time that a group has")
+        if turns.all_disturbed and turns.capped:  # on a CPU, disturbed rounds give ratios all the same
+            return found | dict.fromkeys(works, f"{ALL_CAPPED} ({', '.join(sorted(turns.caps))})")
         for block in works:
             times = turns.seconds[block]
             ratio = statistics.median(time / divisor for time, divisor in zip(times, divisors, strict=True))

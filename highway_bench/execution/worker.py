@@ -67,6 +67,7 @@ def start(
         os.sched_setaffinity(0, cores)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # repeatable products; read at the first one
     _sources = SourceCheck(modules)
     try:
         for plugin in plugins:

@@ -147,7 +147,8 @@ def _convolutions(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[fl
     channels = CHANNELS
     while (flops := 2.0 * KERNEL**2 * channels**2 * IMAGES * PIXELS**2) <= 2.0 * LARGEST[device.type] ** 3:
         x = torch.randn(IMAGES, channels, PIXELS, PIXELS, device=device).to(dtype, memory_format=torch.channels_last)
-        weight = torch.randn(channels, channels, KERNEL, KERNEL, device=device).to(dtype)
+        weight = torch.randn(channels, channels, KERNEL, KERNEL, device=device)
+        weight = weight.to(dtype, memory_format=torch.channels_last)
         yield flops, lambda x=x, weight=weight: F.conv2d(x, weight, padding=KERNEL // 2)  # type: ignore[misc]
         channels *= 2
 

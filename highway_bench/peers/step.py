@@ -35,8 +35,15 @@ class NetworkStep:
         self.call = EXECUTION_MODES[cell.mode].call(network)
 
     def of_copy(self) -> NetworkStep:
-        """The same step of a copy of the network, whose weights lie elsewhere in memory."""
-        return NetworkStep(copy.deepcopy(self.network), self.cell, self.x, self.cotangent)
+        """The same step of a copy of the network, whose weights lie elsewhere in memory.
+
+        cuDNN needs the weights of a recurrent layer in one buffer, which a copy loses.
+        """
+        network = copy.deepcopy(self.network)
+        for module in network.modules():
+            if isinstance(module, nn.RNNBase):
+                module.flatten_parameters()
+        return NetworkStep(network, self.cell, self.x, self.cotangent)
 
     @cached_property
     def launch(self) -> Callable[[], None]:

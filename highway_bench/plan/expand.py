@@ -24,9 +24,12 @@ from highway_bench.words import Word
 def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
     """The cells of one grid under ``selection``. Tasks that run alone may have more threads than one.
 
-    A family and a data set that are incompatible still give a cell: its row is ``skipped`` and says why.
+    A grid of as many threads as there are cores has no cells on a GPU, whose steps take one thread of the CPU. A family
+    and a data set that are incompatible still give a cell: its row is ``skipped`` and says why.
     """
     device = selection.device or default_device()
+    if grid.threads is None and device.startswith("cuda"):
+        return
     task, sizes = tasks.get(grid.task), grid.sizes(device)
     grid = overridden(grid, selection)
     options = {name: block_options(name, selection) for name in grid_blocks(grid, selection)}

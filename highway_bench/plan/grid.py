@@ -81,8 +81,8 @@ class Grid:
 
     ``families`` are names with wildcards, or a rule that decides for each registered family. ``on_cpu`` and ``on_gpu``
     are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``gpu_modes`` are further modes on
-    a GPU. ``threads`` counts for tasks that run alone; ``None`` is one per core. ``statuses`` are the expected statuses
-    of these cells, apart from ``ok``.
+    a GPU. ``threads`` counts for tasks that run alone; ``None`` is one per core, on a CPU
+    alone. ``statuses`` are the expected statuses of these cells, apart from ``ok``.
     """
 
     task: str

@@ -27,6 +27,7 @@ from highway_bench.measure.statistics import IntervalEstimate, ratio_over_proces
 from highway_bench.measure.yardsticks import YardstickStep
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks.from_cell import cell_family
+from highway_bench.tasks.modes import compiler_caches
 
 YARDSTICK = "yard-stick"
 
@@ -111,12 +112,19 @@ class GroupTimes:
 
 
 def time_group(
-    works: Mapping[Cell, StackStep], budget: Budget, *, processes: int, precision: float, most_seconds: float
+    works: Mapping[Cell, StackStep],
+    budget: Budget,
+    *,
+    processes: int,
+    precision: float,
+    most_seconds: float,
+    caches: str | None = None,
 ) -> GroupTimes:
     """Time ``works``, whose cells differ only in block and mode, in turn with plain and their yard-stick.
 
     They are timed in this process, then in ``processes`` − 1 others, and in further ones until every ratio to plain is
-    known to ± ``precision`` or ``most_seconds`` are over (see ``sample_processes``).
+    known to ± ``precision`` or ``most_seconds`` are over (see ``sample_processes``). The folder ``caches``, if given,
+    has what this process compiled.
     """
     cells = tuple(works)
     times = GroupTimes({cell: CellTimes() for cell in cells})
@@ -124,7 +132,9 @@ def time_group(
 
     def sample(number: int) -> None:
         times.add(
-            call_in(number, turns_of, cells, modules, budget, number) if number else _take_turns(works, budget, 0)
+            call_in(number, turns_of, cells, modules, budget, number, caches)
+            if number
+            else _take_turns(works, budget, 0)
         )
 
     times.failures = sample_processes(
@@ -133,15 +143,21 @@ def time_group(
     return times
 
 
-def turns_of(cells: Sequence[Cell], modules: Iterable[str], budget: Budget, number: int) -> Turns[Timed]:
-    """The rounds of ``cells`` in this process, the one of this ``number``, which imports ``modules`` first."""
+def turns_of(
+    cells: Sequence[Cell], modules: Iterable[str], budget: Budget, number: int, caches: str | None
+) -> Turns[Timed]:
+    """The rounds of ``cells`` in this process, the one of this ``number``, which imports ``modules`` first.
+
+    What another process compiled in the folder ``caches`` is not compiled again.
+    """
     for module in modules:
         importlib.import_module(module)
     torch.set_num_threads(cells[0].threads)
     ieee_float32()
     keep_freed_memory()
     works = {cell: StackStep(cell) for cell in cells}
-    turns = _take_turns(works, budget, number)
+    with compiler_caches(caches):
+        turns = _take_turns(works, budget, number)
     works.clear()
     release(cells[0].device)
     return turns

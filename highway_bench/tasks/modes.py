@@ -5,11 +5,15 @@ A new mode needs its name in ``cell.MODES`` and its class here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType
 
 import torch
 from torch import Tensor, nn
+from torch._inductor.utils import clear_caches
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
@@ -92,3 +96,29 @@ def as_new_function(network: nn.Module) -> NetworkCall:
         return y
 
     return FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
+
+
+CACHES: Mapping[str, str] = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+
+
+@contextmanager
+def compiler_caches(folder: str | None) -> Iterator[None]:
+    """Meanwhile the compilers' caches on disk are in ``folder`` alone; ``None`` leaves them where they are.
+
+    In a new folder, what compiles takes the time of a fresh machine. Another process that has the folder compiles
+    nothing again. Caches of this process are cleared on both sides.
+    """
+    if folder is None:
+        yield
+        return
+    before = {name: os.environ.get(name) for name in CACHES}
+    os.environ.update({name: str(Path(folder, part)) for name, part in CACHES.items()})
+    clear_caches()
+    try:
+        yield
+    finally:
+        clear_caches()
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

@@ -121,7 +121,7 @@ def step_bytes(cell: Cell) -> StepBytes:
     if cell.device.startswith("cuda") and not torch.cuda.is_initialized():
         cell = cell.but(device="cpu", dtype="float32" if cell.dtype == TF32 else cell.dtype)
     dataset = cell_dataset(cell)
-    with torch.random.fork_rng(devices=[]):  # dropout draws
+    with torch.random.fork_rng(devices=[cell.device] if cell.device.startswith("cuda") else []):  # dropout draws
         return stack_bytes(cell) if dataset is None else training_bytes(cell, dataset)
 
 

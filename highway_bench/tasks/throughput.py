@@ -20,13 +20,14 @@ a busy device can make a step faster than its floor; both metrics are then empty
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch._dynamo.utils import counters
-from torch._inductor import config as inductor_config
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
@@ -41,7 +42,7 @@ from highway_bench.tasks._timing import CellTimes, GroupTimes, time_group
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
-from highway_bench.tasks.modes import EXECUTION_MODES
+from highway_bench.tasks.modes import CACHES, EXECUTION_MODES, compiler_caches
 from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.words import NOT_NEGATIVE, POSITIVE, Word, whole
 
@@ -107,13 +108,20 @@ class Throughput(StepTask):
     def cost(self, cell: Cell) -> CellCost:
         processes = value_of(cell, "processes", PROCESSES)
         compiling = 2.0 * cell.depth if EXECUTION_MODES[cell.mode].compiles else 0.0
-        return CellCost(processes * (0.1 + budget_of(cell).min_seconds + compiling), network_bytes(cell))
+        return CellCost(processes * (0.1 + budget_of(cell).min_seconds) + compiling, network_bytes(cell))
 
     def prepare(self, cell: Cell) -> StackStep:
         return StackStep(cell)
 
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
         """Time the group's cells in turn. A cell that cannot be prepared with the others is timed after them."""
+        if not any(EXECUTION_MODES[cell.mode].compiles for cell in cells):
+            yield from self._measure(cells, None)
+            return
+        with TemporaryDirectory(prefix="highway-bench-compiled-") as caches, compiler_caches(caches):
+            yield from self._measure(cells, caches)
+
+    def _measure(self, cells: Sequence[Cell], caches: str | None) -> Iterator[Outcome]:
         keep_freed_memory()
         measure_rooflines(cells)  # first, so that no cell's first step includes the process's lazy set-up
         works: dict[Cell, StackStep] = {}
@@ -130,7 +138,7 @@ class Throughput(StepTask):
                 else:
                     dropped.append(cell)  # it may have lacked the memory of the others
         if works:
-            times = timed(works)
+            times = timed(works, caches)
             for cell, work in works.items():
                 measurements = step_measurements(work, cell, times, *first[cell])
                 yield Outcome(cell, measurements, work.params, work.flops_per_item)
@@ -141,8 +149,8 @@ class Throughput(StepTask):
             yield from self.measure([cell])
 
 
-def timed(works: Mapping[Cell, StackStep]) -> GroupTimes:
-    """The samples of a group, as its cells' recipe says."""
+def timed(works: Mapping[Cell, StackStep], caches: str | None) -> GroupTimes:
+    """The samples of a group, as its cells' recipe says. Compiled steps are in the folder ``caches``."""
     one = next(iter(works))
     return time_group(
         works,
@@ -150,6 +158,7 @@ def timed(works: Mapping[Cell, StackStep]) -> GroupTimes:
         processes=value_of(one, "processes", PROCESSES),
         precision=value_of(one, "precision", PRECISION),
         most_seconds=value_of(one, "limit", LIMIT) * len(works),
+        caches=caches,
     )
 
 
@@ -175,17 +184,19 @@ def measure_rooflines(cells: Sequence[Cell]) -> None:
 def measure_first_step(work: StackStep) -> tuple[float, int]:
     """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly.
 
-    Compilers' caches on disk are off, so the time is that of a fresh machine. A throw-away network runs first, so the
-    time does not include what a process sets up once (compilers, kernels, allocators).
+    Compilers' caches on disk are new for each group, so the time is that of a fresh machine. A throw-away network runs
+    first, so the time does not include what a process, or such a cache, sets up once (compilers, kernels, allocators).
     """
     cell = work.cell
-    other = throw_away_cell(cell)
-    if other.key not in _set_up:
-        _first_step(StackStep(other))
-        _set_up.add(other.key)
+    other, compiles = throw_away_cell(cell), EXECUTION_MODES[cell.mode].compiles
+    set_up = other.key, os.environ.get(next(iter(CACHES))) if compiles else None
+    if set_up not in _set_up:
+        one = StackStep(other)
+        first_step(one.step, restore=one.restore)
+        _set_up.add(set_up)
     counters.clear()
-    seconds = _first_step(work)
-    if EXECUTION_MODES[cell.mode].compiles and not counters["stats"]["unique_graphs"]:
+    seconds = first_step(work.step, restore=work.restore)
+    if compiles and not counters["stats"]["unique_graphs"]:
         raise NotCompiled("torch.compile made no graph; the step ran eagerly")
     return seconds, sum(counters["graph_break"].values())
 
@@ -195,20 +206,15 @@ def throw_away_cell(cell: Cell) -> Cell:
 
     It has the same block, because a block's own kernels are loaded at its first step. In a mode that compiles it has
     the baseline's block, so there is one a family: it sets up the compilers, and one for each block would take
-    seconds and change little.
+    seconds and change little. It has one item more, so that no kernel of it is one of ``cell``.
     """
     one = cell.but(depth=1, seed=0, recipe={})
     if not EXECUTION_MODES[cell.mode].compiles:
         return one
-    return one.but(block=baseline().name, block_options={}, width=cell.nominal_width)
+    return one.but(block=baseline().name, block_options={}, width=cell.nominal_width, batch_size=cell.batch_size + 1)
 
 
-_set_up: set[str] = set()  # throw-away cells that this process has run
-
-
-def _first_step(work: StackStep) -> float:
-    with inductor_config.patch(force_disable_caches=EXECUTION_MODES[work.cell.mode].compiles):
-        return first_step(work.step, restore=work.restore)
+_set_up: set[tuple[str, str | None]] = set()  # throw-away cells that this process has run, with the compilers' cache
 
 
 def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: float, breaks: int) -> list[Measurement]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from highway_bench.cell import Cell
+from highway_bench.cli.run import print_plan
 from highway_bench.results import Store
 
 RUN = (
@@ -37,6 +40,14 @@ def test_dry_run(here: Path, invoke: Any) -> None:
     assert f"{cells} cells, 0 of them in reports/results.sqlite already" in shown.stdout
     assert "MiB" in shown.stdout
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_gpus_time_is_said_to_be_a_guess(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = Cell(task="cost", block="plain", family="dense", depth=2, width=8, nominal_width=8, device=device)
+    estimate: Any = SimpleNamespace(cells=(cell,), stored=0, seconds=60.0, bytes=2**20)
+    print_plan(estimate, Path("store.sqlite"), as_json=False)
+    assert ("(on a GPU, a guess from closed forms)" in capsys.readouterr().out) == (device == "cuda")
 
 
 def test_dry_run_as_json(invoke: Any) -> None:

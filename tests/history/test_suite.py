@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,11 +19,12 @@ from highway_bench.asv_suite import measuring
 from highway_bench.asv_suite.benchmarks import VERSION, value_for_asv
 from highway_bench.asv_suite.measuring import STEPS, TRAINING, SeriesKey, add, log_loss, precise
 from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
-from highway_bench.asv_suite.requests import PHASE, sizes_of
+from highway_bench.asv_suite.requests import PHASE, Requests, sizes_of
 from highway_bench.asv_suite.series import SERIES, HistoryCell, Judged, Suite
 from highway_bench.blocks import blocks
 from highway_bench.families import families
 from highway_bench.history import Paths
+from highway_bench.measure.clock import ALL_CAPPED, Stopwatch
 
 PROJECT = Path(__file__).resolve().parents[2]
 BENCHES = PROJECT / "benches/history"
@@ -105,6 +109,37 @@ def test_a_process_measures_this_tree(process: PackageProcess) -> None:
     seconds, wall = process.ask("step")
     assert seconds > 0
     assert wall > 0
+
+
+class CappedGpu:
+    """A GPU whose clock is always capped, by heat."""
+
+    unread = None
+
+    def seconds(self, launch: Callable[[], object], wall: float) -> float:
+        return wall
+
+    def clock_rate(self) -> float:
+        return 1e9
+
+    def caps(self) -> frozenset[str]:
+        return frozenset({"heat"})
+
+
+def test_rounds_under_a_capped_clock_are_not_judged() -> None:
+    requests = Requests("cpu")
+    asked: dict[str, Any] = {
+        "blocks": ["plain", "none"],
+        "family": "dense",
+        "depth": 1,
+        "samples": 3,
+        "seconds": 0.0,
+        "seed": 0,
+    }
+    requests.watch = Stopwatch(time.perf_counter, gpu=CappedGpu())
+    assert requests.ratios(**asked) == {"plain": f"{ALL_CAPPED} (heat)", "none": None}
+    requests.watch = Stopwatch(time.perf_counter, delay=itertools.count().__next__)  # disturbed by other programs
+    assert isinstance(requests.ratios(**asked)["plain"], list)
 
 
 def test_what_a_package_lacks_or_fails_at_is_told_apart(process: PackageProcess) -> None:

@@ -54,6 +54,12 @@ def test_float32_is_ieee_where_something_is_measured() -> None:
     run([start + CHECK for start in STARTS.values()], override="1")
 
 
+def test_products_are_repeatable_from_a_process_s_first_one() -> None:
+    """torch reads the variable at the process's first product, which may be that of a roofline."""
+    check = "\nassert os.environ['CUBLAS_WORKSPACE_CONFIG'] == ':4096:8'"
+    run([start + check for start in STARTS.values()], override="0")
+
+
 def test_what_a_users_module_has_set_is_overruled() -> None:
     set_up = "from highway_bench.measure.precision import ieee_float32; ieee_float32()"
     run([f"{setting}\n{set_up}{CHECK}" for setting in SETTINGS.values()], override="0")
@@ -114,6 +120,7 @@ def run(scripts: Sequence[str], *, override: str) -> None:
     """Run each script, which checks what is set, in a fork of a process where torch reads the variable at its import:
     torch takes no two interfaces in one process."""
     environment = os.environ | {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": override, "PYTHONPATH": str(ROOT)}
+    environment.pop("CUBLAS_WORKSPACE_CONFIG", None)
     done = subprocess.run(
         [sys.executable, "-c", EACH_IN_A_FORK.format(scripts=scripts)],
         cwd=ROOT,

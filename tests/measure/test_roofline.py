@@ -174,3 +174,20 @@ def test_a_dtype_that_is_not_floating_is_bad_input(dtype: str) -> None:
 def test_threads_must_be_positive() -> None:
     with pytest.raises(BadInput, match="threads"):
         measure_roofline(threads=0)
+
+
+def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a GPU copies the weights at each call, which would be timed."""
+    given: list[torch.Tensor] = []
+    monkeypatch.setattr(roofline.F, "conv2d", lambda x, weight, **_: given.extend((x, weight)))
+    _, work = next(roofline._convolutions(CPU, torch.float32))
+    work()
+    assert [one.is_contiguous(memory_format=torch.channels_last) for one in given] == [True, True]
+
+
+@pytest.mark.gpu
+def test_a_gpus_rates_by_precision() -> None:
+    rates = {dtype: measure_roofline("cuda", dtype) for dtype in ("float32", "tf32", "bfloat16")}
+    assert all(min(one.matmul_rate, one.conv_rate, one.copy_rate) > 0 for one in rates.values())
+    if torch.cuda.get_device_capability() >= (8, 0):
+        assert rates["tf32"].matmul_rate > rates["float32"].matmul_rate

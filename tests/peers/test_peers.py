@@ -169,3 +169,18 @@ def test_the_step_of_a_gradient_is_that_of_every_parameter(cells: MakeCells) -> 
         patch.setattr(torch.autograd, "grad", lambda *args: calls.append(real(*args)))
         step()
     assert [part.shape for part in calls[0]] == [parameter.shape for parameter in step.parameters]
+
+
+@pytest.mark.parametrize("arm", ["our_step", "peer_step"])
+def test_a_copy_has_the_weights_of_recurrent_layers_in_one_buffer(
+    cells: MakeCells, arm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise cuDNN copies them at every pass, which would be timed."""
+    (cell,) = cells("stacked-lstm")
+    step = getattr(PeerPair.of(cell), arm)
+    flat: list[nn.Module] = []
+    monkeypatch.setattr(nn.RNNBase, "flatten_parameters", lambda self: flat.append(self))
+    copied = step.of_copy().network
+    recurrent = [module for module in copied.modules() if isinstance(module, nn.RNNBase)]
+    assert recurrent
+    assert flat == recurrent

@@ -15,6 +15,7 @@ from highway_bench.families import families, make_family, register_family
 from highway_bench.families.attention import Attention
 from highway_bench.families.conv import Conv
 from highway_bench.families.mlp import Mlp
+from highway_bench.families.transformer import Transformer
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, SMOKE, get_profile
 from highway_bench.plan.selection import Selection
@@ -149,6 +150,43 @@ def test_timed_widths_keep_budgets_equal_within_five_percent(
     for cell in cells:
         most = 0.05 if cell.block in BLOCKS else 0.1  # no multiple of four heads may be nearer
         assert abs(budget_mismatch(cell).value or 0.0) <= most, cell
+
+
+@pytest.mark.parametrize("name", ["standard", "full"])
+def test_heads_of_timed_attention_fit_a_gpus_fused_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take heads of a multiple of eight features. Trained and probed networks are as wide as on a CPU, so that
+    their results are the same; their times are not compared."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    heads = {
+        cell: cell.width / family.heads
+        for cell in Plan.of(name, Selection(device="cuda")).cells
+        if cell.task in ("throughput", "memory", "cost")
+        and isinstance(family := make_family(cell.family, **cell.family_options), Attention | Transformer)
+    }
+    assert {cell.block for cell in heads} >= set(BLOCKS)
+    assert {cell.family for cell in heads} == {"attention", "transformer"}
+    assert [cell for cell, features in heads.items() if features % 8] == []
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_standard_times_compiled_steps_next_to_eager_ones(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
+    modes: dict[tuple[str, str, int], set[str]] = {}
+    for cell in Plan.of("standard", Selection(device=device)).cells:
+        if cell.task == "throughput" and cell.threads == 1:
+            modes.setdefault((cell.block, cell.family, cell.depth), set()).add(cell.mode)
+    side_by_side = {(block, family, 4) for block in BLOCKS for family in ("dense", "transformer")}
+    assert {where for where, found in modes.items() if found != {"eager"}} == side_by_side
+    expected = {"eager", "compile", "cudagraph"} if device == "cuda" else {"eager", "compile"}
+    assert {frozenset(modes[where]) for where in side_by_side} == {frozenset(expected)}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_several_threads_are_timed_on_a_cpu_alone(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
+    monkeypatch.setattr("highway_bench.plan.expand.cores", lambda: 2)
+    cells = Plan.of("standard", Selection(device=device)).cells
+    assert {cell.threads for cell in cells if cell.task == "throughput"} == ({1, 2} if device == "cpu" else {1})
 
 
 def test_short_curves_claim_no_verdict() -> None:

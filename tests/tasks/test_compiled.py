@@ -73,6 +73,31 @@ def test_memory_then_inductor_through_the_runner(tmp_path: Path) -> None:
         assert all(compiled["value"] > step["value"] for compiled, step in zip(compiling, steps, strict=True))
 
 
+IN_A_FOLDER = """
+import sys, torch
+from torch._dynamo.utils import counters
+from highway_bench.cell import Cell
+from highway_bench.tasks.modes import compiler_caches
+from highway_bench.tasks._step import StackStep
+
+torch.set_num_threads(1)
+cell = Cell(task="throughput", block="highway", family="dense", depth=1, width=8, nominal_width=8, batch_size=4,
+            phase="forward", mode="compile")
+with compiler_caches(sys.argv[1]):
+    StackStep(cell).step()
+print(counters["inductor"]["fxgraph_cache_miss"], counters["inductor"]["fxgraph_cache_hit"])
+"""
+
+
+@pytest.mark.slow
+def test_what_one_process_compiled_the_next_one_reads(tmp_path: Path) -> None:
+    found = [
+        subprocess.run([sys.executable, "-c", IN_A_FOLDER, tmp_path], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert found == ["1 0\n", "0 1\n"]
+
+
 def test_workers_never_mix_tasks_or_modes() -> None:
     from highway_bench.execution.job import Job
 

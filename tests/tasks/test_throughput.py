@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from highway_bench.measure.statistics import IntervalEstimate, ratio_over_proces
 from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
+from highway_bench.tasks.modes import CACHES
 from highway_bench.tasks.throughput import NotCompiled, budget_of, ratio, step_measurements
 
 MakeCell = Callable[..., Cell]
@@ -379,6 +382,41 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
     assert first is not None
     assert middle is not None
     assert compiled["compile_time"].value == max(0.0, first - middle)
+
+
+def test_a_compiled_group_has_a_new_cache_on_disk_that_its_other_processes_share(
+    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
+) -> None:
+    """So what compiles takes a fresh machine's time in the first process, and next to nothing in the others."""
+    seen: list[tuple[str | None, str | None]] = []
+    real = throughput.first_step
+
+    def noted(step: Any, **options: Any) -> float:
+        seen.append((os.environ.get("TORCHINDUCTOR_CACHE_DIR"), os.environ.get("TRITON_CACHE_DIR")))
+        return real(step, **options)
+
+    def other(number: int, function: Any, cells: Any, modules: Any, budget: Any, _: int, caches: str) -> Turns[Any]:
+        given.append(caches)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_timing, "keep_freed_memory", lambda: None)
+            return function(cells, (), budget, number, caches)  # type: ignore[no-any-return]
+
+    given: list[str] = []
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(throughput, "first_step", noted)
+    monkeypatch.setattr(_timing, "call_in", other)
+    before = {name: os.environ.get(name) for name in CACHES}
+    for mode in ("compile", "compile", "eager"):
+        for outcome in TASK.measure([cell("throughput", mode=mode, **{**QUICK, "processes": 2})]):
+            assert outcome.error is None
+    assert {name: os.environ.get(name) for name in CACHES} == before
+    first, second, none = given
+    assert none is None
+    assert first != second
+    assert not Path(first).exists()
+    places = [tuple(str(Path(folder, part)) for part in CACHES.values()) for folder in (first, second)]
+    assert seen[:4] == [places[0]] * 2 + [places[1]] * 2  # a throw-away network, and the cell's
+    assert set(seen[4:]) == {tuple(before.values())}
 
 
 @pytest.mark.parametrize(("mode", "extra"), [("eager", [("highway", 1)]), ("compile", [])])
