@@ -65,7 +65,7 @@ class TimedPart(Part):
 
     def pending(self, trainings: Trainings) -> list[Cell]:
         depth, cells = self.next_depth(trainings)
-        return cells if depth in self.begun or self.begin(depth) else []
+        return cells if cells and (depth in self.begun or self.begin(depth)) else []
 
     def begin(self, depth: int) -> bool:
         """Begin a depth, unless it would end too late; return whether it is begun."""
