@@ -23,7 +23,7 @@ class Origin:
     commit: str | None
 
 
-class Clock:
+class RunClock:
     """The times of a run, which sort after ``last``, the newest one in the store, and never go back.
 
     A report shows the rows of the newest time. After an edit, with the system's clock set back meanwhile, these would

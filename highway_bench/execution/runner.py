@@ -22,7 +22,7 @@ from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.rerun import FAILED, Rerun
-from highway_bench.execution.rows import Clock, Origin, now, rows_of
+from highway_bench.execution.rows import Origin, RunClock, now, rows_of
 from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
@@ -120,7 +120,7 @@ class _Run:
         self._on_event = on_event
         self._record: dict[str, Any] = {}
         self._noted = 0.0
-        self._clock = Clock(store.last_time())
+        self._clock = RunClock(store.last_time())
         self._in_progress: dict[str, Cell] = {}
         self._time_left = TimeLeft((item for item in schedule.items.values() if item.status is None), engine.workers)
 

@@ -16,7 +16,7 @@ from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.execution import rows
 from highway_bench.execution.progress import Event, Finished
-from highway_bench.execution.rows import Clock
+from highway_bench.execution.rows import RunClock
 from highway_bench.execution.runner import run_cells
 from highway_bench.report.rows import prepared
 from highway_bench.results import Store
@@ -119,12 +119,12 @@ def test_an_edit_and_a_clock_set_back(fakes: str, layers: Path, tmp_path: Path, 
 @pytest.mark.parametrize("last", [None, "", "yesterday", "2026-13-45T00:00", "0001-01-01T00:00:00"])
 def test_a_store_without_a_later_time(last: str | None) -> None:
     before = rows.now()
-    assert before <= Clock(last).now() <= rows.now()
+    assert before <= RunClock(last).now() <= rows.now()
 
 
 def test_a_time_after_the_newest_of_a_store() -> None:
-    clock = Clock("9998-01-01T00:00:00")
+    clock = RunClock("9998-01-01T00:00:00")
     assert [clock.now() for _ in range(2)] == [f"9998-01-01T00:00:00.00000{number}+00:00" for number in (1, 2)]
     end = "9999-12-31T23:59:59.999999+00:00"
-    clock = Clock(end)
+    clock = RunClock(end)
     assert clock.now() <= end
