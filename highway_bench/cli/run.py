@@ -127,8 +127,10 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     left = len(estimate.cells) - estimate.stored
     typer.echo(f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already")
     if left:
+        guessed = any(cell.device != "cpu" for cell in estimate.cells)
         typer.echo(
-            f"about {duration(estimate.seconds)} for the other {left}, without start-up of workers; the largest "
+            f"about {duration(estimate.seconds)} for the other {left}, without start-up of workers"
+            f"{' (on a GPU, a guess from closed forms)' if guessed else ''}; the largest "
             f"needs about {gib(estimate.bytes)}, and each worker {gib(PROCESS_BYTES)} for torch itself"
         )
 
