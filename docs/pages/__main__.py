@@ -233,10 +233,12 @@ def gate_tables(results: Results) -> list[Shown]:
 
 HELPERS: Mapping[str, Any] = {
     "accuracy_gaps": tables.accuracy_gaps,
+    "advice": tables.advice,
     "answer_table": answer_table,
     "at_depths": tables.at_depths,
     "between": between,
     "byte_table": byte_table,
+    "claim_groups": tables.GROUPS,
     "claim_lines": tables.claim_lines,
     "decide_tables": decide_tables,
     "definitions": dict(DEFINITIONS),

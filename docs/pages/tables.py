@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,13 +18,16 @@ from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report import Results
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
-from highway_bench.report.format import counted, three
+from highway_bench.report.format import counted, listed, three, times
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
-from highway_bench.reproduce.claims import Verdict
+from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer
+from highway_bench.reproduce.claims import Finding, Verdict
 from highway_bench.reproduce.power import TARGET
 from highway_bench.success.ladder import TRAINS
 
+MOST_AVOIDED = 4
+"""The largest number of connections that a sentence names as failing."""
 OVERVIEW = (10, 50, 100)  # depths of the summary, with the deepest of each contest
 
 
@@ -58,6 +62,59 @@ def without_lone_blocks(study: Study) -> Study:
     contests = groups(rows[rows["task"] == "trainability"], anywhere)
     alone = [part.index for _, part in contests if len(set(part["label"])) == 1]
     return replace(study, rows=study.rows.drop(pd.Index([]).append(alone)))
+
+
+def advice(results: Results) -> Iterator[str]:
+    """A sentence or two for each answer at the depths of the summary that was measured: what to use, at which cost, and
+    with which caveat."""
+    deepest = {int(part["depth"].max()) for _, part in results.contests()}
+    for answer in results.answer():
+        if answer.verdict != NOT_MEASURED and {*answer.depths} & {*OVERVIEW, *deepest}:
+            yield f"{answer.family}, depth {answer.depths[0]}: {advised(answer)}"
+
+
+def advised(answer: Answer) -> str:
+    """What to use by an answer, in sentences."""
+    if not answer.use:
+        return f"no connection can be named: {answer.reason}."
+    several = len(answer.use) > 1
+    names = listed_or([f"`{block}`" for block in answer.use])
+    if len(answer.use) > TIES:
+        names = f"`{answer.best}` or one of {len(answer.use) - 1} others"
+    sentences = [f"use {names}"]
+    if answer.verdict == AHEAD and answer.margin is not None:
+        below = three(100 * (1 - answer.margin.ratio))
+        sentences[0] += f", whose final loss is {below} % below that of `{answer.margin.block}`, the next one."
+    elif answer.verdict == TIED:
+        sentences[0] += ", whose final losses cannot be told apart."
+    else:
+        sentences[0] += ", the only one that trains."
+    costs = {cost["block"]: cost["ratio"] for cost in answer.costs if not math.isnan(cost["ratio"])}
+    known = {block: times(costs[block]) for block in answer.use if block in costs}
+    if known and len(answer.use) <= TIES:
+        parts = [f"{text} plain's under `{block}`" if several else f"{text} plain's" for block, text in known.items()]
+        sentences.append(f"A step takes {listed(parts)}.")
+    else:
+        sentences.append("The price of a step was not measured." if not known else "")
+    if answer.avoid:
+        fails = [f"`{block}` ({k} of {n} seeds)" for block, k, n in answer.avoid]
+        fails = (
+            fails
+            if len(fails) <= MOST_AVOIDED
+            else [*fails[: MOST_AVOIDED - 1], f"{len(fails) - MOST_AVOIDED + 1} more"]
+        )
+        sentences.append(f"Do not use {listed_or(fails)}.")
+    edges = [f"`{block}`" for block in answer.use if block in answer.edges]
+    if edges:
+        sentences.append(
+            f"The best rate of {listed(edges)} is at the edge of those tried: a better one may lie beyond."
+        )
+    return " ".join(filter(None, sentences))
+
+
+def listed_or(words: Sequence[str]) -> str:
+    """Words in a list of which one is to be chosen: a, b or c."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 class AccuracyGap(NamedTuple):
@@ -149,13 +206,25 @@ def without_paths(words: Sequence[str]) -> list[str]:
     return chosen
 
 
+NOT_ALL, NONE = "not all runs ended", "not measured"
+GROUPS = (*map(str, Verdict), NOT_ALL, NONE)
+"""The groups of claims, in the order of the page."""
+
+
+def group_of(one: Repetition, finding: Finding) -> str:
+    """The verdict on a claim, or why there is none yet."""
+    if one.conclusion is None:
+        return NONE
+    return NOT_ALL if one.conclusion.incomplete else str(finding.verdict)
+
+
 class ClaimLine(NamedTuple):
-    """A line of the table of claims: ``page`` is the address of the findings, ``verdict`` empty if not measured."""
+    """A line of the table of claims: ``group`` is one of ``GROUPS``, ``page`` the address of the findings."""
 
     claim: str
     source: str
     evidence: str
-    verdict: str
+    group: str
     key: str
     page: str
 
@@ -164,37 +233,41 @@ def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
     """One line per claim; exact claims of one reproduction with one verdict are one line."""
     for one in repetitions:
         page = f"literature.md#{one.reproduction.name}"
-        counts = Counter(finding.verdict for finding in one.findings)
-        if len(counts) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
-            verdict = str(next(iter(counts))) if one.conclusion else ""
-            title, key = one.reproduction.title, f"all of {counted(len(one.findings), 'claim')}" if verdict else ""
-            yield ClaimLine(title, one.reproduction.source, str(one.findings[0].claim.evidence), verdict, key, page)
+        present = {group_of(one, finding) for finding in one.findings}
+        if len(present) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
+            (group,) = present
+            title, key = one.reproduction.title, f"all of {counted(len(one.findings), 'claim')}"
+            yield ClaimLine(title, one.reproduction.source, str(one.findings[0].claim.evidence), group, key, page)
             continue
         for finding in one.findings:
             claim = finding.claim
+            group = group_of(one, finding)
             key = str(finding.quantities[0]) if finding.quantities else finding.why
-            verdict, key = (str(finding.verdict), key) if one.conclusion else ("", "")
-            yield ClaimLine(claim.statement, claim.source, str(claim.evidence), verdict, key, page)
+            key = finding.power_text if group == NONE else one.conclusion.incomplete if group == NOT_ALL else key
+            yield ClaimLine(claim.statement, claim.source, str(claim.evidence), group, key, page)
 
 
 class Tally(NamedTuple):
-    """The numbers of claims: all, by verdict, not measured, and those with 80 % power for their own effect."""
+    """The numbers of claims: all, by verdict, those of which not all runs ended, and not measured; those with 80 %
+    power for their own effect, and the ``exact`` ones among them, which have no scatter."""
 
     claims: int
     verdicts: Mapping[str, int]
+    incomplete: int
     not_measured: int
     powerful: int
+    exact: int
 
 
 def tally(repetitions: Iterable[Repetition]) -> Tally:
     """The numbers of all claims of ``repetitions``."""
     findings = [(one, finding) for one in repetitions for finding in one.findings]
-    verdicts = Counter(str(finding.verdict) for one, finding in findings if one.conclusion)
+    by_group = Counter(group_of(one, finding) for one, finding in findings)
     powers = [finding.power for _, finding in findings if not finding.claim.exact]
     powerful = sum(power is not None and power.power >= TARGET for power in powers)
-    ordered = {str(verdict): verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
+    verdicts = {str(verdict): by_group[str(verdict)] for verdict in Verdict if by_group[str(verdict)]}
     exact = len(findings) - len(powers)
-    return Tally(len(findings), ordered, sum(one.conclusion is None for one, _ in findings), powerful + exact)
+    return Tally(len(findings), verdicts, by_group[NOT_ALL], by_group[NONE], powerful + exact, exact)
 
 
 def benchmark_table(folder: Path) -> Shown:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
-from highway_bench.report.format import NONE, between, listed, three
+from highway_bench.report.format import NONE, between, count, listed, three
 from highway_bench.report.labels import contest_name, contest_text, size_text, step_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.sections import every_section
 from highway_bench.report.sections.base import MOST
-from highway_bench.success.ladder import FULL_SEEDS, TRAINS
+from highway_bench.success.ladder import FULL_SEEDS, TRAINS, Success
+from highway_bench.success.monotone import largest_rise
 
 
 def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
@@ -32,7 +33,11 @@ def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
     families = {contest["family_label"] for contest in trained}
     for contest, part in contests:
         ladder = contest["recipe"] is not None
-        columns = [column.words("block", "block"), *(TRAINED if ladder else []), *_costs(results.phase())]
+        if ladder:
+            part = part.assign(rise=[_rise(results, contest, str(block)) for block in part["block"]])
+        rises = [RISE] if ladder and part["rise"].any() else []
+        trained_columns = [TRAINED[0], *rises, *TRAINED[1:], *_costs(results.phase()), L_MAX]
+        columns = [column.words("block", "block"), *(trained_columns if ladder else _costs(results.phase()))]
         name = title_of(contest, trained, contest_name) if ladder else contest_name(contest)
         title = name if ladder else f"{name}, depth {contest['at_depth']}"
         notes = _notes(contest, part, ladder, families, results.phase())
@@ -122,8 +127,33 @@ def _costs(phase: str) -> list[Column]:
     ]
 
 
-TRAINED = (
-    column.computed("L_max", _l_max, "largest depth that trains and whose shallower depths all train"),
+def rise_text(success: Success) -> str:
+    """The largest rise of success with depth, with the p value of a success that never rises: "3 of 10 at 20 layers,
+    8 of 10 at 200 (monotone over all depths: p = 0.03)"; empty if there is none."""
+    rise = largest_rise(success) if success else None
+    if rise is None:
+        return ""
+    ends = [f"{k} of {n}" for k, n in (success[rise.shallow], success[rise.deep])]
+    text = f"{ends[0]} at {count(rise.shallow)} layers, {ends[1]} at {count(rise.deep)}"
+    text += f" (monotone over all depths: p = {rise.p:.2g})"
+    return text if rise.p < RISES else f"{text}, not more than chance gives"
+
+
+def _rise(results: Results, contest: dict[str, Any], block: str) -> str:
+    """``rise_text`` of a block of a contest."""
+    setting = {name: contest[name] for name in CONTEST}
+    for other, part in results.contests():
+        if other == setting:
+            own = part[(part["block"] == block) & (part["n"] > 0)]
+            return rise_text({int(cell["depth"]): (int(cell["k"]), int(cell["n"])) for cell in rows_of(own)})
+    return ""
+
+
+RISES: Final = 0.05
+"""The level at which a rise of success with depth is stated."""
+RISE: Final = column.words("rise", "rise", "where success rises with depth, with a test of a success that never rises")
+L_MAX: Final = column.computed("L_max", _l_max, "largest depth that trains and whose shallower depths all train")
+TRAINED: Final = (
     column.computed("L50", _l50, "depth at which half of the seeds succeed, with a 95 % bootstrap interval"),
     column.percent("area", "area", "under the success rate over log depth, as a share of the maximum"),
     column.words("verdict", "verdict"),

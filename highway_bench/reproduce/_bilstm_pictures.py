@@ -11,7 +11,7 @@ from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import intervals
+from highway_bench.report.figures.drawing import FEW, intervals, seed_dots
 from highway_bench.report.format import signed, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
@@ -53,7 +53,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
     return column.shown("bilstm-accuracy", "Test accuracy by depth", table, columns, note=note)
 
 
-def picture(table: pd.DataFrame, caption: str) -> Picture:
+def picture(table: pd.DataFrame, runs: pd.DataFrame, caption: str) -> Picture:
     """Test accuracy against depth: one panel per corpus, one line per block, with intervals from two seeds on."""
     styles, alt = styles_of(table["block"]), []
     chances = dict(zip(table["corpus"], table["chance"], strict=True))
@@ -67,6 +67,8 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
                 axes.plot(at, 100 * own["accuracy"], color=style.colour, linestyle=style.dash)
                 intervals(axes, at, 100 * own["low"], 100 * own["high"], style)
                 for x, record in zip(at, rows_of(own), strict=True):
+                    alike = (runs["corpus"] == corpus) & (runs["block"] == block) & (runs["depth"] == record["depth"])
+                    seed_dots(axes, x, 100 * runs.loc[alike, "test_accuracy"], style)
                     single = math.isnan(record["low"])
                     axes.plot(
                         x,
@@ -81,7 +83,7 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
                 ]
             axes.axhline(100 * chance, color="#555555", linewidth=0.9, linestyle=":")
             axes.annotate(
-                "chance",
+                f"chance {three(100 * chance)} %",
                 (1, 100 * chance),
                 xytext=(0, 3),
                 textcoords="offset points",
@@ -98,6 +100,7 @@ def picture(table: pd.DataFrame, caption: str) -> Picture:
         title = _title(table)
         head(figure, title)
         extra = [mark("o", "a single seed", filled=False)] if np.isnan(table["low"]).any() else []
+        extra += [mark(".", "a seed")] if table["n"].between(2, FEW - 1).any() else []
         legend(figure, styles, extra, lines=True)
     seeds = sorted(set(table["n"]))
     caption += (

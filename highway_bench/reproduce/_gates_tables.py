@@ -36,6 +36,13 @@ def _columns(*names: str) -> list[column.Column]:
     ]
 
 
+def _definitions(*names: str) -> str:
+    """The heads of these metrics, each with what it means."""
+    metrics = {metric.name: metric for metric in tasks.get("gates").metrics}
+    parts = [f"{metrics[name].label}: {metrics[name].hint}" for name in names if metrics[name].hint]
+    return "; ".join(parts) + "."
+
+
 def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     """One row per kind of network: its training, and its gates, averaged over layers.
 
@@ -59,7 +66,16 @@ def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown
     ]
     note = (
         "Means over the seeds that train, and over layers for metrics by layer. Identity shortcuts have no gate: "
-        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖."
+        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖. Heads: "
+    )
+    note += _definitions(
+        "gate_activity",
+        "gates_shut",
+        "gates_open_one",
+        "gates_open_some",
+        "gates_full",
+        "stream_change",
+        *SPARSITIES,
     )
     return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
@@ -85,5 +101,6 @@ def bands_table(table: pd.DataFrame) -> column.Shown:
         "By layer; layer 1 is the plain one",
         mean,
         columns,
-        note="Means over five layers and the seeds that train, with 95 % t intervals over seeds.",
+        note="Means over five layers and the seeds that train, with 95 % t intervals over seeds. Heads: "
+        + _definitions("gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change"),
     )

@@ -115,11 +115,11 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
             panel.set_xlabel("length T (log)")
         figure.supylabel("steps to a tenth of chance (log)", fontsize=9)
         head(figure, title)
-        legend(figure, styles, [mark("x", "missed")], lines=True)
-    caption += (
-        " One mark per seed, lines through medians; a cross has the number of seeds that missed within "
-        f"{count(budget)} steps."
-    )
+        arms = [hits for by_block in steps.values() for hits in by_block.values()]
+        missed = any(math.isinf(hit) for hits in arms for of_seeds in hits.values() for hit in of_seeds.values())
+        legend(figure, styles, [mark("x", "missed")] if missed else [], lines=True)
+    caption += " One mark per seed, lines through medians"
+    caption += f"; a cross has the number of seeds that missed within {count(budget)} steps." if missed else "."
     return Picture("long-range", title, f"Steps to the threshold by length. {joined(alt, 40)}", caption, figure)
 
 

@@ -15,13 +15,11 @@ from highway_bench.report.figures.base import dodge, head, joined, legend, panel
 from highway_bench.report.figures.drawing import intervals
 from highway_bench.report.format import count
 from highway_bench.report.style import styles as styles_of
+from highway_bench.report.summary_tables import rise_text
 from highway_bench.success.ladder import TRAINABLE, Success, l50
-from highway_bench.success.monotone import largest_rise
 
 SuccessByBlock = Mapping[str, Success]
 """Runs that succeed, and runs, by block and layers. The plain first layer counts, as in the papers."""
-
-RISES = 0.05  # the level at which a rise of success with depth is stated
 
 
 def successes_of(ended: pd.DataFrame) -> dict[str, Success]:
@@ -41,23 +39,11 @@ def l50_text(success: Success) -> str:
     return str(l50(success)) if len(success) > 1 else "–"
 
 
-def rise_text(success: Success) -> str:
-    """The largest rise of success with depth, with the p value of a success that never rises: "3 of 10 at 20
-    layers, 8 of 10 at 200 (monotone over all depths: p = 0.03)"."""
-    rise = largest_rise(success)
-    if rise is None:
-        return "none"
-    ends = [f"{k} of {n}" for k, n in (success[rise.shallow], success[rise.deep])]
-    text = f"{ends[0]} at {count(rise.shallow)} layers, {ends[1]} at {count(rise.deep)}"
-    text += f" (monotone over all depths: p = {rise.p:.2g})"
-    return text if rise.p < RISES else f"{text}, not more than chance gives"
-
-
 def success_table(successes: SuccessByBlock) -> column.Shown:
     """One row per block: its successes by depth, L50, and where success rises with depth."""
     layers = sorted({depth for success in successes.values() for depth in success})
     records: list[dict[str, Any]] = [
-        {"block": block, "l50": l50_text(success), "rise": rise_text(success)}
+        {"block": block, "l50": l50_text(success), "rise": rise_text(success) or "none"}
         | {str(depth): f"{success[depth][0]} of {success[depth][1]}" for depth in layers if depth in success}
         for block, success in successes.items()
     ]
@@ -107,6 +93,6 @@ def success_picture(successes: SuccessByBlock) -> Picture:
         legend(figure, styles, lines=True)
     runs = sorted({n for success in successes.values() for _, n in success.values()})
     caption = f"Of {' or '.join(map(str, runs))} seeds; bars are Wilson's 95 % intervals. " + " ".join(
-        f"Rise with depth, {block}: {rise_text(success)}." for block, success in successes.items()
+        f"Rise with depth, {block}: {rise_text(success) or 'none'}." for block, success in successes.items()
     )
     return Picture("thousand-success", title, f"Success by depth. {joined(alt, 40)}", caption, figure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses
+from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses, seed_dots
 from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
@@ -45,6 +45,7 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
                 if math.isinf(row["winner"]):
                     crosses(axes, x, style, edge="top")
                 elif row["seeds"]:
+                    seed_dots(axes, x, row["again"], style)
                     bounds = (row["winner_low"], row["winner_high"]) if row["seeds"] > 1 else None
                     point_with_interval(axes, x, row["winner"], style, bounds, filled=False, zorder=4)
             alt += [f"{arm}, {row['depth']} layers: {three(row['expected'])}" for row in rows_of(part)]
@@ -59,6 +60,7 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
             mark("o", f"expected best of {BEST_OF}"),
             mark("_", "best trial"),
             mark("o", "on fresh seeds", filled=False),
+            mark(".", "a seed"),
             *([mark("x", "some seed diverged")] if np.isinf(table["winner"]).any() else []),
         ]
         legend(figure, styles, extra, lines=True)
@@ -84,9 +86,10 @@ def _headline(table: pd.DataFrame) -> str:
     return f"Best losses up to {deepest} layers"
 
 
-def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
+def curves(rows: pd.DataFrame, trials: Trials, chance: float) -> Picture:
     """Loss by step of the best trial of each arm, one panel per depth, as in the paper's figure."""
     styles = styles_of(ARMS)
+    lowest = {arm: float(losses.min()) for arm, losses in trials.items()}
 
     def draw(axes: Axes, arm: str, depth: int) -> None:
         here = rows[(rows["block"] == arm) & (rows["depth"] == depth - 1) & rows["trial"].notna()]
@@ -98,12 +101,25 @@ def curves(rows: pd.DataFrame, trials: Trials) -> Picture:
 
     return _by_depth(
         "figure1-curves",
-        "Training loss of the best trial of each depth",
+        f"The best trial of {_compared(lowest)}",
         trials,
         draw,
         ("step", "training loss, nat (log)"),
-        "Each point is the mean over a fiftieth of the run.",
+        "Each point is the mean over a fiftieth of the run. Dotted: the loss of a constant prediction (chance) and the "
+        "threshold of success.",
+        chance,
     )
+
+
+def _compared(losses: Mapping[tuple[str, int], float]) -> str:
+    """The losses of both arms at the smallest and the largest depth: "plain and of highway ends at 0.001 and 0.01 nat
+    at 10 layers, at 0.1 and 0.01 at 100"."""
+    depths = sorted({depth for _, depth in losses if all((arm, depth) in losses for arm in ARMS)})
+    if not depths:
+        return f"{' and '.join(ARMS)}, by depth"
+    ends = [" and ".join(three(losses[arm, depth]) for arm in ARMS) for depth in (depths[0], depths[-1])]
+    text = f"plain and of highway ends at {ends[0]} nat at {depths[0]} layers"
+    return text + (f", at {ends[1]} at {depths[-1]}" if len(depths) > 1 else "")
 
 
 def best_of(trials: Trials) -> Picture:
@@ -118,7 +134,7 @@ def best_of(trials: Trials) -> Picture:
 
     return _by_depth(
         "figure1-best-of-k",
-        "Expected best loss against the number of trials",
+        _first_better(trials),
         trials,
         draw,
         ("trials", "expected best loss, nat (log)"),
@@ -126,10 +142,30 @@ def best_of(trials: Trials) -> Picture:
     )
 
 
+def _first_better(trials: Trials) -> str:
+    """From how many trials on highway's expected best loss is the lower one at the largest depth."""
+    deepest = max((depth for _, depth in trials), default=0)
+    plain, highway = (trials.get((arm, deepest), np.array([])) for arm in ARMS)
+    most = min(len(plain), len(highway))
+    below = [k for k in range(1, most + 1) if best_of_k(highway, k) < best_of_k(plain, k)]
+    if not most:
+        return "Expected best loss against the number of trials"
+    if not below or below[-1] != most:
+        return f"At {deepest} layers highway's expected best loss of {most} trials is not below plain's"
+    first = next(k for k in below if set(range(k, most + 1)) <= set(below))
+    return f"At {deepest} layers highway's expected best loss is below plain's from {first} of {most} trials on"
+
+
 def _by_depth(
-    name: str, title: str, trials: Trials, draw: Callable[[Axes, str, int], None], labels: tuple[str, str], caption: str
+    name: str,
+    title: str,
+    trials: Trials,
+    draw: Callable[[Axes, str, int], None],
+    labels: tuple[str, str],
+    caption: str,
+    chance: float = 0.0,
 ) -> Picture:
-    """A figure with one panel per depth and both arms in each."""
+    """A figure with one panel per depth and both arms in each; where ``chance`` is given, with it and the threshold."""
     depths = sorted({depth for _, depth in trials})
     with settings():
         figure, all_axes = panels(len(depths), 2, 1.9, sharex=True, sharey=True)
@@ -137,6 +173,7 @@ def _by_depth(
             for arm in ARMS:
                 draw(axes, arm, depth)
             axes.set_title(f"{depth} layers")
+            reference_losses(axes, chance, THRESHOLD * chance)
         for axes in all_axes:
             log_axis(axes, "y")
         for axes in all_axes[-2:]:

@@ -27,6 +27,7 @@ COLUMNS = [
     "winner",
     "winner_low",
     "winner_high",
+    "again",
     "steps",
     "params",
 ]
@@ -67,6 +68,7 @@ def table_of(rows: pd.DataFrame, trials: Trials) -> pd.DataFrame:
                 "winner": winner.value if winner else math.inf if len(fresh) else math.nan,
                 "winner_low": winner.low if winner else math.nan,
                 "winner_high": winner.high if winner else math.nan,
+                "again": sorted(fresh.dropna()),
                 "steps": sorted(again.loc[again["metric"] == "steps_to_threshold", "value"].fillna(math.inf)),
                 "params": here["params"].max(),
             }

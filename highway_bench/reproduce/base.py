@@ -36,9 +36,11 @@ class NotAttempted:
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """The findings, tables and figures of a reproduction whose cells were measured."""
+    """The findings, tables and figures of a reproduction whose cells were measured. ``incomplete`` says how many of its
+    runs did not end; empty if all did."""
 
     findings: Sequence[Finding]
+    incomplete: str = ""
     tables: Sequence[Shown] = ()
     pictures: Sequence[Picture] = field(default=())
 
@@ -84,6 +86,7 @@ class Reproduction(ABC):
         ended = ended_cells(rows)
         missing = sum(cell.key not in ended for cell in runs)
         why, unsupported = f"{missing} of {len(runs)} runs did not end" if missing else "", set(Verdict)
+        incomplete = why
         if not why and request.seeds is not None and request.seeds < self.least_seeds:
             why = f"{request.seeds} of at least {self.least_seeds} seeds"
         full = self.cells(replace(request, steps=None, epochs=None, trials=None))
@@ -96,7 +99,7 @@ class Reproduction(ABC):
             replace(one, verdict=Verdict.NOT_TESTABLE, why=why) if one.verdict in unsupported else one
             for one in outcome.findings
         ]
-        return replace(outcome, findings=withheld)
+        return replace(outcome, findings=withheld, incomplete=incomplete)
 
     def fresh(self, rows: pd.DataFrame) -> pd.DataFrame:
         """``rows`` without the runs of seeds whose rows were seen before the rules were changed."""

@@ -130,7 +130,7 @@ class BiLstmByDepth(Reproduction):
             f"layer of plain at width {WIDTH}; the counts include the embedding."
         )
         caption = f"Equal parameters per layer, plain at width {WIDTH}, rate tuned; {budget}"
-        return Conclusion(findings=findings, tables=[shown(table, note)], pictures=[picture(table, caption)])
+        return Conclusion(findings=findings, tables=[shown(table, note)], pictures=[picture(table, results, caption)])
 
 
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:

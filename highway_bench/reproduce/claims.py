@@ -222,21 +222,24 @@ class Claim:
         if self.needs:
             return f"0 runs: needs {self.needs}"
         unit, runs = with_space(self.unit), "trials" if self.statistic is Statistic.BEST else "runs"
-        parts = []
+        shown = []
         if not math.isnan(power.smallest):
-            side = "above" if math.isinf(self.region.most) else "below"
-            parts.append(f"80 % power at {three(power.smallest)}{unit} or {side}")
+            side = "more" if math.isinf(self.region.most) else "less"
+            shown.append(f"{three(power.smallest)}{unit} or {side} in 80 % of repetitions")
         if not math.isnan(power.effect):
-            parts.append(f"{100 * power.power:.0f} % at {three(power.effect)}{unit}")
-            if power.needed is None and self.statistic is not Statistic.SHARE:
-                most = MOST_TRIALS if self.statistic is Statistic.BEST else MOST
-                parts.append(f"no number of {runs} up to {most} has 80 % there")
-            elif power.needed is not None and power.needed > power.n:
-                parts.append(f"{power.needed} {runs} would have 80 % there")
-            if power.needed is None and not math.isnan(power.steady):
+            shown.append(
+                f"{three(power.effect)}{unit} in {100 * power.power:.0f} %" + ("" if shown else " of repetitions")
+            )
+        parts = [f"{power.n} {runs}" + (f" would show {', '.join(shown)}" if shown else "")]
+        if not math.isnan(power.effect) and power.needed is None and self.statistic is not Statistic.SHARE:
+            most = MOST_TRIALS if self.statistic is Statistic.BEST else MOST
+            parts.append(f"up to {most} {runs}, no number would in 80 %")
+            if not math.isnan(power.steady):
                 scatter = f"{three(power.steady)}{' decades' if self.unit == '×' else unit}"
-                parts.append(f"a scatter of {scatter} would, which longer training may give")
-        return f"{power.n} {runs}: {', '.join(parts)}" if parts else f"{power.n} {runs}"
+                parts.append(f"a scatter of {scatter}, which longer training may give, would")
+        elif power.needed is not None and power.needed > power.n:
+            parts.append(f"{power.needed} {runs} would in 80 %")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import crosses, reference_losses
+from highway_bench.report.figures.drawing import FEW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.format import listed, signed, three
 from highway_bench.report.style import Style
 from highway_bench.reproduce._cells import trained, tuned_sgd
@@ -275,6 +275,9 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
             shifted = own["bias"] + 0.05 * (number - (len(styles) - 1) / 2)
             spread = np.nan_to_num(np.array([own["loss"] - own["low"], own["high"] - own["loss"]]))
             axes.errorbar(shifted, own["loss"], yerr=spread, color=shade, marker=marker, capsize=2, linewidth=1.2)
+            for x, bias in zip(shifted, own["bias"], strict=True):
+                losses = [run["final_loss"] for run in arms[layers][bias].values()]
+                seed_dots(axes, x, losses, Style(shade, marker, "-"))
             advised = own["advised"] != ""
             axes.scatter(
                 shifted[advised],
@@ -287,7 +290,8 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
             )
             gone = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "bias"]
             at = [bias + 0.05 * (number - (len(styles) - 1) / 2) for bias in gone]
-            crosses(axes, at, Style(shade, marker, "-"), edge="top")
+            numbers = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "diverged"]
+            some_diverged(axes, at, [int(number) for number in numbers], Style(shade, marker, "-"))
         chance = make_dataset("mnist-5k").chance_loss
         reference_losses(axes, chance, THRESHOLD * chance)
         log_axis(axes, "y")
@@ -297,7 +301,8 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
         head(figure, title)
         handles = [mark(marker, f"{layers} layers", shade) for layers, (shade, marker) in styles.items()]
         handles.append(mark("o", "guideline", filled=False))
-        handles += [mark("x", "some seed diverged")] if table["diverged"].any() else []
+        handles += [mark("x", "number: diverged seeds")] if table["diverged"].any() else []
+        handles += [mark(".", "a seed")] if (table["n"] - table["diverged"]).between(2, FEW - 1).any() else []
         figure.legend(handles=handles, ncols=5, loc="outside lower left")
     alt = joined(
         [

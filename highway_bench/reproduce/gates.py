@@ -308,7 +308,7 @@ def _pictures(rows: pd.DataFrame) -> list[Picture]:
     pictures: list[Picture] = []
     for draw in (gates_by_layer, lesion_by_layer):
         try:
-            pictures += draw(Results(rows), first=FIRST)
+            pictures += draw(Results(rows), first=FIRST, titled=PUBLISHED)
         except NothingToShow:  # no network trained, which the findings report
             continue
     return pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
+from highway_bench.report.figures.drawing import reference_losses
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN
 from highway_bench.reproduce._cells import trained
@@ -142,6 +144,8 @@ def _curves(curves: pd.DataFrame) -> Picture:
                 markeredgewidth=1.6,
                 linestyle="none",
             )
+        chance = make_dataset("mnist").chance_loss
+        reference_losses(axes, chance, THRESHOLD * chance)
         log_axis(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
@@ -183,7 +187,7 @@ def _mistakes(wrong: pd.DataFrame) -> Picture:
         figure, all_axes = panels(len(rows), 5, 0.98)
         for axes, row, right, other in zip(all_axes, rows, true, predicted, strict=True):
             _digit(axes, test.inputs[row, 0].numpy(), f"{right}, read as {other}")
-        title = "Test digits that the trained network gets wrong"
+        title = _most_mistaken(true, predicted)
         head(figure, title)
     alt = joined([f"{right} read as {other}" for right, other in zip(true, predicted, strict=True)], MISTAKES)
     return Picture(
@@ -193,6 +197,12 @@ def _mistakes(wrong: pd.DataFrame) -> Picture:
         f"The first {len(rows)} misclassified test images: the true digit and the network's prediction.",
         figure,
     )
+
+
+def _most_mistaken(true: Sequence[int], predicted: Sequence[int]) -> str:
+    """The confusion that occurs most often."""
+    (right, other), often = Counter(zip(true, predicted, strict=True)).most_common(1)[0]
+    return f"Most often {right} is read as {other}: {often} of the first {len(true)} misread test digits"
 
 
 def _digit(axes: Axes, pixels: NDArray[np.float32], label: str) -> None:

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
+from highway_bench.report.figures.drawing import reference_losses
 from highway_bench.report.format import quantity, signed, three, times
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, measured, ratio
@@ -351,6 +353,8 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
             fontsize=7.5,
             color="#555555",
         )
+        chance = make_dataset("mnist-5k").chance_loss
+        reference_losses(axes, chance, THRESHOLD * chance, along="x")
         log_axis(axes, "x")
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -63,11 +64,21 @@ class Unattenuated(Reproduction):
         }
 
         def at(case: StartCase, runs: RunsAtDepth, confidence: float, *depths: int) -> Observation:
-            known = [(depth, runs[case[0], depth]) for depth in depths if runs[case[0], depth]]
+            deepest_first = sorted(depths, reverse=True)
+            known = [(depth, runs[case[0], depth]) for depth in deepest_first if runs[case[0], depth]]
             return Observation(
                 decisive=[size(f"{depth} layers", own, "gradient", confidence) for depth, own in known],
                 untestable="" if len(known) == len(depths) else "not measured at every depth",
             )
+
+        def as_worded(seen: Observation) -> Observation:
+            """The factor at the deepest network, which comes first, says what the statement leaves out."""
+            if not seen.decisive or not seen.decisive[0].low > FACTOR:
+                return seen
+            first = replace(
+                seen.decisive[0], name=f"true as worded, but the gradient explodes: {seen.decisive[0].name}"
+            )
+            return replace(seen, decisive=[first, *seen.decisive[1:]])
 
         across = "RMS of the gradient at the first layer over that at the last"
         return [
@@ -76,7 +87,7 @@ class Unattenuated(Reproduction):
                 evidence=Evidence.SECONDARY,
                 quantity=f"{across}, with ReLU, at every depth",
                 region=Region(least=1.0),
-                observe=lambda runs, confidence: at(RELU, runs, confidence, *depths),
+                observe=lambda runs, confidence: as_worded(at(RELU, runs, confidence, *depths)),
                 **common,
             ),
             *(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from matplotlib.figure import Figure
 
 from highway_bench.report import Results
 from highway_bench.report.figures import NothingToShow, every_figure, svg_text
+from highway_bench.report.figures.drawing import FEW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.figures.layer_bytes import bytes_per_layer
 from highway_bench.report.figures.loss_depth import loss_by_depth
 from highway_bench.report.figures.quality import quality_against_time
 from highway_bench.report.figures.step_time import step_time_ratio
 from highway_bench.report.figures.success_rate import success_rate
 from highway_bench.report.gaps import not_measured
-from highway_bench.report.style import KNOWN, styles
+from highway_bench.report.style import KNOWN, Style, styles
 
 Make = dict[str, Callable[..., Any]]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -170,3 +172,28 @@ def test_two_starts_of_a_block_have_its_style() -> None:
         assert (first.colour, first.marker, first.dash) == (second.colour, second.marker, second.dash)
         assert (first.filled, second.filled) == (True, False)
     assert every["highway · depth-aware"].colour == KNOWN["highway"].colour
+
+
+def test_single_seeds_are_drawn_under_intervals_of_fewer_than_ten() -> None:
+    style = Style("#000000", "o", "-")
+    for values, dots in (([1.0, 2.0, math.inf], 2), ([1.0], 0), ([1.0] * FEW, 0)):
+        axes = Figure().subplots()
+        seed_dots(axes, 3.0, values, style)
+        assert sum(len(list(line.get_xdata())) for line in axes.lines) == dots
+
+
+def test_the_number_of_diverged_seeds_is_written_where_some_diverged() -> None:
+    axes = Figure().subplots()
+    some_diverged(axes, [1.0, 2.0], [0, 3], Style("#000000", "o", "-"))
+    assert [text.get_text() for text in axes.texts] == ["3"]
+    assert list(axes.lines[0].get_xdata()) == [2.0]
+
+
+@pytest.mark.parametrize("along", ["x", "y"])
+def test_chance_and_threshold_are_labelled_with_their_numbers(along: Literal["x", "y"]) -> None:
+    axes = Figure().subplots()
+    reference_losses(axes, 2.302585, 0.2302585, along=along)
+    assert [text.get_text() for text in axes.texts] == ["chance 2.30", "threshold 0.230"]
+    unknown = Figure().subplots()
+    reference_losses(unknown, math.nan, 0.0, along=along)
+    assert not unknown.texts

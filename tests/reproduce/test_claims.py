@@ -148,7 +148,7 @@ def test_the_power_is_that_of_the_same_rule() -> None:
     assert power.smallest == pytest.approx(1.5, abs=0.05)
     assert (power.effect, power.power, power.needed) == (2.0, pytest.approx(1.0, abs=0.01), 6)
     weak = replace(one, n=4, scatter=0.26)
-    assert "would have 80 % there" in weak.power_text(weak.power())
+    assert "; 20 runs would in 80 %" in weak.power_text(weak.power())
     finding = replace(one, scatter=math.nan).judge([mean("", [2.0, 2.2, 1.8], 0.9875, "×")])
     assert finding.power is not None
     assert claim(Region(0, 0, closed=True), statistic=Statistic.EXACT).power() is None

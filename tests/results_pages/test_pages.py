@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,14 @@ import pandas as pd
 import pytest
 
 from docs.pages.__main__ import PAGES, ROOT, Site, differences, main, others
-from docs.pages.committed import Study, command_of, profile_of, request_of
-from docs.pages.tables import without_lone_blocks
+from docs.pages.committed import Committed, Study, command_of, profile_of, request_of
+from docs.pages.tables import NOT_ALL, claim_lines, tally, without_lone_blocks
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.history.files import write_text
+from highway_bench.reproduce._printed_log import UNREACHED
 from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results import Store, export_runs, row
 
@@ -91,6 +95,32 @@ def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
     assert "| SGD does not stall with more than 1,000 highway layers |" in summary
     assert "reproduced" in summary
     assert "At 1 of the 1 depths" in summary
+    assert "- dense on mnist-5k, depth 10: use `highway`, whose final loss is 54.4 % below that of `plain`" in summary
+    assert "- dense on mnist-5k, depth 50: use `highway`, the only one that trains." in summary
+    assert "### Reproduced\n\n| claim |" in summary
+    assert "<details><summary>Not measured: " in summary
+
+
+def test_claims_of_which_some_runs_did_not_end_are_no_verdicts(data: Path) -> None:
+    (whole,) = [one for one in Site(data, data).repetitions if one.reproduction.name == "thousand"]
+    assert whole.conclusion is not None
+    part = replace(whole, conclusion=replace(whole.conclusion, incomplete="42 of 84 runs did not end"))
+    (line,) = claim_lines([part])
+    assert (line.group, line.key) == (NOT_ALL, "42 of 84 runs did not end")
+    ended, unended = tally([whole]), tally([part])
+    assert (ended.verdicts, ended.incomplete) == ({"reproduced": 1}, 0)
+    assert (unended.verdicts, unended.incomplete, unended.not_measured, unended.exact) == ({}, 1, 0, 0)
+
+
+def test_the_losses_that_keras_does_not_reach_are_those_that_its_rows_contradict() -> None:
+    """``UNREACHED`` is written by hand, because a reproduction reads no rows but its own."""
+    (keras,) = [
+        one for one in Committed.of(ROOT / "docs/data").repetitions() if one.reproduction.name == "lecture-keras"
+    ]
+    names = {"training loss": "epoch_train_loss", "test loss": "epoch_test_loss"}
+    contradicted = [one.claim.statement for one in keras.findings if one.verdict == Verdict.CONTRADICTED]
+    found = {re.search(r"(training loss|test loss) of epoch (\d+)", statement) for statement in contradicted}
+    assert {(names[one[1]], int(one[2])) for one in found if one} == UNREACHED
 
 
 def test_figures_are_small(pages: Path) -> None:

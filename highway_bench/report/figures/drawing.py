@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from highway_bench.report.format import three
 from highway_bench.report.style import Style
 
 BAND: Final = 0.18
@@ -17,6 +18,8 @@ BAR: Final = 0.45
 """Opacity of an interval's bar."""
 EDGE: Final = 0.985
 """The position of crosses for missing and infinite values, as a share of the axis."""
+FEW: Final = 10
+"""Intervals of fewer seeds have their seeds drawn under them."""
 REFERENCE: Final = "#555555"
 """The colour of lines that mark a limit."""
 
@@ -73,6 +76,33 @@ def point_with_interval(
     axes.plot(x, y, color=style.colour, marker=style.marker, linestyle="none", markerfacecolor=face, **options)
 
 
+def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style) -> None:
+    """Draw a dot for every seed, under an interval of fewer than ``FEW`` seeds; more would cover each other."""
+    finite = [value for value in values if np.isfinite(value)]
+    if 1 < len(finite) < FEW:
+        options: dict[str, Any] = {"color": style.colour, "linestyle": "none", "markeredgewidth": 0, "zorder": 1.5}
+        axes.plot([at] * len(finite), finite, marker=".", markersize=4.5, alpha=0.55, **options)
+
+
+def some_diverged(axes: Axes, at: Sequence[float], counts: Sequence[int], style: Style) -> None:
+    """Draw a small cross with its number at the top of the axes wherever some seeds diverged."""
+    known = [(x, number) for x, number in zip(at, counts, strict=True) if number > 0]
+    if not known:
+        return
+    crosses(axes, [x for x, _ in known], style, edge="top", markersize=4)
+    for x, number in known:
+        axes.annotate(
+            f"{number}",
+            (x, EDGE),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(0, -9),
+            textcoords="offset points",
+            ha="center",
+            fontsize=6.5,
+            color=style.colour,
+        )
+
+
 def crosses(
     axes: Axes, at: float | Sequence[float], style: Style, *, edge: Literal["top", "right"], **options: Any
 ) -> None:
@@ -84,13 +114,36 @@ def crosses(
     axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=transform, clip_on=False, **options)
 
 
-def reference_losses(axes: Axes, chance: float, threshold: float, *, side: Literal["left", "right"] = "right") -> None:
+def reference_losses(
+    axes: Axes,
+    chance: float,
+    threshold: float,
+    *,
+    side: Literal["left", "right"] = "right",
+    along: Literal["x", "y"] = "y",
+) -> None:
     """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
 
-    Their names are at one ``side`` of the axes.
+    Their names, with their numbers, are at one ``side`` of the axes; at the bottom where losses are ``along`` x.
     """
-    for loss, name in ((chance, "chance"), (threshold, "threshold")):
-        if loss > 0:
+    for loss, what in ((chance, "chance"), (threshold, "threshold")):
+        name = f"{what} {three(loss)}"
+        if loss > 0 and along == "x":
+            axes.axvline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
+            axes.annotate(
+                name,
+                (loss, 0.01),
+                xycoords=("data", "axes fraction"),
+                xytext=(-2, 0),
+                textcoords="offset points",
+                ha="right",
+                va="bottom",
+                rotation=90,
+                fontsize=7.5,
+                color=REFERENCE,
+                zorder=0,
+            )
+        elif loss > 0:
             axes.axhline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
             axes.annotate(
                 name,

@@ -18,7 +18,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.drawing import line_with_band
+from highway_bench.report.figures.drawing import FEW, line_with_band
 from highway_bench.report.format import signed, three
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
@@ -30,34 +30,37 @@ LEAST_REACH = 0.1
 """The axis of changes of a bias covers at least this share of the starting bias."""
 LINEAR_LOSS, LINEAR_ERROR = 1e-3, 0.1
 """Changes below these are drawn on a linear part of the axis: nat, points."""
+HARDLY = 0.01
+"""A change of a bias below this share of it is not stated in digits."""
 GATES = ("gate_bias_start", "gate_bias_change", "gate_activity")
 EFFECTS = ("stream_change", "lesion_loss_change", "lesion_error_change")
 
 
 @register_figure("gates-by-layer", title="gates by layer", order=110, section="gates")
-def gates_by_layer(results: Results, *, first: int = 1) -> list[Picture]:
+def gates_by_layer(results: Results, *, first: int = 1, titled: str = "") -> list[Picture]:
     """One picture per contest: the change of the gate bias in training, and mean gate activity, one line per network.
 
-    ``first`` is the number of the first layer: 2 if a plain layer before it is counted too."""
+    ``first`` is the number of the first layer: 2 if a plain layer before it is counted too. The title is about the
+    network ``titled``, if it trained, else about the first one."""
     table = _trained(results, "gate_bias_end", first)
     if table.empty:
         raise NothingToShow("gates by layer need the gates task and a block with gates that trained")
     return [
-        _gates(f"gates-{number}", contest, part, results)
+        _gates(f"gates-{number}", contest, part, results, titled)
         for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)
     ]
 
 
 @register_figure("lesion-by-layer", title="lesion by layer", order=120, section="gates")
-def lesion_by_layer(results: Results, *, first: int = 1) -> list[Picture]:
+def lesion_by_layer(results: Results, *, first: int = 1, titled: str = "") -> list[Picture]:
     """One picture per contest: the change of the stream by each layer, and the rise of loss and error without it.
 
-    ``first`` is as in ``gates_by_layer``."""
+    ``first`` and ``titled`` are as in ``gates_by_layer``."""
     table = _trained(results, "lesion_loss", first)
     if table.empty:
         raise NothingToShow("the lesion curve needs the gates task and a block that carries its input and trained")
     return [
-        _lesion(f"lesion-{number}", contest, part, results)
+        _lesion(f"lesion-{number}", contest, part, results, titled)
         for number, (contest, part) in enumerate(groups(table, CONTEST), start=1)
     ]
 
@@ -70,7 +73,7 @@ def _trained(results: Results, metric: str, first: int) -> pd.DataFrame:
     return table[(table["success"] == 1) & table[metric].notna()]
 
 
-def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: Results) -> Picture:
+def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: Results, titled: str) -> Picture:
     moved = part.assign(gate_bias_change=part["gate_bias_end"] - part["gate_bias_start"])
     mean = over_seeds(moved, ["label", "layer"], GATES)
     style = styles(mean["label"], results.about)
@@ -79,10 +82,12 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
         figure, (bias, activity) = panels(2, 1, 1.9, sharex=True)
         for label, own_style in style.items():
             own = mean[mean["label"] == label]
-            _line(bias, own, "gate_bias_change", own_style)
-            _line(activity, own, "gate_activity", own_style)
-            start, moves, open_by = (three(own[metric].mean()) for metric in GATES)
-            alt.append(f"{label}: gate biases start at {start} and change by {moves}, mean T is {open_by}")
+            for axes, metric in ((bias, "gate_bias_change"), (activity, "gate_activity")):
+                _seeds(axes, moved[moved["label"] == label], metric, own_style)
+                _line(axes, own, metric, own_style)
+            start, moves, open_by = (float(own[metric].mean()) for metric in GATES)
+            change = f"change by {three(moves)}" if abs(moves) > HARDLY * abs(start) else "hardly change"
+            alt.append(f"{label}: gate biases start at {three(start)} and {change}, mean T is {three(open_by)}")
         bias.axhline(0, color="#555555", linewidth=0.8)
         reach = LEAST_REACH * float(mean["gate_bias_start"].abs().max())  # a drift of less must not fill the panel
         low, high = bias.get_ylim()
@@ -92,13 +97,19 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
         activity.set_ylim(bottom=0)
         activity.set_xlabel("layer")
         activity.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title = f"Depth {_depths(part)}, {alt[0]}"
+        title = f"Depth {_depths(part)}, {_titled(alt, titled)}"
         head(figure, title)
         legend(figure, style, lines=True)
-    return Picture(name, title, f"Gate bias and activity by layer. {joined(alt)}", _caption(contest, mean), figure)
+    return Picture(
+        name,
+        title,
+        f"Gate bias and activity by layer. {joined(alt)}",
+        f"{_caption(contest, mean)} Thin lines are single seeds, where there are fewer than ten.",
+        figure,
+    )
 
 
-def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: Results) -> Picture:
+def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: Results, titled: str) -> Picture:
     mean = over_seeds(part.assign(lesion_error_change=100 * part["lesion_error_change"]), ["label", "layer"], EFFECTS)
     style = styles(mean["label"], results.about)
     alt = []
@@ -109,10 +120,11 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
             for axes, metric in zip((change, loss, error), EFFECTS, strict=True):
                 _line(axes, own, metric, own_style)
             most = own.iloc[int(own["lesion_loss_change"].argmax())]
+            middle = float(own["lesion_loss_change"].median())
+            by = f"by {three(middle)}" if abs(middle) > LINEAR_LOSS else f"by less than {LINEAR_LOSS:g}"
             alt.append(
                 f"{label}: the loss rises most without layer {most['layer']:.0f}, by "
-                f"{three(most['lesion_loss_change'])} nat; without the median layer by "
-                f"{three(own['lesion_loss_change'].median())}"
+                f"{three(most['lesion_loss_change'])} nat; without the median layer {by}"
             )
         change.set_ylabel("‖Δx‖ / ‖x‖")
         change.set_ylim(bottom=0)
@@ -127,7 +139,7 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         error.set_ylabel("Δ error, points\n(symlog)")
         error.set_xlabel("removed layer")
         error.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title = f"Depth {_depths(part)}, {alt[0]}"
+        title = f"Depth {_depths(part)}, {_titled(alt, titled)}"
         head(figure, title)
         legend(figure, style, lines=True)
     caption = (
@@ -150,6 +162,18 @@ def _line(axes: Axes, own: pd.DataFrame, metric: str, style: Style) -> None:
         markersize=3.5,
         markevery=max(1, len(own) // 8),
     )
+
+
+def _seeds(axes: Axes, own: pd.DataFrame, metric: str, style: Style) -> None:
+    """Draw a thin line for every seed, where there are too few for the band alone."""
+    if 1 < own["seed"].nunique() < FEW:
+        for _, run in own.sort_values("layer").groupby("seed"):
+            axes.plot(run["layer"], run[metric], color=style.colour, linewidth=0.5, alpha=0.45, zorder=1.5)
+
+
+def _titled(alt: Sequence[str], label: str) -> str:
+    """The description of the network ``label``; without it, of the first one."""
+    return next((text for text in alt if text.startswith(f"{label}:")), alt[0])
 
 
 def _depths(part: pd.DataFrame) -> str:

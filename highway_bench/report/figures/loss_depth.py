@@ -20,14 +20,23 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.drawing import crosses, intervals, line_with_band, reference_losses
+from highway_bench.report.figures.drawing import (
+    FEW,
+    crosses,
+    intervals,
+    line_with_band,
+    reference_losses,
+    seed_dots,
+    some_diverged,
+)
 from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
 from highway_bench.report.results import Results
+from highway_bench.report.rows import CONTEST, groups
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
-SPREAD: Final = 1.15  # from the first to the last mark of a depth, so that bars do not cover each other
+SPREAD: Final = 1.1  # from the first to the last mark of a depth, so that bars do not cover each other
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
@@ -36,6 +45,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
     style = styles(results.rows["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
+    single = list(groups(results.training_runs(), CONTEST))
     answers = {(answer.family, *answer.depths): answer for answer in results.answer()}
     pictures = [
         _picture(
@@ -46,6 +56,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
             title_of(contest, every, family_name),
             results.about.chance_loss(contest["dataset"]),
             answers[title_of(contest, every, contest_name), int(part["depth"].max())],
+            next((runs for other, runs in single if other == contest), results.training_runs().iloc[:0]),
         )
         for number, (contest, part) in enumerate(contests, start=1)
         if np.isfinite(part["final_loss"]).any()
@@ -63,6 +74,7 @@ def _picture(
     contest_title: str,
     chance: float,
     answer: Answer,
+    runs: pd.DataFrame,
 ) -> Picture:
     style = of_blocks(style, part["block"])
     depths = sorted(part["depth"].unique())
@@ -75,6 +87,10 @@ def _picture(
             finite = np.isfinite(rungs["final_loss"])
             line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
             intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])
+            some_diverged(axes, list(at[finite]), list(rungs["diverged"][finite].astype(int)), style[block])
+            for x, depth in zip(at, rungs["depth"], strict=True):
+                of_rung = runs[(runs["block"] == block) & (runs["depth"] == depth)]
+                seed_dots(axes, x, of_rung["final_loss"], style[block])
             if not finite.all():
                 crosses(axes, list(at[~finite]), style[block], edge="top", markersize=7)
             alt += [
@@ -89,8 +105,11 @@ def _picture(
         axes.set_ylabel("final training loss, nat (log)")
         title = f"{contest_title}: {_finding(part, answer)}"
         head(figure, title)
-        diverged = np.isinf(part["final_loss"]).any()
-        legend(figure, style, [mark("x", "half or more diverged")] if diverged else [], lines=True)
+        half = np.isinf(part["final_loss"])
+        extra = [mark("x", "half or more diverged")] if half.any() else []
+        extra += [mark("x", "number: diverged seeds")] if (part["diverged"][~half] > 0).any() else []
+        extra += [mark(".", "a seed")] if (part["n"] - part["diverged"]).between(2, FEW - 1).any() else []
+        legend(figure, style, extra, lines=True)
     caption = (
         f"{contest_text(contest)}. Geometric means over n = {seeds_text(part['n'])}, bars: 95 % t intervals of log10; "
         "if a seed diverged: the median, without interval. Dotted: the loss of a constant prediction (chance) and the "

@@ -23,7 +23,7 @@ from highway_bench.report.figures.base import (
     settings,
     shortened,
 )
-from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses
+from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses, some_diverged
 from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.labels import family_name, step_text, title_of
 from highway_bench.report.results import Results
@@ -102,12 +102,12 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
             panel.set_ylabel(f"final training loss, {unit} (log)")
             panel.set_title(shortened(f"{name}, depth {depth:,}", 46 if len(drawn) < 3 else 26), loc="left")
             failed |= bool((points["verdict"] != TRAINS).any())
-            diverged |= bool(np.isinf(points["final_loss"]).any())
+            diverged |= bool(np.isinf(points["final_loss"]).any() or points["diverged"].gt(0).any())
             sized |= bool(points["bytes_per_layer"].gt(0).any())
         title = _title(fronts)
         head(figure, title)
         extra = [mark("o", "no verdict “trains”", filled=False)] if failed else []
-        extra += [mark("x", "diverged")] if diverged else []
+        extra += [mark("x", "diverged (a number: so many seeds)")] if diverged else []
         legend(figure, style, extra)
     caption = (
         "Lower left is better. Grey steps: the Pareto front, connections that no faster one that trains beats. Dotted: "
@@ -129,6 +129,7 @@ def _marks(panel: Axes, points: pd.DataFrame, style: dict[str, Style]) -> list[s
             point_with_interval(
                 panel, cell["seconds"], cell["final_loss"], own, bounds, filled=trains, markersize=diameter
             )
+            some_diverged(panel, [cell["seconds"]], [int(cell["diverged"])], own)
         else:
             crosses(panel, cell["seconds"], own, edge="top", markersize=7)
         loss = f"loss {three(cell['final_loss'])}" if np.isfinite(cell["final_loss"]) else "diverged"

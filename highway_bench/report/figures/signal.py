@@ -84,6 +84,8 @@ def _picture(
             log_axis(panel, "y")
             panel.set_ylabel(label)
         _limits(axes, sizes)
+        for panel, (metric, _, _) in zip(axes, PANELS, strict=True):
+            _extremes(panel, sizes[metric])
         axes[1].set_xlabel("layer")
         axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"{setting['family_label']}, depth {setting['depth']}: {_finding(verdicts)}"
@@ -114,6 +116,16 @@ def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
         least, most = sizes[metric]["low"].min(), sizes[metric]["high"].max()
         panel.set_ylim(max(1 / WIDEST, min(least, 0.3 / LIMIT)), min(WIDEST, max(most, 3 * LIMIT)))
         log_axis(panel, "y")
+
+
+def _extremes(panel: Axes, own: pd.DataFrame) -> None:
+    """Write the largest and the smallest size next to the end of the axis beyond which they are."""
+    outside = own[own["middle"] > 0]
+    for edge, at, align in ((outside["middle"].max(), 0.97, "top"), (outside["middle"].min(), 0.03, "bottom")):
+        if edge > WIDEST or edge < 1 / WIDEST:
+            block = outside.loc[outside["middle"] == edge, "block"].iloc[0]
+            text = f"{block}: {'up' if edge > 1 else 'down'} to {edge:.0e}"
+            panel.annotate(text, (0.5, at), xycoords="axes fraction", ha="center", va=align, fontsize=7.5)
 
 
 def beyond(sizes: dict[str, pd.DataFrame]) -> str:
