@@ -1,6 +1,6 @@
 """Profiles: named lists of grids.
 
-`smoke` measures every combination once, in about a minute. `standard` compares all blocks on two CPU cores in 13
+`smoke` measures every combination once, in about a minute. `standard` compares all blocks on two CPU cores in ten
 minutes. `full` measures everything, for GPUs or a cluster: it would take two cores a month. `frontier` finds the
 greatest trainable depth of each block.
 """
@@ -71,7 +71,7 @@ SMOKE = Profile(
 
 STANDARD = Profile(
     "standard",
-    "a comparison of all blocks on two CPU cores in about 13 minutes",
+    "a comparison of all blocks on two CPU cores in about ten minutes",
     (
         memory(),
         memory(families=deep, depths=(10, 50)),
