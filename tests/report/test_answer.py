@@ -301,14 +301,15 @@ def test_a_depth_that_only_some_have_reached_gives_no_finding_on_all(make: Make)
     (matrix,) = matrices(results)
     trained = "at depth 10 highway, residual and pre-norm train; plain does not"
     assert matrix.title == f"dense on digits: {trained}; 2 of those that train are still to be judged at depth 20"
-    reasons = {answer.depths: answer.reason for answer in results.answer() if answer.verdict != NOT_MEASURED}
-    assert reasons[20,].endswith("; so far without 2 connections that trained at the depth before")
-    assert "so far" not in reasons[10,]
+    found = {answer.depths: answer for answer in results.answer()}
+    assert (found[20,].verdict, found[20,].use, found[20,].avoid) == (UNDECIDED, (), (("residual", 0, 5),))
+    assert found[20,].reason == "2 connections that trained at the depth before are still to be judged"
+    assert found[10,].use
     for block in ("highway", "pre-norm"):
         losses[block, 20] = [2.0] * 5
     results = results_of(make, ladder(make, losses))
     assert matrices(results)[0].title == "dense on digits: no connection trains beyond depth 10"
-    assert not [answer for answer in results.answer() if "so far" in answer.reason]
+    assert not [answer for answer in results.answer() if "still to be judged" in answer.reason]
 
 
 def test_the_matrix_says_no_block_trains_only_of_several(make: Make) -> None:
@@ -328,7 +329,7 @@ def test_the_plot_has_the_front_chance_threshold_and_memory(make: Make) -> None:
     assert picture.title == "On the front of loss and step time: dense, depth 10: residual and highway"
     (panel,) = picture.figure.axes
     assert panel.get_xlabel() == "forward-backward step, s (log)"
-    assert {text.get_text() for text in panel.texts} == {"chance", "threshold"}
+    assert {text.get_text() for text in panel.texts} == {"chance 2.30", "threshold 0.230"}
     heights = {round(float(line.get_ydata()[0]), 9) for line in panel.lines}
     assert heights >= {round(math.log(10), 9), round(0.1 * math.log(10), 9)}
     sizes = {line.get_marker(): line.get_markersize() for line in panel.lines if line.get_marker() in ("s", "^")}

@@ -87,7 +87,13 @@ def _picture(
             finite = np.isfinite(rungs["final_loss"])
             line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
             intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])
-            some_diverged(axes, list(at[finite]), list(rungs["diverged"][finite].astype(int)), style[block])
+            some_diverged(
+                axes,
+                list(at[finite]),
+                list(rungs["diverged"][finite].astype(int)),
+                style[block],
+                shift=3.0 if index % 2 else -3.0,
+            )
             for x, depth in zip(at, rungs["depth"], strict=True):
                 of_rung = runs[(runs["block"] == block) & (runs["depth"] == depth)]
                 seed_dots(axes, x, of_rung["final_loss"], style[block])

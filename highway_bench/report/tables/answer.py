@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pandas as pd
@@ -79,9 +79,10 @@ def answers(
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
-            if waiting := not_yet_judged(part, int(depth)):
-                rest = f"{counted(len(waiting), 'connection')} that trained at the depth before"
-                answer = replace(answer, reason=f"{answer.reason}; so far without {rest}")
+            if waiting := len(not_yet_judged(part, int(depth))):
+                are = "are" if waiting > 1 else "is"
+                why = f"{counted(waiting, 'connection')} that trained at the depth before {are} still to be judged"
+                answer = Answer(answer.family, answer.depths, UNDECIDED, why, avoid=answer.avoid, edges=answer.edges)
             decided.append(answer)
     useful = {answer.family for answer in decided if answer.use}
     decided.sort(key=lambda answer: answer.family not in useful)
