@@ -24,6 +24,7 @@ from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.measure.paired import ALPHA, UNKNOWN
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval
+from highway_bench.plan.plan import Plan
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
 from highway_bench.report.format import counted, listed
@@ -109,7 +110,7 @@ def compare_my_block(
     checks = checked(finals(check.rows), committed)
     trainer = Trainer(Path(store), engine, workers, on_event)
     first = first_seconds(candidates, check.rows, workers or cores())
-    rungs = TimedPart(part, tuple(candidates), until, first)
+    rungs = TimedPart(part, tuple(candidates), until, first, lambda cells: len(Plan(tuple(cells)).estimate(store).left))
     trainings = trainer.train(rungs)
     mine = finals(trainer.rows)
     late = "no time left, the same command goes on"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,24 +55,27 @@ def first_seconds(candidates: Sequence[Candidate], check: pd.DataFrame, workers:
 class TimedPart(Part):
     """A part that begins a depth only if it will end before ``until``, a moment of ``time.monotonic``.
 
-    The pace is that of the depth before: a training takes as long as it is deep. The first depth is predicted to take
-    ``first`` seconds. ``begun`` has the moments at which depths were begun.
+    A depth takes as long as it is deep: at the pace of the depth before, and no less than by ``first``, the predicted
+    seconds of the first depth. Of cells, ``left`` gives the number that are still to be trained: what is stored takes
+    no time. ``begun`` has the moments at which depths were begun.
     """
 
     until: float
     first: float = 0.0
+    left: Callable[[Sequence[Cell]], int] = len
     begun: dict[int, float] = field(default_factory=dict)
 
     def pending(self, trainings: Trainings) -> list[Cell]:
         depth, cells = self.next_depth(trainings)
-        return cells if cells and (depth in self.begun or self.begin(depth)) else []
+        return cells if cells and (depth in self.begun or not self.left(cells) or self.begin(depth)) else []
 
     def begin(self, depth: int) -> bool:
         """Begin a depth, unless it would end too late; return whether it is begun."""
         now = time.monotonic()
-        last = max(self.begun, default=None)
-        seconds = self.first if last is None else (now - self.begun[last]) / last * depth
-        if now + seconds > self.until:
+        last = max(self.begun, default=depth)
+        pace = (now - self.begun[last]) / last if self.begun else 0.0
+        shallowest = min(rung for one in self.candidates for rung in one.depths)
+        if now + depth * max(pace, self.first / shallowest) > self.until:
             return False
         self.begun[depth] = now
         return True

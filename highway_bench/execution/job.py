@@ -70,9 +70,8 @@ class Job:
 class CellResult:
     """The result of one cell. ``index`` is the cell's position in the job.
 
-    A cell without measurements has the reason in ``message``. ``identity`` is that of the machine on which it ran, and
-    ``group`` the number of cells that were measured together, with this one; ``None`` and 0 where the worker could not
-    give them, for example because it was killed.
+    A cell without measurements has the reason in ``message``. ``identity`` is that of the machine on which it ran;
+    ``None`` where the worker could not give it, for example because it was killed.
     """
 
     index: int
@@ -83,7 +82,6 @@ class CellResult:
     flops_per_item: float | None = None
     measurements: tuple[Measurement, ...] = ()
     identity: Identity | None = None
-    group: int = 0
 
     def line(self) -> str:
         """This result as one line of JSON, with its line break; raises ``ValueError`` for a number that is not

@@ -18,7 +18,10 @@ from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks.base import CellCost, Task, tasks
+from highway_bench.tasks.populations import populations_of
 from highway_bench.training.checkpoint import headers_in, sweep
+
+TOGETHER = "together"  # the metric of the number of networks that were trained as one
 
 
 @dataclass
@@ -112,8 +115,8 @@ class Schedule:
     def checked(self, item: ScheduledCell, result: CellResult) -> CellResult:
         """``result``, or a failure where the cell's digest names another machine, or torch, than those it ran with.
 
-        Its rows would pass for those of the machine that was planned. A result with fewer cells in its group than
-        planned gets a remark.
+        Its rows would pass for those of the machine that was planned. A result of a smaller population than planned
+        gets a remark.
         """
         ran_on, planned = result.identity, identity(item.cell.device)
         if ran_on is None or ran_on == planned or self._digest(item, ran_on) == item.digest:
@@ -175,16 +178,20 @@ class Schedule:
                 self._sizes[item.group] += 1
 
     def _remarked(self, item: ScheduledCell, result: CellResult) -> CellResult:
-        """``result``, with a remark in each of its rows where others of its group were not measured with it.
+        """``result``, with a remark in each of its rows where it trained in a smaller population than planned.
 
-        These are stored already, or an end of their worker divided the group. A population's products are summed in
-        another order than those of one network, so float32 losses differ in their last digits. Timed cells have their
-        paired samples instead.
+        The others are stored already, or an end of their worker divided the population. Its products are summed in
+        another order than those of one network, so float32 losses differ in their last digits.
         """
-        planned = self._sizes[item.group]
-        if item.task.alone or not result.group or result.group == planned:
+        trained = [one for one in result.measurements if one.metric == TOGETHER and one.message is None]
+        if not trained:
             return result
-        remark = f"measured in a group of {result.group}, not of {planned} as planned: last digits may differ"
+        cells = [item.ran] * self._sizes[item.group]
+        planned = {len(population) for population in populations_of(cells, None)}
+        together = int(trained[0].value or 1)
+        if together in planned:
+            return result
+        remark = f"trained in a population of {together}, not of {max(planned)} as planned: last digits may differ"
         return replace(
             result,
             message=_joined(result.message, remark),

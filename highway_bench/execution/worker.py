@@ -131,7 +131,7 @@ def _measure(task: Task, job: Job, out: IO[str]) -> str:
             break
         seconds, began = time.perf_counter() - began, time.perf_counter()
         for index in [index for index in waiting if job.cells[index] == outcome.cell]:
-            _write(out, job, replace(_result(task, index, outcome, seconds), group=len(cells)))
+            _write(out, job, _result(task, index, outcome, seconds))
             waiting.remove(index)
         if outcome.error is not None:
             del outcome  # its traceback holds the failed cell's tensors

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.format import listed
-from highway_bench.report.tables.trainability import not_yet_judged
+from highway_bench.report.format import counted, listed
+from highway_bench.report.tables.trainability import not_tried
 from highway_bench.success.ladder import STALLS, TRAINS
 
 
 def what_trains(part: pd.DataFrame, blocks: list[str]) -> str:
-    """The blocks that train at the deepest depth judged; ``part`` are a contest's rows of the trainability table.
-
-    A depth is not judged as long as blocks that train at the depth before have too few runs there.
-    """
+    """The blocks that train at the deepest depth judged, and how many of those that train at the depth before were not
+    tried there; ``part`` are a contest's rows of the trainability table."""
     judged = part[part["verdict"].isin([TRAINS, STALLS])]
-    for depth in sorted(map(int, judged["depth"].unique())):
-        if waiting := not_yet_judged(part, depth):
-            finding = _what_trains(judged[judged["depth"] < depth], blocks)
-            are = "are" if len(waiting) > 1 else "is"
-            return f"{finding}; {len(waiting)} of those that train {are} still to be judged at depth {depth:,}"
-    return _what_trains(judged, blocks)
+    untried = not_tried(part, int(judged["depth"].max())) if len(judged) else []
+    finding = _what_trains(judged, blocks, "that was tried " if untried else "")
+    if not untried:
+        return finding
+    others = counted(len(untried), "connection")
+    return (
+        f"{finding}; {others} that trained at the depth before {'were' if len(untried) > 1 else 'was'} not tried there"
+    )
 
 
-def _what_trains(judged: pd.DataFrame, blocks: list[str]) -> str:
+def _what_trains(judged: pd.DataFrame, blocks: list[str], which: str = "") -> str:
     if judged.empty:
         return "not enough seeds for a verdict at any depth"
     deepest = int(judged["depth"].max())
@@ -36,5 +36,7 @@ def _what_trains(judged: pd.DataFrame, blocks: list[str]) -> str:
     if trained:
         return f"at depth {deepest:,} {listed(trained)} {train}; {listed(rest)} {'do' if len(rest) > 1 else 'does'} not"
     depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
-    who = f"{rest[0]}, the only connection tried, does not train" if len(blocks) == 1 else "no connection trains"
+    who = (
+        f"{rest[0]}, the only connection tried, does not train" if len(blocks) == 1 else f"no connection {which}trains"
+    )
     return f"{who} {f'beyond depth {int(depths.max()):,}' if len(depths) else 'at any depth tried'}"

@@ -184,8 +184,9 @@ def measure_rooflines(cells: Sequence[Cell]) -> None:
 def measure_first_step(work: StackStep) -> tuple[float, int]:
     """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly.
 
-    Compilers' caches on disk are new for each group, so the time is that of a fresh machine. A throw-away network runs
-    first, so the time does not include what a process, or such a cache, sets up once (compilers, kernels, allocators).
+    Compilers' caches on disk are new for each group, so the time is that of a fresh machine. Of cells with equal graphs
+    in a group, such as two gate biases, only the first one compiles. A throw-away network runs first, so the time does
+    not include what a process, or such a cache, sets up once (compilers, kernels, allocators).
     """
     cell = work.cell
     other, compiles = throw_away_cell(cell), EXECUTION_MODES[cell.mode].compiles

@@ -90,6 +90,9 @@ def test_the_first_depth_is_not_begun_either_where_it_would_end_too_late(
     for words in ({"minutes": 1.25 * seconds / 60, "workers": 1}, {"minutes": 0.75 * seconds / 60, "workers": 2}):
         begun = engine(LOSSES, layer_seconds=30.0)
         assert compare(my_gate, committed, tmp_path / f"{words['workers']}", begun, **words).positions
+    again = engine(LOSSES, layer_seconds=30.0)
+    assert compare(my_gate, committed, tmp_path / "1", again, minutes=1e-9, workers=1).positions  # what is stored
+    assert again.cells == []
 
 
 def test_bad_input_is_one_line_before_anything_is_trained(

@@ -182,28 +182,7 @@ def test_cells_that_ended_survive_a_later_one_of_their_group(
         "ok",
         "crashed",
     ]
-    alone = "measured in a group of 1, not of 4 as planned: last digits may differ"
-    messages = {row["seed"]: row["message"] for row in store.rows(status="ok")}
-    assert messages == {0: None, 1: None, 2: alone}
     assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
-
-
-def test_what_is_left_of_a_group_has_a_remark_in_every_row(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
-    gone = log.with_name("gone")
-    group = [cell("crash-later", task="fake-trials", seed=seed, file=str(gone)) for seed in range(3)]
-    group.append(cell("diverge", task="fake-trials", seed=3))
-    gone.touch()
-    run_cells(group, store, workers=1, plugins=[fakes])
-    gone.unlink()
-    run_cells(group, store, workers=1, plugins=[fakes])
-    part = "measured in a group of {}, not of 4 as planned: last digits may differ"
-    found = {(row["seed"], row["metric"], row["message"]) for row in store.rows()}
-    assert found == {
-        *((seed, metric, part.format(3)) for seed in range(3) for metric in ("time", "loss")),
-        (3, "loss", "at step 3; " + part.format(1)),  # by itself, after its group's worker had left three times
-    }
-    run_cells(group, store, workers=1, plugins=[fakes], rerun="all")
-    assert {row["message"] for row in store.rows()} == {None, "at step 3"}
 
 
 def test_timing_group_whose_worker_dies_is_run_singly(fakes: str, store: Store, cell: MakeCell) -> None:

@@ -14,7 +14,7 @@ from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 
 BLOCKS, SEEDS = ("highway", "pre-norm", "plain"), 4
-APART = "measured in a group of 1, not of 4 as planned: last digits may differ"
+APART = "trained in a population of {}, not of 4 as planned: last digits may differ"
 KILLER = """
 import multiprocessing
 import os
@@ -54,6 +54,19 @@ def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("kills_a_worker", None)
 
 
+def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) -> None:
+    recipe = {"steps": 3, "rate": 0.05, "together": SEEDS}
+    shared = {"task": "trainability", "block": "plain", "family": "dense", "depth": 2, "width": 8, "nominal_width": 8}
+    cells = [Cell(seed=seed, batch_size=50, dataset="digits", recipe=recipe, **shared) for seed in range(SEEDS)]
+    with Store(tmp_path / "store.sqlite") as store:
+        run_cells(cells[:1], store, workers=1)
+        run_cells(cells, store, workers=1)
+        remarks = {row["seed"]: set() for row in store.rows()}
+        for row in store.rows():
+            remarks[row["seed"]].add(row["message"])
+    assert remarks == {0: {None}} | {seed: {APART.format(3)} for seed in range(1, SEEDS)}
+
+
 @pytest.mark.slow
 def test_losses_do_not_depend_on_workers_or_kills(tmp_path: Path, killer: str) -> None:
     recipe = {"steps": 40, "rate": 0.05, "together": SEEDS, "threshold": 2.0}  # every run is a success
@@ -75,7 +88,7 @@ def test_losses_do_not_depend_on_workers_or_kills(tmp_path: Path, killer: str) -
     assert (tmp_path / "plug-ins" / "killed").exists()
     assert found["two"] == found["one"]
     assert {text for name in ("one", "two") for texts in remarks[name].values() for text in texts} == {None}
-    apart = {cell for cell, texts in remarks["killed"].items() if texts == {APART}}
+    apart = {cell for cell, texts in remarks["killed"].items() if texts == {APART.format(1)}}
     assert len(apart) == SEEDS
     assert len({block for block, _ in apart}) == 1
     for cell, losses in found["killed"].items():

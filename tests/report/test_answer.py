@@ -14,6 +14,7 @@ import pytest
 from highway_bench.measure.paired import contrasts, leaders
 from highway_bench.report import Results
 from highway_bench.report.answer_table import answer_table
+from highway_bench.report.figures.loss_depth import loss_by_depth
 from highway_bench.report.figures.quality import pareto_front, quality_against_time
 from highway_bench.report.matrix import matrices
 from highway_bench.report.tables.answer import AHEAD, ALONE, NOT_MEASURED, TIED, UNDECIDED
@@ -298,18 +299,20 @@ def test_a_depth_that_only_some_have_reached_gives_no_finding_on_all(make: Make)
     losses = {(block, 10): spread(0.02) for block in ("residual", "highway", "pre-norm")}
     losses |= {("plain", 10): [2.0] * 5, ("residual", 20): [2.0] * 5, ("highway", 20): [0.02] * 3}
     results = results_of(make, ladder(make, losses))
-    (matrix,) = matrices(results)
-    trained = "at depth 10 highway, residual and pre-norm train; plain does not"
-    assert matrix.title == f"dense on digits: {trained}; 2 of those that train are still to be judged at depth 20"
-    found = {answer.depths: answer for answer in results.answer()}
-    assert (found[20,].verdict, found[20,].use, found[20,].avoid) == (UNDECIDED, (), (("residual", 0, 5),))
-    assert found[20,].reason == "2 connections that trained at the depth before are still to be judged"
-    assert found[10,].use
+    untried = "2 connections that trained at the depth before were not tried there"
+    first = "dense on digits: no connection that was tried trains beyond depth 10"
+    assert matrices(results)[0].title == f"{first}; {untried}"
+    found = {answer.depths: answer for answer in results.answer() if answer.verdict != NOT_MEASURED}
+    assert (found[10,].untried, found[20,].untried) == (0, 2)
+    assert found[20,].reason.endswith("; without 2 connections that trained at the depth before")
+    losses["highway", 20] = spread(0.02)
+    (picture,) = loss_by_depth(results_of(make, ladder(make, losses)))
+    assert "highway is the only one of 2 tried that trains" in picture.title
     for block in ("highway", "pre-norm"):
         losses[block, 20] = [2.0] * 5
     results = results_of(make, ladder(make, losses))
     assert matrices(results)[0].title == "dense on digits: no connection trains beyond depth 10"
-    assert not [answer for answer in results.answer() if "still to be judged" in answer.reason]
+    assert not [answer for answer in results.answer() if answer.untried]
 
 
 def test_the_matrix_says_no_block_trains_only_of_several(make: Make) -> None:
@@ -360,7 +363,6 @@ def test_the_front_is_of_what_trains(make: Make) -> None:
 
 
 def test_no_title_measures_a_connection_by_one_that_does_not_train(results: Results) -> None:
-    from highway_bench.report.figures.loss_depth import loss_by_depth
 
     titles = [matrix.title for matrix in matrices(results)]
     titles += [picture.title for draw in (loss_by_depth, quality_against_time) for picture in draw(results)]

@@ -25,7 +25,9 @@ def own_layer(width: int) -> nn.Module:
     return nn.Sequential(nn.Linear(width, width), nn.Tanh())
 
 
-@pytest.mark.parametrize("layer", [make_family("bilstm"), make_family("dense-pair"), family(own_layer)], ids=["bilstm", "dense-pair", "own"])
+@pytest.mark.parametrize(
+    "layer", [make_family("bilstm"), make_family("dense-pair"), family(own_layer)], ids=["bilstm", "dense-pair", "own"]
+)
 def test_a_start_is_a_constant_factor_where_a_network_has_one(layer: Family) -> None:
     for spec in map(blocks.get, blocks.names()):
         for start in spec.starts:

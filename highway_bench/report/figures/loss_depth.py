@@ -133,7 +133,8 @@ def _finding(part: pd.DataFrame, answer: Answer) -> str:
         percent = f"{three(100 * (1 - answer.margin.ratio))} % below {answer.margin.block}'s"
         return f"at depth {depth:,} {answer.best} has the lowest final loss, {three(here[answer.best])}, {percent}"
     if answer.verdict == ALONE:
-        return f"at depth {depth:,} {answer.best} is the only one that trains, to a loss of {three(here[answer.best])}"
+        one = "the only one" + (f" of {len(here)} tried" if answer.untried else "")
+        return f"at depth {depth:,} {answer.best} is {one} that trains, to a loss of {three(here[answer.best])}"
     if answer.verdict == TIED:
         tied = [*answer.use] if len(answer.use) <= TIES else [answer.best, f"{len(answer.use) - 1} others"]
         return f"at depth {depth:,} {listed(tied)} are tied for the lowest final loss"

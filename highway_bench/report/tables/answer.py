@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pandas as pd
@@ -16,7 +16,7 @@ from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
-from highway_bench.report.tables.trainability import Contests, gives_verdicts, not_yet_judged
+from highway_bench.report.tables.trainability import Contests, gives_verdicts, not_tried
 from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
@@ -43,7 +43,7 @@ class Answer:
     block of lowest loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test
     accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
     ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds, or why
-    there is no verdict.
+    there is no verdict. ``untried`` is the number of blocks that train at the depth before and were not tried here.
     """
 
     family: str
@@ -59,6 +59,7 @@ class Answer:
     costs: tuple[BlockCost, ...] = ()
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
+    untried: int = 0
 
 
 def answers(
@@ -79,10 +80,9 @@ def answers(
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
-            if waiting := len(not_yet_judged(part, int(depth))):
-                are = "are" if waiting > 1 else "is"
-                why = f"{counted(waiting, 'connection')} that trained at the depth before {are} still to be judged"
-                answer = Answer(answer.family, answer.depths, UNDECIDED, why, avoid=answer.avoid, edges=answer.edges)
+            if untried := len(not_tried(part, int(depth))):
+                why = f"{answer.reason}; without {counted(untried, 'connection')} that trained at the depth before"
+                answer = replace(answer, reason=why, untried=untried)
             decided.append(answer)
     useful = {answer.family for answer in decided if answer.use}
     decided.sort(key=lambda answer: answer.family not in useful)
