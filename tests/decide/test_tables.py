@@ -82,11 +82,10 @@ def test_every_published_result_is_of_a_block_and_has_a_source() -> None:
 
 
 def test_public_results_that_disagree_are_both_there() -> None:
-    """The gain of x0-mix shrinks with depth, and of three other connections a gain and none are public."""
+    """The gain of x0-mix shrinks with depth, and of mhc a gain and a divergence are public."""
     gains = [float(one.result[1:].split()[0]) for one in PUBLISHED["x0-mix"]]
     assert gains == sorted(gains, reverse=True)
-    for block in ("hc-dynamic", "mhc", "attn-residual"):
-        assert len({"−" in one.result for one in PUBLISHED[block]}) == 2
+    assert {"−" in one.result for one in PUBLISHED["mhc"]} == {True, False}
     for results in PUBLISHED.values():  # a difference is that of its two losses
         for before, after, printed in re.findall(
             r"(\d\.\d{3}) to (\d\.\d{3}): ([−+]\d\.\d{3})", " ".join(one.result for one in results)
