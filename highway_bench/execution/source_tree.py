@@ -1,7 +1,7 @@
 """Source tree: the source code that modules run through, read without importing anything.
 
 Comments, docstrings, layout and printed texts (labels of metrics, summaries of blocks, help of words) do not count. The
-body of ``if torch.compiler.is_compiling():`` counts for compiled cells only.
+body of ``if torch.compiler.is_compiling():`` in this package counts for compiled cells only.
 """
 
 from __future__ import annotations
@@ -60,12 +60,10 @@ LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib"
 
 
 class Fingerprint(NamedTuple):
-    """Hashes of a module's file: of its bytes (fast), of its meaning, and of what of it runs without ``torch.compile``
-    (see ``ModuleSource``)."""
+    """Hashes of a module's file: of its bytes (fast), and of its meaning (``ModuleSource.meaning``)."""
 
     content: str
     meaning: str
-    eager: str
 
 
 class SourceTree:
@@ -87,9 +85,8 @@ class SourceTree:
         """
         starts = frozenset(modules)
         if (starts, compiled) not in self._digests:
-            meanings = [
-                (name, one.meaning if compiled else one.eager) for name, one in self.fingerprints(starts).items()
-            ]
+            sources = [(name, source) for name in self.fingerprints(starts) if (source := self._source(name))]
+            meanings = [(name, source.meaning if compiled else source.eager) for name, source in sources]
             self._digests[starts, compiled] = hash_of(json.dumps(meanings))
         return self._digests[starts, compiled]
 
@@ -99,7 +96,7 @@ class SourceTree:
         if starts not in self._fingerprints:
             named = ((name, self._source(name)) for name in sorted(self.closure(starts)))
             self._fingerprints[starts] = {
-                name: Fingerprint(source.content, source.meaning, source.eager) for name, source in named if source
+                name: Fingerprint(source.content, source.meaning) for name, source in named if source
             }
         return self._fingerprints[starts]
 
@@ -189,7 +186,10 @@ class ModuleSource:
 
     @property
     def eager(self) -> str:
-        """As ``meaning``, without what only ``torch.compile`` runs."""
+        """As ``meaning``; of this package's modules without what only ``torch.compile`` runs.
+
+        A plug-in may compile a part of itself in an eager cell.
+        """
         return self._code.eager if self.path.suffix == ".py" else self.content
 
     @property
@@ -230,7 +230,8 @@ def code_of(source: bytes, name: str, is_package: bool) -> Code:
         raise BadInput(f"module {name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
     package = name.split(".") if is_package else name.split(".")[:-1]
     meaning, imports = hash_of(json.dumps(_plain(tree))), tuple(_imports_in(tree, package))
-    return Code(meaning, hash_of(json.dumps(_plain(WithoutCompiled().visit(tree)))), imports)
+    own = package[:1] == [PACKAGE]
+    return Code(meaning, hash_of(json.dumps(_plain(WithoutCompiled().visit(tree)))) if own else meaning, imports)
 
 
 class WithoutCompiled(ast.NodeTransformer):

@@ -59,6 +59,9 @@ class Taken:
         return self.added + self.replaced
 
 
+AS_WRITTEN = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:*"  # a time, as runs write it
+
+
 class Store:
     """The rows and runs in the SQLite file ``path``; a context manager.
 
@@ -189,7 +192,7 @@ class Store:
     def last_time(self) -> str | None:
         """The newest time of a row, or of a run's start or end; ``None`` where there is none."""
         parts = [
-            f"SELECT max({time}) AS time FROM {table} WHERE {time} GLOB '[0-9][0-9][0-9][0-9]-*'"
+            f"SELECT max({time}) AS time FROM {table} WHERE {time} GLOB '{AS_WRITTEN}'"
             for time, table in (
                 ('"time_utc"', '"rows"'),
                 ("json_extract(provenance, '$.started')", "runs"),

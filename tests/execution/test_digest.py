@@ -17,7 +17,7 @@ from highway_bench.errors import BadInput
 from highway_bench.execution import schedule
 from highway_bench.execution.digest import cell_digest, modules_of
 from highway_bench.execution.runner import run_cells
-from highway_bench.execution.source_tree import NOT_MEASURED, SourceTree, find_source
+from highway_bench.execution.source_tree import NOT_MEASURED, Code, SourceTree, code_of, find_source
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 
@@ -78,22 +78,24 @@ def test_same_meaning_same_digest(write: WriteFile) -> None:
     assert SourceTree().digest(["layers"]) != before
 
 
-def test_what_only_a_compiled_step_runs_counts_for_compiled_cells(write: WriteFile) -> None:
-    text = """
-        import torch
+def test_what_only_a_compiled_step_runs_counts_for_compiled_cells() -> None:
+    def code(compiled: str, module: str = "highway_bench.blocks.double") -> Code:
+        return code_of(f"import torch\ndef double(x):\n    {compiled}\n    return 2 * x\n".encode(), module, False)
 
-        def double(x):
-            {compiled}
-            return 2 * x
-    """
-    write("layers.py", text.format(compiled=""))
-    eager, compiled = SourceTree().digest(["layers"]), SourceTree().digest(["layers"], compiled=True)
-    assert eager == compiled
-    write("layers.py", text.format(compiled="if torch.compiler.is_compiling(): return x + x"))
-    assert SourceTree().digest(["layers"]) == eager
-    assert SourceTree().digest(["layers"], compiled=True) != compiled
-    write("layers.py", text.format(compiled="if not torch.compiler.is_compiling(): return x + x"))
-    assert SourceTree().digest(["layers"]) != eager
+    without, branch = code(""), code("if torch.compiler.is_compiling(): return x + x")
+    assert without.eager == without.meaning == branch.eager
+    assert branch.meaning != without.meaning
+    other = code("if not torch.compiler.is_compiling(): return x + x")
+    assert other.eager == other.meaning != without.meaning
+    plugin = code("if torch.compiler.is_compiling(): return x + x", "layers")
+    assert plugin.eager == plugin.meaning  # which may compile itself in an eager cell
+
+
+def test_the_digest_of_highway_covers_its_compiled_gate_where_that_runs() -> None:
+    tree = SourceTree()
+    modules = ["highway_bench.blocks.highway"]
+    assert tree.digest(modules) != tree.digest(modules, compiled=True)
+    assert tree.digest(["highway_bench.blocks.plain"]) == tree.digest(["highway_bench.blocks.plain"], compiled=True)
 
 
 def without_measurement(closure: set[str]) -> set[str]:
