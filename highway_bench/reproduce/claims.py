@@ -7,15 +7,16 @@ come from the same claim:
 - *reproduced*: every interval lies in the claim's region;
 - *contradicted*: one interval lies wholly outside of it, or in a region of its own (``refuted``);
 - *suggestive*, *suggestive against*: as these two, but so few runs fall into such an order too often by chance;
-- *undecided*: the intervals are on neither side;
+- *undecided*: an interval reaches over a bound, or lies between the two regions. A count without an interval can only
+  do the latter, so it is never undecided if every number is in one of them;
 - *not testable*: the claim's guard applies (an untrained reference, runs that did not end, missing hardware or data),
   or nothing was measured that has an interval.
 
-Six kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-bias);
-a number of one run with its t interval over seeds (gates, bilstm, lecture, parallel); the difference of two numbers
-whose intervals lie apart (parallel); the ratio of the expected best trials of two searches (figure1); the order of two
-arms' runs (long-range, figure1); and counts of runs or exact numbers (inits, thousand, gates, flops, figure1, gate-
-bias).
+Seven kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-
+bias); a number of one run with its t interval over seeds (such as gates, bilstm and parallel); the difference of two
+numbers whose intervals lie apart (parallel); the ratio of the expected best trials of two searches (figure1); the order
+of two arms' runs (long-range, figure1); the rate of runs with a property, with Wilson's interval (shortcuts, bilstm,
+faulty-bilstm); and counts of runs (inits, thousand, gates, recurrence) or exact numbers.
 
 A rule has a date and a version. A change that can only withhold a verdict, such as a new guard, applies to all runs. If
 any other change follows the rows of some seeds, only fresh seeds decide (``RuleVersion.seen``).
@@ -208,7 +209,7 @@ class Claim:
         if self.needs:
             return Power(0, self.stated, 0.0, math.nan, None, math.nan)
         known = scatter if math.isnan(self.scatter) else self.scatter
-        if self.exact or (math.isnan(known) and self.statistic is not Statistic.SHARE):
+        if self.exact or (math.isnan(known) and not self.statistic.counts):
             return None
         design = PowerDesign(
             self.statistic, self.n, self.confidence, known, self.region, self.unit == "×", max(2, self.least)

@@ -19,15 +19,16 @@ from highway_bench.reproduce.bilstm import (
     BATCH,
     HALF,
     MARGIN,
+    NEARLY_ALL,
     POINT,
     SCATTER,
     WIDTH,
     chance_of,
+    is_at_chance,
     recipe,
-    share_at_chance,
 )
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean, rate
 from highway_bench.reproduce.request import Request
 
 CORPUS = "movie-reviews"
@@ -56,8 +57,9 @@ class FaultyBiLstm(Reproduction):
     """
 
     takes = frozenset({"epochs", "seeds"})
-    # Version 1, of which no rows were seen, judged by the t interval of an accuracy that is at chance or far above it
-    version = RuleVersion(2, "2026-11-24", seen=12)
+    # Version 1, of which no rows were seen, judged by the t interval of an accuracy that is at chance or far above it.
+    # In version 2 half of the seeds decided, without an interval: version 3 can only withhold its verdicts
+    version = RuleVersion(3, "2026-11-24", seen=12)
     plugins = ("highway_bench.published_code.bilstm",)
     not_attempted = (
         NotAttempted(
@@ -81,10 +83,10 @@ class FaultyBiLstm(Reproduction):
         }
         counted = common | {
             "unit": "%",
-            "statistic": Statistic.SHARE,
-            "region": Region(least=HALF, closed=True),
+            "statistic": Statistic.RATE,
+            "region": Region(least=HALF),
             "refuted": (Region(most=HALF),),
-            "effect": 100.0,
+            "effect": NEARLY_ALL,
         }
         at_chance = f"accuracy at {DEEP} layers is chance's or less, or within {MARGIN} points above it"
         return [
@@ -99,7 +101,7 @@ class FaultyBiLstm(Reproduction):
             ),
             Claim(
                 statement="the published layer's accuracy falls to chance with depth",
-                quantity=f"share of seeds whose {at_chance}",
+                quantity=f"rate of seeds whose {at_chance}",
                 observe=_at_chance,
                 **counted,
             ),
@@ -116,7 +118,7 @@ class FaultyBiLstm(Reproduction):
             Claim(
                 statement='the faults explain that "highway falls too": where it falls to chance, the correct layer '
                 "does not",
-                quantity=f"share of seeds at which the published layer's {at_chance}, and the correct layer's is not",
+                quantity=f"rate of seeds at which the published layer's {at_chance}, and the correct layer's is not",
                 observe=_explained,
                 **counted,
             ),
@@ -199,17 +201,17 @@ def _fall(block: str, data: PointsAndSizes, confidence: float) -> Observation:
 def _falls_to_chance(points: Points, block: str) -> dict[int, bool]:
     """Whether a deep network is at chance, by seed."""
     chance = 100 * chance_of(CORPUS) if points[block, DEEP] else math.nan
-    return {seed: share_at_chance([accuracy - chance]) > 0 for seed, accuracy in points[block, DEEP].items()}
+    return {seed: is_at_chance(accuracy - chance) for seed, accuracy in points[block, DEEP].items()}
 
 
-def _share(of_seeds: Collection[bool]) -> list[Quantity]:
-    return [Quantity.exact("", 100 * sum(of_seeds) / len(of_seeds), "%", len(of_seeds))] if of_seeds else []
+def _rate(of_seeds: Collection[bool], confidence: float) -> list[Quantity]:
+    return [rate("", sum(of_seeds), len(of_seeds), confidence)] if of_seeds else []
 
 
 def _at_chance(data: PointsAndSizes, confidence: float) -> Observation:
     falls = falls_of(data[0], FAULTY)
     return Observation(
-        decisive=_share(_falls_to_chance(data[0], FAULTY).values()),
+        decisive=_rate(_falls_to_chance(data[0], FAULTY).values(), confidence),
         reported=[mean("fall", falls.values(), confidence, "points")] if falls else [],
         untestable=_guard(data[0], FAULTY),
     )
@@ -220,7 +222,7 @@ def _explained(data: PointsAndSizes, confidence: float) -> Observation:
     falls, others = (falls_of(data[0], block) for block in (FAULTY, CORRECT))
     differences = [falls[seed] - others[seed] for seed in sorted(falls.keys() & others.keys())]
     return Observation(
-        decisive=_share([faulty[seed] and not correct[seed] for seed in faulty.keys() & correct.keys()]),
+        decisive=_rate([faulty[seed] and not correct[seed] for seed in faulty.keys() & correct.keys()], confidence),
         reported=[mean("the published layer's fall minus the correct one's", differences, confidence, "points")]
         if differences
         else [],

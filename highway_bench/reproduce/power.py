@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from highway_bench.measure.statistics import Array
-from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, expected_best, order_p
+from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, expected_best, order_p, rate
 
 TARGET = 0.8  # the power that a claim should have
 DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
@@ -63,10 +63,9 @@ class PowerDesign:
         size = self.n if n is None else n
         if size < self.least and self.statistic is not Statistic.SHARE:
             return 0.0
-        if self.statistic is Statistic.SHARE:
-            counts = 100 * np.arange(size + 1) / max(size, 1)
-            inside = [self.region.has(count, count) for count in counts]
-            return float(stats.binom.pmf(np.arange(size + 1), size, effect / 100)[inside].sum())
+        if self.statistic.counts:
+            shown = shown_counts(self.statistic, size, self.confidence, self.region)
+            return float(stats.binom.pmf(shown, size, effect / 100).sum())
         low, high = intervals(self.statistic, size, self.confidence)
         least, most, true = map(self._scaled, (self.region.least, self.region.most, effect))
         return float(np.mean((true + self.scatter * low > least) & (true + self.scatter * high < most)))
@@ -77,7 +76,7 @@ class PowerDesign:
         if not one_sided or (self.n < self.least and self.statistic is not Statistic.SHARE):
             return math.nan
         below = math.isfinite(self.region.most)
-        if self.statistic is Statistic.SHARE:
+        if self.statistic.counts:
             rates = np.linspace(0, 100, 1_001)
             shown = [rate for rate in rates if self.power(float(rate)) >= TARGET]
             return float((max if below else min)(shown)) if shown else math.nan
@@ -107,7 +106,7 @@ class PowerDesign:
         """The scatter with which this number of runs has the power ``TARGET`` for ``effect``; NaN if none has, and for
         counts and a region with two bounds."""
         one_sided = math.isinf(self.region.least) != math.isinf(self.region.most)
-        if not one_sided or self.statistic is Statistic.SHARE or self.n < self.least:
+        if not one_sided or self.statistic.counts or self.n < self.least:
             return math.nan
         low, high = intervals(self.statistic, self.n, self.confidence)
         below = math.isfinite(self.region.most)
@@ -120,6 +119,18 @@ class PowerDesign:
         if not self.ratio or math.isinf(value):
             return value
         return math.log10(value) if value > 0 else -math.inf
+
+
+@cache
+def shown_counts(statistic: Statistic, n: int, confidence: float, region: Region) -> list[int]:
+    """The counts of ``n`` runs that show a claim: their share, or its whole interval, lies in the region."""
+    shown = []
+    for k in range(n + 1):
+        one = rate("", k, n, confidence) if statistic is Statistic.RATE else None
+        low, high = (one.low, one.high) if one else (100 * k / max(n, 1),) * 2
+        if region.has(low, high):
+            shown.append(k)
+    return shown
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import comb
 
-from highway_bench.measure.statistics import Array, IntervalEstimate, t_interval
+from highway_bench.measure.statistics import CONFIDENCE, Array, IntervalEstimate, t_interval, wilson
 from highway_bench.report.format import between, count, signed, three
 
 BEST_OF = 20
@@ -26,8 +26,14 @@ class Statistic(StrEnum):
     APART = "intervals apart"  # the difference of two numbers that were not measured in turn
     BEST = "bootstrap over trials"  # the ratio of the expected best losses of two searches
     ORDER = "range of all pairs of runs"  # the ratio of two arms, every run against every run
-    SHARE = "count"  # the share of runs with a property
+    RATE = "Wilson interval"  # the share of runs with a property, as the rate of such runs
+    SHARE = "count"  # the share of runs with a property, of these runs alone
     EXACT = "exact"  # a number without scatter, or of a single run
+
+    @property
+    def counts(self) -> bool:
+        """Whether runs are counted, whose scatter follows from the rate."""
+        return self in (Statistic.RATE, Statistic.SHARE)
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,14 @@ def mean(name: str, values: Iterable[float], confidence: float, unit: str = "") 
         return Quantity.of(name, t_interval(data, confidence), unit)
     logs = t_interval(np.log10(data), confidence)
     return Quantity(name, 10**logs.value, 10**logs.low, 10**logs.high, logs.n, unit)
+
+
+def rate(name: str, k: int, n: int, confidence: float = CONFIDENCE) -> Quantity:
+    """The rate, in percent, of runs with a property that ``k`` of ``n`` have, with Wilson's interval; NaN of none."""
+    if not n:
+        return Quantity(name, math.nan, math.nan, math.nan, 0, "%")
+    low, high = wilson(k, n, confidence)
+    return Quantity(name, 100 * k / n, 100 * low, 100 * high, n, "%")
 
 
 def prediction(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:

@@ -22,13 +22,15 @@ from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORME
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.guards import Trained, untrained
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic
+from highway_bench.reproduce.quantities import Region, Statistic, rate
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 pairs of convolutions: 34 layers with the first and the last
 STEPS, SEEDS = 200, 16
-VERSION = RuleVersion(2, "2026-11-24", seen=4)  # version 1 had four seeds, and judged "fail" by the training loss
+# Version 1 had four seeds, and judged "fail" by the training loss. In version 2 half of the seeds decided, without
+# an interval, and the gate that the source trains was no guard: version 3 can only withhold its verdicts
+VERSION = RuleVersion(3, "2026-11-24", seen=4)
 MAPPINGS = "arXiv:1603.05027, table 1"
 SEED, MEAN = "#999999", "#222222"  # greys, because colours denote blocks and some blocks occur several times
 
@@ -75,47 +77,50 @@ NORMED_GATE = Case(
 CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
 
 
-# The source counts a test error above 20 % as a failure, of the median of five runs: "fails" is judged by the share of
-# such seeds. Elsewhere final training losses are compared, paired by seed; nothing is compared with a reference that
-# fails.
-HALF = 50.0  # %
+# The source counts a test error above 20 % as a failure, of the median of five runs: a net "fails" if the rate of such
+# seeds is above half. Every net fails if its training is too short, so nets that do not fail in the source may not
+# either here: identity and, for gates, the exclusive gate at −6. Elsewhere final training losses are compared, paired
+# by seed; nothing is compared with a reference that fails.
+HALF, NEARLY_ALL = 50.0, 90.0  # % of seeds
 FACTOR = 1.5  # "about as good"
 SCATTER = 0.2  # decades between runs of convolutional networks after 150 steps: 0.13 to 0.26 were measured
 TRAINED = Trained("test_accuracy", Region(least=0.8, closed=True), "a test error of at most 20 %")
 
 
 class Failure(NamedTuple):
-    """A published statement that ``case`` fails."""
+    """A published statement that ``case`` fails, where no one of ``references`` does."""
 
     statement: str
     case: Case
+    references: Sequence[Case] = (IDENTITY,)
 
     def claim(self, seeds: int, least: int) -> Claim:
         return Claim(
             statement=self.statement,
             source=MAPPINGS,
-            quantity="share of seeds with a test error above 20 %",
+            quantity="rate of seeds with a test error above 20 %",
             unit="%",
-            statistic=Statistic.SHARE,
-            region=Region(least=HALF, closed=True),
+            statistic=Statistic.RATE,
+            region=Region(least=HALF),
             refuted=(Region(most=HALF),),
-            guard="if the net with identity shortcuts fails at more than half of its seeds",
+            guard=f"if {' or '.join(one.name for one in self.references)} fails at more than half of its seeds",
             observe=self.observe,
             n=seeds,
             least=least,
-            effect=100.0,
+            effect=NEARLY_ALL,
             version=VERSION,
         )
 
-    def observe(self, arms: Mapping[str, ArmRuns], _: float) -> Observation:
-        runs, reference = list(arms[self.case.name].values()), list(arms[IDENTITY.name].values())
+    def observe(self, arms: Mapping[str, ArmRuns], confidence: float) -> Observation:
+        runs = list(arms[self.case.name].values())
         if not runs:
             return Observation()
-        failed = [run for run in runs if not TRAINED.by(run)]
+        references = {one.name: list(arms[one.name].values()) for one in self.references}
+        failed = {name: sum(not TRAINED.by(run) for run in own) for name, own in references.items()}
         return Observation(
-            decisive=[Quantity.exact("", 100 * len(failed) / len(runs), "%", len(runs))],
-            untestable=untrained(IDENTITY.name, reference, TRAINED),
-            note=f"identity: {sum(not TRAINED.by(run) for run in reference)} of {len(reference)} seeds",
+            decisive=[rate("", sum(not TRAINED.by(run) for run in runs), len(runs), confidence)],
+            untestable="; ".join(filter(None, (untrained(name, own, TRAINED) for name, own in references.items()))),
+            note="; ".join(f"{name}: {failed[name]} of {len(own)} seeds" for name, own in references.items()),
         )
 
 
@@ -156,8 +161,8 @@ class Comparison(NamedTuple):
 FAILURES: Sequence[Failure] = (
     Failure("without a shortcut the net fails, with identity 6.61 %", PLAIN),
     Failure("a shortcut scaled by 0.5 fails", HALF_ONE),
-    Failure("exclusive gating fails at bias 0", EXCLUSIVE[0.0]),
-    Failure("exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0]),
+    Failure("exclusive gating fails at bias 0", EXCLUSIVE[0.0], (IDENTITY, EXCLUSIVE[-6.0])),
+    Failure("exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0], (IDENTITY, EXCLUSIVE[-6.0])),
 )
 COMPARISONS: Sequence[Comparison] = (
     Comparison("shortcut and branch scaled by 0.5: 12.35 %", HALVES, IDENTITY),

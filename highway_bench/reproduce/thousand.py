@@ -165,7 +165,7 @@ def _claim(depth: int | None, seeds: int) -> Claim:
         refuted=(Region(least=50, closed=True),),
         observe=observe,
         n=seeds,
-        effect=100,
+        effect=90,  # nearly all
         version=VERSION,
     )
 

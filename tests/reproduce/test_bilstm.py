@@ -132,15 +132,18 @@ def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
     assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 10, 0.2), Request()))[:1]) == {Verdict.UNDECIDED}
 
 
-@pytest.mark.parametrize(("collapsed", "expected"), [(5, Verdict.CONTRADICTED), (6, Verdict.REPRODUCED)])
+@pytest.mark.parametrize(
+    ("collapsed", "expected"),
+    [(2, Verdict.CONTRADICTED), (3, Verdict.UNDECIDED), (8, Verdict.UNDECIDED), (9, Verdict.REPRODUCED)],
+)
 def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) -> None:
-    """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the share at chance decides."""
+    """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the rate at chance decides."""
     rows = rows_of(FLAT)
     below = (rows["block"] == "plain") & (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
     below &= rows["seed"] < bilstm.VERSION.seen + collapsed
     result = BILSTM.outcome(rows.assign(value=rows["value"].mask(below, CHANCE + 0.019)), Request())
     assert verdicts(result)[1] == expected
-    assert f"10 layers: {100 * collapsed / 11:.1f} % (n = 11)" in result.findings[1].measured
+    assert f"10 layers: {100 * collapsed / 11:.1f} % [" in result.findings[1].measured
 
 
 def test_a_gate_that_falls_more_contradicts() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion, Verdict
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean, order, prediction
+from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean, order, prediction, rate
 
 
 def claim(region: Region, *, statistic: Statistic = Statistic.MEAN, **rest: Any) -> Claim:
@@ -53,6 +53,32 @@ def test_a_claim_may_have_a_region_that_refutes_it() -> None:
     assert verdict(one, between(2, 5)) == Verdict.UNDECIDED
     assert verdict(one, between(0.1, 0.9)) == Verdict.CONTRADICTED
     assert "reproduced if above 10; contradicted if below 1;" in one.rule
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "expected"),
+    [
+        (12, 16, Verdict.REPRODUCED),
+        (11, 16, Verdict.UNDECIDED),  # a bare majority
+        (8, 16, Verdict.UNDECIDED),  # half is not more than half
+        (5, 16, Verdict.UNDECIDED),
+        (4, 16, Verdict.CONTRADICTED),
+        (3, 3, Verdict.UNDECIDED),
+        (0, 0, Verdict.NOT_TESTABLE),
+    ],
+)
+def test_a_rate_decides_by_its_interval(k: int, n: int, expected: Verdict) -> None:
+    one = claim(Region(least=50), statistic=Statistic.RATE, unit="%", refuted=(Region(most=50),), n=16, effect=90)
+    assert verdict(one, rate("", k, n)) == expected
+    assert one.rule.startswith("a number, 95 % Wilson interval: reproduced if above 50 %; contradicted if below 50 %")
+    power = one.power()
+    assert power is not None
+    assert power.power == pytest.approx(0.983, abs=0.001)
+
+
+def test_a_rate_has_wilsons_interval() -> None:
+    """4 of 5 gives [0.376, 0.964]."""
+    assert str(rate("fails", 4, 5)) == "fails: 80.0 % [37.6, 96.4] (n = 5)"
 
 
 def test_what_nothing_contradicts_is_not_testable_with_the_reason() -> None:

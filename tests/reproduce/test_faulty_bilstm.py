@@ -45,6 +45,18 @@ def test_the_verdicts(rows_of: Any, falls: Mapping[str, float], single: float, e
     assert findings[0].measured == "0; the correct layers' gates: 50"
 
 
+@pytest.mark.parametrize(("collapsed", "expected"), [(1, C), (2, U), (5, U), (8, U), (9, R)])
+def test_a_bare_majority_of_seeds_decides_nothing(rows_of: Any, collapsed: int, expected: Verdict) -> None:
+    request = Request(device="cpu")
+    values = {
+        cell: measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: 0.25 * (cell.seed < first + collapsed)}, 0.75)
+        for first in [STUDY.version.seen]
+        for cell in STUDY.cells(request)
+    }
+    findings = STUDY.outcome(rows_of(values), request).findings
+    assert [findings[number].verdict for number in (1, 3)] == [expected] * 2
+
+
 def test_a_worker_imports_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no entry of the registry for any other command."""
     few = [cell for cell in STUDY.cells(Request(seeds=1, epochs=1)) if cell.block == FAULTY and cell.depth == 1]

@@ -47,6 +47,26 @@ def test_a_region_with_two_bounds_has_no_smallest_effect() -> None:
     assert design.power(0) > design.power(2)
 
 
+@pytest.mark.parametrize(("n", "enough"), [(4, 4), (10, 9), (11, 9), (16, 12)])
+def test_a_rate_above_half_needs_wilsons_interval_above_half(n: int, enough: int) -> None:
+    design = PowerDesign(Statistic.RATE, n, 0.95, math.nan, Region(least=50), ratio=False)
+    assert design.power(90) == pytest.approx(stats.binom.sf(enough - 1, n, 0.9))
+    assert design.power(100) == 1.0
+    assert design.power(design.smallest()) == pytest.approx(0.8, abs=0.01)
+
+
+def test_three_runs_cannot_show_a_rate_above_half() -> None:
+    """Of three, Wilson's interval begins at 44 %; seven runs are the fewest with the power for nearly all."""
+    design = PowerDesign(Statistic.RATE, 3, 0.95, math.nan, Region(least=50), ratio=False)
+    assert design.power(100) == 0.0
+    assert math.isnan(design.smallest())
+    needed = design.needed(90)
+    assert needed is not None
+    assert design.power(90, needed) >= 0.8 > max(design.power(90, n) for n in range(needed))
+    few = PowerDesign(Statistic.RATE, 20, 0.95, math.nan, Region(least=50), ratio=False, least=30)
+    assert few.power(100) == 0.0
+
+
 def test_all_of_n_runs() -> None:
     design = PowerDesign(Statistic.SHARE, 3, 0.95, math.nan, Region(least=100, closed=True), ratio=False)
     assert design.power(90) == pytest.approx(0.9**3)
