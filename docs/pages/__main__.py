@@ -248,7 +248,7 @@ HELPERS: Mapping[str, Any] = {
     "matrices": matrices,
     "mode_table": mode_table,
     "overview": tables.OVERVIEW,
-    "peer_tables": lambda results: peer_tables(peer_table(results.rows)),
+    "peer_tables": lambda results: peer_tables(peer_table(results.rows)) if results else [],
     "rate_table": rate_table,
     "ratio_table": ratio_table,
     "skill_table": lambda result: "\n".join(skill_lines(SKILL_HEADS, skill_rows(result.validation))),

@@ -183,10 +183,9 @@ def falls_of(points: Points, block: str) -> dict[int, float]:
 
 def _guard(points: Points, *blocks: str) -> str:
     """An accuracy that is at chance with one layer cannot fall."""
-    chance = 100 * chance_of(CORPUS)
     for block in blocks:
         single = list(points[block, SHALLOW].values())
-        if len(single) < 2 or not t_interval(single).low > chance:
+        if len(single) < 2 or not t_interval(single).low > 100 * chance_of(CORPUS):
             return f"one layer of {block} is not above chance"
     return ""
 

@@ -15,6 +15,7 @@ from highway_bench.reproduce.faulty_bilstm import DEEP, FAULTY
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import reproduce
 
+pytestmark = pytest.mark.usefixtures("data_folder")  # chance is the most frequent class of the reviews
 STUDY = reproductions.get("faulty-bilstm")
 R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.NOT_TESTABLE
 
