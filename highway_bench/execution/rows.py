@@ -32,10 +32,10 @@ class RunClock:
 
     def __init__(self, last: str | None) -> None:
         self._last: datetime | None = None
-        with suppress(ValueError):  # text that no run wrote
-            self._last = datetime.fromisoformat(last) if last else None
-        if self._last is not None and self._last.tzinfo is None:
-            self._last = self._last.replace(tzinfo=UTC)
+        with suppress(ValueError, OverflowError):  # text that no run wrote
+            stored = datetime.fromisoformat(last) if last else None
+            if stored is not None:
+                self._last = stored.replace(tzinfo=stored.tzinfo or UTC).astimezone(UTC)
 
     def now(self) -> str:
         """The current time, or a microsecond after the last one where the system's clock is not later than that."""
