@@ -92,7 +92,7 @@ def _picture(
                 list(at[finite]),
                 list(rungs["diverged"][finite].astype(int)),
                 style[block],
-                shift=3.0 if index % 2 else -3.0,
+                shift=-3.0 if index % 2 else 3.0,
             )
             for x, depth in zip(at, rungs["depth"], strict=True):
                 of_rung = runs[(runs["block"] == block) & (runs["depth"] == depth)]
