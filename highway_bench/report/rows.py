@@ -240,7 +240,7 @@ def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
             digest: max(requested.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
         }
     results = rows.groupby(["digest", "machine"], dropna=False, sort=False).ngroup()
-    measured_at = rows["time_utc"].fillna("").astype(str)
+    measured_at = rows["time_utc"].astype(object).fillna("").astype(str)
     requested_at = mapped(rows["digest"], lambda digest: requested.get(digest, ""))
     latest = measured_at.where(measured_at > requested_at, requested_at)
     ordered = results.loc[latest.sort_values(kind="stable").index]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,11 @@ def test_prune(invoke: Invoke, pruned: Path) -> None:
     assert stored(pruned) == {"newer": 2, "elsewhere": 2, "only": 2, "undone": 2, "same": 2}
     done = invoke("results", "prune", "--store", pruned)
     assert "0 rows of 0 cells" in done.stdout
+
+
+def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> None:
+    with closing(sqlite3.connect(pruned)) as db, db:
+        db.execute("UPDATE rows SET time_utc = NULL WHERE digest = 'edit'")
+    done = invoke("results", "prune", "--store", pruned, "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "4 rows of 2 cells" in done.stdout

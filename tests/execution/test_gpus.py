@@ -129,7 +129,7 @@ def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, fl
 
 def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> int:
     of_gpu = [one for one in found if one[0] == gpu]
-    return max(sum(began <= other[1] < ended for other in of_gpu) for _, began, ended, _ in of_gpu)
+    return max(sum(begin <= began < end for _, begin, end, _ in of_gpu) for _, began, _, _ in of_gpu)
 
 
 def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, fakes: str, cell: MakeCell) -> None:
