@@ -26,6 +26,7 @@ from highway_bench.history.working_folder import exclusive
 
 NO_COMMIT = "0" * 40
 HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch may be another commit in the other checkout
+LONGEST = 200  # bytes of an environment name, which is a part of a file name of at most 255
 
 
 @dataclass
@@ -97,8 +98,9 @@ def checked_result(root: Path, path: Path, machine: Mapping[str, Any], full: str
     check_machine(result, machine)
     if not result.points:
         raise NothingMeasured(f"{path} has no value at all")
-    if Path(str(result.data["env_name"])).name != result.data["env_name"]:
-        raise BadInput(f"{path} has the environment name {result.data['env_name']!r}, which is no file name")
+    environment = str(result.data["env_name"])
+    if Path(environment).name != result.data["env_name"] or len(environment.encode(errors="replace")) > LONGEST:
+        raise BadInput(f"{path} has the environment name {environment[:60]!r}, which is no file name")
     if not HASH.match(result.commit):
         raise BadInput(f"{path} has the commit {result.commit!r}, which is no hash")
     if result.commit == NO_COMMIT and not full:

@@ -100,6 +100,18 @@ def test_a_machine_is_no_path(paths: Paths, planted, tmp_path: Path) -> None:
         import_results(paths, source)
 
 
+@pytest.mark.parametrize("name", ["../elsewhere", "\x13¹" * 120])
+def test_an_environment_that_can_be_no_file_is_refused(paths: Paths, planted, tmp_path: Path, name: str) -> None:
+    source = tmp_path / "box"
+    shutil.copytree(paths.results / planted.machine.name, source)
+    path, *others = result_paths(source)
+    for other in others:
+        other.unlink()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"env_name": name}))
+    with pytest.raises(BadInput, match="which is no file name"):
+        import_results(paths, source)
+
+
 def test_import_gives_a_folder_its_commit_and_overwrites_nothing(paths: Paths, planted, tmp_path: Path) -> None:
     source = tmp_path / "box" / "h100"
     shutil.copytree(paths.results / planted.machine.name, source)
