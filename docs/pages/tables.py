@@ -86,7 +86,7 @@ def advised(answer: Answer) -> str:
         below = three(100 * (1 - answer.margin.ratio))
         sentences[0] += f", whose final loss is {below} % below that of `{answer.margin.block}`, the next one."
     elif answer.verdict == TIED:
-        sentences[0] += ", whose final losses cannot be told apart."
+        sentences[0] += ", whose final losses do not differ measurably."
     else:
         sentences[0] += ", the only one that trains."
     costs = {cost["block"]: cost["ratio"] for cost in answer.costs if not math.isnan(cost["ratio"])}

@@ -210,7 +210,7 @@ class Shortcuts(Reproduction):
         NotAttempted(
             "exclusive gating at bias −7: 9.81 %, worse than the 8.70 % at −6",
             MAPPINGS,
-            f"after {STEPS} steps the net at −6 is still near chance, so the two cannot be told apart",
+            f"after {STEPS} steps the net at −6 is still near chance, so their difference shows nothing",
         ),
         NotAttempted(
             "ResNet-110 and -164 by the place of norm and ReLU: original 6.61 and 5.93 %, batch norm after the sum "

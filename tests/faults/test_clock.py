@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,23 +19,9 @@ from highway_bench.execution.rows import RunClock
 from highway_bench.execution.runner import run_cells
 from highway_bench.report.rows import prepared
 from highway_bench.results import Store
-from highway_bench.tasks import tasks
 from tests.faults.scale import note
 
-FAKES = Path(__file__).parents[1] / "execution"
 SetClock = Callable[[float], None]
-
-
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The plug-in with the fake tasks of the runner's tests."""
-    monkeypatch.syspath_prepend(str(FAKES))
-    before = set(tasks.names())
-    importlib.import_module("runner_fakes")
-    yield "runner_fakes"
-    for name in set(tasks.names()) - before:
-        tasks.unregister(name)
-    sys.modules.pop("runner_fakes", None)
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@ goes on once there is space."""
 
 from __future__ import annotations
 
-import importlib
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import DiskError, Store
-from highway_bench.tasks import tasks
 from tests.faults.scale import note
-
-FAKES = Path(__file__).parents[1] / "execution"
 
 
 @pytest.fixture
@@ -31,18 +26,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("no file system can be mounted here: that takes root")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The plug-in with the fake tasks of the runner's tests."""
-    monkeypatch.syspath_prepend(str(FAKES))
-    before = set(tasks.names())
-    importlib.import_module("runner_fakes")
-    yield "runner_fakes"
-    for name in set(tasks.names()) - before:
-        tasks.unregister(name)
-    sys.modules.pop("runner_fakes", None)
 
 
 def fake_cells(number: int, log: Path) -> list[Cell]:
