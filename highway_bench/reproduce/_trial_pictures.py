@@ -80,8 +80,8 @@ def _headline(table: pd.DataFrame) -> str:
     best = table[table["depth"] == deepest].set_index("block")["expected"]
     if set(ARMS) <= set(best.index) and np.isfinite(best[[*ARMS]]).all():
         return (
-            f"At {deepest} layers {BEST_OF} trials reach {three(best['plain'])} under plain, {three(best['highway'])} "
-            "under highway"
+            f"At {deepest} layers the expected best of {BEST_OF} trials is {three(best['plain'])} nat with plain, "
+            f"{three(best['highway'])} with highway"
         )
     return f"Best losses up to {deepest} layers"
 
@@ -177,7 +177,7 @@ def _by_depth(
         for axes in all_axes:
             log_axis(axes, "y")
         for axes in all_axes[-2:]:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axes.set_xlabel(labels[0])
         figure.supylabel(labels[1], fontsize=9)
         head(figure, title)

@@ -112,6 +112,7 @@ def test_claims_of_which_some_runs_did_not_end_are_no_verdicts(data: Path) -> No
     assert (unended.verdicts, unended.incomplete, unended.not_measured, unended.exact) == ({}, 1, 0, 0)
 
 
+@pytest.mark.usefixtures("data_folder")  # other reproductions compare with their data's most frequent class
 def test_the_losses_that_keras_does_not_reach_are_those_that_its_rows_contradict() -> None:
     """``UNREACHED`` is written by hand, because a reproduction reads no rows but its own."""
     (keras,) = [
