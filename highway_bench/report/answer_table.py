@@ -58,16 +58,27 @@ def _notes(results: Results) -> list[str]:
     notes += _starts(results)
     starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
     notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
-    conflicts = results.conflicting_verdicts()
-    notes += (
-        [f"{'; '.join(map(str, conflicts))}. These verdicts depend on the start or the branch."] if conflicts else []
-    )
+    notes += _dependent(results)
     costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
     notes += size_notes(costs, results.phase())
     edges = _edges(answers)
     return notes + (
         [f"{EDGE} Best rate at an edge of those tried, so a better one may lie outside: {edges}."] if edges else []
     )
+
+
+def _dependent(results: Results) -> list[str]:
+    """The connections that train with one start or kind of branch and not with another, with their depths."""
+    depths: dict[str, set[int]] = {}
+    for one in results.conflicting_verdicts():
+        block = f"{one.block} on {one.machine}" if one.machine else one.block
+        depths.setdefault(block, set()).update(one.depths)
+    named = [f"{block} ({listed([str(depth) for depth in sorted(at)])})" for block, at in depths.items()]
+    if not named:
+        return []
+    return [
+        f"Whether these train depends on their start or the branch too, at the depths in brackets: {listed(named)}."
+    ]
 
 
 def _starts(results: Results) -> list[str]:

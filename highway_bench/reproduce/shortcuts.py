@@ -364,7 +364,7 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
         axes.set_xlabel("training loss, nat (log)")
         head(figure, title)
         figure.legend(
-            handles=[mark("o", "mean and 95 %", MEAN), mark(".", "one seed", SEED)], ncols=2, loc="outside lower left"
+            handles=[mark("o", "mean and 95 % interval", MEAN), mark(".", "one seed", SEED)], ncols=2, loc="outside lower left"
         )
     alt = joined([f"{record['case']} {three(record['loss'])}" for record in order.to_dict("records")])
     return Picture(

@@ -125,7 +125,7 @@ def reference_losses(
 ) -> None:
     """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
 
-    Their names, with their numbers, are at one ``side`` of the axes; at the bottom where losses are ``along`` x.
+    Their names, with their numbers, are at one ``side`` of the axes; above the axes where losses are ``along`` x.
     """
     for loss, what in ((chance, "chance"), (threshold, "threshold")):
         name = f"{what} {three(loss)}"
@@ -133,16 +133,13 @@ def reference_losses(
             axes.axvline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
             axes.annotate(
                 name,
-                (loss, 0.01),
+                (loss, 1),
                 xycoords=("data", "axes fraction"),
-                xytext=(-2, 0),
+                xytext=(0, 3),
                 textcoords="offset points",
-                ha="right",
-                va="bottom",
-                rotation=90,
+                ha="center",
                 fontsize=7.5,
                 color=REFERENCE,
-                zorder=0,
             )
         elif loss > 0:
             axes.axhline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)

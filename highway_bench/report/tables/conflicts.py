@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.format import listed
 from highway_bench.report.rows import block_label, groups, start_of, without_start
 from highway_bench.report.tables.trainability import Contests
 from highway_bench.success.ladder import STALLS, TRAINS
@@ -30,11 +29,6 @@ class ConflictingVerdict:
     stalls: str
     depths: tuple[int, ...]
     machine: str = ""
-
-    def __str__(self) -> str:
-        at = f"depth{'s' if len(self.depths) > 1 else ''} {listed([str(depth) for depth in self.depths])}"
-        where = f" on {self.machine}" if self.machine else ""
-        return f"{self.block} trains in {self.trains}, not in {self.stalls}, at {at}{where}"
 
 
 def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[ConflictingVerdict]:
