@@ -94,8 +94,6 @@ def advised(answer: Answer) -> str:
     if known and len(answer.use) <= TIES:
         parts = [f"{text} plain's under `{block}`" if several else f"{text} plain's" for block, text in known.items()]
         sentences.append(f"A step takes {listed(parts)}.")
-    else:
-        sentences.append("The price of a step was not measured." if not known else "")
     if answer.avoid:
         fails = [f"`{block}` ({k} of {n} seeds)" for block, k, n in answer.avoid]
         fails = (
@@ -103,7 +101,7 @@ def advised(answer: Answer) -> str:
             if len(fails) <= MOST_AVOIDED
             else [*fails[: MOST_AVOIDED - 1], f"{len(fails) - MOST_AVOIDED + 1} more"]
         )
-        sentences.append(f"Do not use {listed_or(fails)}.")
+        sentences.append(f"Avoid {listed(fails)}.")
     edges = [f"`{block}`" for block in answer.use if block in answer.edges]
     if edges:
         sentences.append(
@@ -219,13 +217,16 @@ def group_of(one: Repetition, finding: Finding) -> str:
 
 
 class ClaimLine(NamedTuple):
-    """A line of the table of claims: ``group`` is one of ``GROUPS``, ``page`` the address of the findings."""
+    """A line of the table of claims: ``group`` is one of ``GROUPS``, ``quantity`` what is measured, with its kind of
+    interval, ``region`` where it lies if the claim holds, and ``page`` the address of the findings."""
 
     claim: str
     source: str
     evidence: str
     group: str
+    quantity: str
     key: str
+    region: str
     page: str
 
 
@@ -236,23 +237,30 @@ def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
         present = {group_of(one, finding) for finding in one.findings}
         if len(present) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
             (group,) = present
-            title, key = one.reproduction.title, f"all of {counted(len(one.findings), 'claim')}"
-            yield ClaimLine(title, one.reproduction.source, str(one.findings[0].claim.evidence), group, key, page)
+            key = f"all of {counted(len(one.findings), 'claim')}"
+            evidence = listed([str(each) for each in dict.fromkeys(finding.claim.evidence for finding in one.findings)])
+            sources = listed(list(dict.fromkeys(finding.claim.source.split(",")[0] for finding in one.findings)))
+            yield ClaimLine(one.reproduction.title, sources, evidence, group, "counts", key, "equal", page)
             continue
         for finding in one.findings:
             claim = finding.claim
             group = group_of(one, finding)
             key = str(finding.quantities[0]) if finding.quantities else finding.why
             key = finding.power_text if group == NONE else one.conclusion.incomplete if group == NOT_ALL else key
-            yield ClaimLine(claim.statement, claim.source, str(claim.evidence), group, key, page)
+            key += f" ({finding.why})" if finding.quantities and finding.why and group not in (NONE, NOT_ALL) else ""
+            region = claim.region.text(claim.unit)
+            about = (claim.statement, claim.source, str(claim.evidence), group)
+            yield ClaimLine(*about, claim.quantity_text, key, region, page)
 
 
 class Tally(NamedTuple):
-    """The numbers of claims: all, by verdict, those of which not all runs ended, and not measured; those with 80 %
-    power for their own effect, and the ``exact`` ones among them, which have no scatter."""
+    """The numbers of claims: all; by verdict those that have an interval and the ``exact`` ones, which have none; those
+    of which not all runs ended, and not measured; those with 80 % power for their own effect; and all exact ones, which
+    are among these."""
 
     claims: int
     verdicts: Mapping[str, int]
+    exact_verdicts: Mapping[str, int]
     incomplete: int
     not_measured: int
     powerful: int
@@ -263,11 +271,15 @@ def tally(repetitions: Iterable[Repetition]) -> Tally:
     """The numbers of all claims of ``repetitions``."""
     findings = [(one, finding) for one in repetitions for finding in one.findings]
     by_group = Counter(group_of(one, finding) for one, finding in findings)
+    kinds = Counter((group_of(one, finding), finding.claim.exact) for one, finding in findings)
+    verdicts, exact_verdicts = (
+        {str(verdict): kinds[str(verdict), exact] for verdict in Verdict if kinds[str(verdict), exact]}
+        for exact in (False, True)
+    )
     powers = [finding.power for _, finding in findings if not finding.claim.exact]
     powerful = sum(power is not None and power.power >= TARGET for power in powers)
-    verdicts = {str(verdict): by_group[str(verdict)] for verdict in Verdict if by_group[str(verdict)]}
     exact = len(findings) - len(powers)
-    return Tally(len(findings), verdicts, by_group[NOT_ALL], by_group[NONE], powerful + exact, exact)
+    return Tally(len(findings), verdicts, exact_verdicts, by_group[NOT_ALL], by_group[NONE], powerful + exact, exact)
 
 
 def benchmark_table(folder: Path) -> Shown:

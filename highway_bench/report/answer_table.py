@@ -77,7 +77,8 @@ def _dependent(results: Results) -> list[str]:
     if not named:
         return []
     return [
-        f"Whether these train depends on their start or the branch too, at the depths in brackets: {listed(named)}."
+        "With one start or kind of branch these train, with another they do not, at the depths in brackets: "
+        f"{listed(named)}."
     ]
 
 

@@ -34,7 +34,7 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         figure, (axes,) = panels(1, 1, 3.4)
         for number, arm in enumerate(ARMS):
             part = table[table["block"] == arm].sort_values("depth")
-            at = [depths.index(depth) + dodge(number, len(ARMS), 0.24) for depth in part["depth"]]
+            at = [depths.index(depth) + dodge(number, len(ARMS), 0.12) for depth in part["depth"]]
             style = styles[arm]
             expected = [loss if math.isfinite(loss) else math.nan for loss in part["expected"]]
             axes.plot(at, expected, color=style.colour, marker=style.marker, linestyle=style.dash, linewidth=1.2)
@@ -147,7 +147,7 @@ def _first_better(trials: Trials) -> str:
     deepest = max((depth for _, depth in trials), default=0)
     plain, highway = (trials.get((arm, deepest), np.array([])) for arm in ARMS)
     most = min(len(plain), len(highway))
-    below = [k for k in range(1, most + 1) if best_of_k(highway, k) < best_of_k(plain, k)]
+    below = [k for k in range(1, most + 1) if best_of_k(highway, k) < best_of_k(plain, k) < math.inf]
     if not most:
         return "Expected best loss against the number of trials"
     if not below or below[-1] != most:

@@ -342,7 +342,7 @@ def claims_of(corpus: str, seeds: int) -> list[Claim]:
             scatter=SCATTER,
         ),
         claim(
-            "… but much less than plain's",
+            "with highway layers accuracy falls much less than plain's",
             f"plain's fall to the deepest, and {MUCH:g} of it minus highway's (to contradict: all minus highway's)",
             partial(fall, less=True),
             Region(least=0),

@@ -53,7 +53,7 @@ WEAKER = {Verdict.REPRODUCED: Verdict.SUGGESTIVE, Verdict.CONTRADICTED: Verdict.
 class Evidence(StrEnum):
     """The origin of a claim, which limits what a measurement can show."""
 
-    PAPER = "the paper"  # its text, its authors' code or their logs
+    PAPER = "the source"  # a paper's or a lecture's text, its authors' code or their logs
     SECONDARY = "second-hand"  # a review, a blog, a value read from a plot: gives a direction and no exact number
     COMPUTED = "arithmetic"  # computed from the published layers: agreement checks this project, not the paper
     OURS = "our reading"  # what the published statement implies here; its authors did not state it
@@ -129,14 +129,18 @@ class Claim:
         return 1 - (1 - CONFIDENCE) / self.comparisons
 
     @property
+    def quantity_text(self) -> str:
+        """What is measured, with the kind of its interval."""
+        if self.statistic in (Statistic.EXACT, Statistic.SHARE, Statistic.ORDER, Statistic.APART):
+            return f"{self.quantity}, {self.statistic}"
+        return f"{self.quantity}, {100 * self.confidence:.3g} % {self.statistic}"
+
+    @property
     def rule(self) -> str:
         """The rule in words."""
-        interval = f", {self.statistic}"
-        if self.statistic not in (Statistic.EXACT, Statistic.SHARE, Statistic.ORDER, Statistic.APART):
-            interval = f", {100 * self.confidence:.3g} % {self.statistic}"
         against = " or ".join(one.text(self.unit) for one in self.refuted) or "outside"
         parts = [
-            f"{self.quantity}{interval}: reproduced if {self.region.text(self.unit)}",
+            f"{self.quantity_text}: reproduced if {self.region.text(self.unit)}",
             f"never contradicted: {self.irrefutable}" if self.irrefutable else f"contradicted if {against}",
             f"not testable {self.guard}" if self.guard else "",
             f"at least {self.least} runs" if self.least > 1 else "",

@@ -218,13 +218,18 @@ def _at_chance(data: PointsAndSizes, confidence: float) -> Observation:
 
 def _explained(data: PointsAndSizes, confidence: float) -> Observation:
     faulty, correct = (_falls_to_chance(data[0], block) for block in (FAULTY, CORRECT))
-    falls, others = (falls_of(data[0], block) for block in (FAULTY, CORRECT))
-    differences = [falls[seed] - others[seed] for seed in sorted(falls.keys() & others.keys())]
+    falls = {block: falls_of(data[0], block) for block in BLOCKS}
+    more = {
+        name: [falls[FAULTY][seed] - falls[other][seed] for seed in sorted(falls[FAULTY].keys() & falls[other].keys())]
+        for name, other in (("the correct one's", CORRECT), ("the plain one's", LSTM))
+    }
     return Observation(
         decisive=_rate([faulty[seed] and not correct[seed] for seed in faulty.keys() & correct.keys()], confidence),
-        reported=[mean("the published layer's fall minus the correct one's", differences, confidence, "points")]
-        if differences
-        else [],
+        reported=[
+            mean(f"the published layer's fall minus {name}", differences, confidence, "points")
+            for name, differences in more.items()
+            if differences
+        ],
         untestable=_guard(data[0], FAULTY, CORRECT),
     )
 

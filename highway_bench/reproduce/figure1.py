@@ -72,7 +72,7 @@ SCALES = {
     source="arXiv:1505.00387 and arXiv:1507.06228, Figure 1",
 )
 class Figure1(Reproduction):
-    """Dense networks on MNIST, trained by SGD with momentum and a rate that falls exponentially.
+    """Dense networks on 5,000 digits of MNIST, trained by SGD with momentum and a rate that falls exponentially.
 
     Rate, momentum, decay and activation are drawn at random, and for highway the gate bias too; both arms have the same
     number of trials. The paper names these dimensions but not their ranges; the priors are

@@ -64,7 +64,8 @@ SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 5, 40), "paper": Traini
     source="arXiv:1507.06228, §4; arXiv:1512.03385, §2",
 )
 class Gates(Reproduction):
-    """1 plain and 49 highway layers of 50 units on MNIST, with gate bias −2 as published and with −ln L; and pre-norm.
+    """1 plain and 49 highway layers of 50 units on 5,000 digits of MNIST, with gate bias −2 as published and with
+    −ln L; and pre-norm.
 
     SGD with momentum: the best of a random search with the priors of ``figure1``, in which the gate bias is fixed (the
     paper shows the best networks of its search). All networks have the same trials, ReLU and tanh among them. The rules

@@ -99,10 +99,11 @@ class RecurrenceThroughTime(Reproduction):
             "least": self.least_seeds,
             "version": self.version,
         }
-        learns = f"share of seeds that reach a tenth of chance's loss at T = {LONG}"
+        steps = f"{request.steps or STEPS:,} steps"
+        learns = f"share of seeds that reach a tenth of chance's loss at T = {LONG} in {steps}"
         return [
             Claim(
-                statement="long ranges need shortcuts: without one, the plain recurrence does not learn them",
+                statement="long ranges need shortcuts: the plain recurrence does not learn them",
                 quantity=f"{learns}, plain",
                 region=Region(most=MOST, closed=True),
                 refuted=(Region(least=HALF, closed=True),),
@@ -113,7 +114,7 @@ class RecurrenceThroughTime(Reproduction):
             ),
             *(
                 Claim(
-                    statement=f"with a {name} shortcut the recurrence learns them",
+                    statement=f"with a {name} shortcut the recurrence learns long ranges",
                     quantity=f"{learns}, {block}",
                     region=Region(least=LEAST, closed=True),
                     refuted=(Region(most=HALF),),

@@ -242,7 +242,7 @@ def test_the_bare_sum_and_starts_are_named_where_it_fails(make: Make) -> None:
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
     assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note
-    assert "depends on their start or the branch too, at the depths in brackets: residual (10)." in note
+    assert "with another they do not, at the depths in brackets: residual (10)." in note
 
 
 def test_the_start_of_all_connections_is_named(make: Make) -> None:
@@ -304,7 +304,7 @@ def test_a_depth_that_only_some_have_reached_gives_no_finding_on_all(make: Make)
     assert matrices(results)[0].title == f"{first}; {untried}"
     found = {answer.depths: answer for answer in results.answer() if answer.verdict != NOT_MEASURED}
     assert (found[10,].untried, found[20,].untried) == (0, 2)
-    assert found[20,].reason.endswith("; without 2 connections that trained at the depth before")
+    assert found[20,].reason.endswith("; not tried: 2 connections that trained at the depth before")
     losses["highway", 20] = spread(0.02)
     (picture,) = loss_by_depth(results_of(make, ladder(make, losses)))
     assert "highway is the only one of 2 tried that trains" in picture.title

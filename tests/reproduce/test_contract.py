@@ -77,7 +77,7 @@ CELLS = {
     "lecture": 8,
     "lecture-keras": 7,
     "long-range": 144,
-    "parallel": 18,
+    "parallel": 20,
     "recurrence": 60,
     "shortcuts": 160,
     "thousand": 140,

@@ -105,7 +105,7 @@ def test_the_command_writes_files_and_uses_the_store_again(
     assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
     page = (folder / "findings.md").read_text()
     assert (
-        "| a loss | the paper | losses: 2 | reproduced | losses, exact: reproduced if above 1; contradicted if" in page
+        "| a loss | the source | losses: 2 | reproduced | losses, exact: reproduced if above 1; contradicted if" in page
     )
     assert "| exact | nowhere \\| §1 |" in page
     assert "![A curve](curve.svg)" in page

@@ -81,7 +81,7 @@ def answers(
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
             if untried := len(not_tried(part, int(depth))):
-                why = f"{answer.reason}; without {counted(untried, 'connection')} that trained at the depth before"
+                why = f"{answer.reason}; not tried: {counted(untried, 'connection')} that trained at the depth before"
                 answer = replace(answer, reason=why, untried=untried)
             decided.append(answer)
     useful = {answer.family for answer in decided if answer.use}
