@@ -240,7 +240,9 @@ def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
             key = f"all of {counted(len(one.findings), 'claim')}"
             evidence = listed([str(each) for each in dict.fromkeys(finding.claim.evidence for finding in one.findings)])
             sources = listed(list(dict.fromkeys(finding.claim.source.split(",")[0] for finding in one.findings)))
-            yield ClaimLine(one.reproduction.title, sources, evidence, group, "counts", key, "equal", page)
+            yield ClaimLine(
+                one.reproduction.title, sources, evidence, group, "counts", key, "equal, up to rounding", page
+            )
             continue
         for finding in one.findings:
             claim = finding.claim

@@ -13,7 +13,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, panels, settings
 from highway_bench.report.figures.drawing import intervals
-from highway_bench.report.format import count
+from highway_bench.report.format import count, listed
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.summary_tables import rise_text
 from highway_bench.success.ladder import TRAINABLE, Success, l50
@@ -87,8 +87,11 @@ def success_picture(successes: SuccessByBlock) -> Picture:
         axes.set_ylim(-0.06, 1.06)
         axes.set_xlabel("layers")
         axes.set_ylabel("share of seeds that train")
-        parts = [f"{block} {l50_text(success)}" for block, success in successes.items()]
-        title = f"Half of the seeds train up to (layers): {'; '.join(parts)}"
+        half = [
+            f"{l50_text(success).partition(' [')[0].replace('> ', 'more than ')} layers with {block}"
+            for block, success in successes.items()
+        ]
+        title = f"Half of the seeds train up to {listed(half)}"
         head(figure, title)
         legend(figure, styles, lines=True)
     runs = sorted({n for success in successes.values() for _, n in success.values()})
