@@ -238,6 +238,7 @@ HELPERS: Mapping[str, Any] = {
     "at_depths": tables.at_depths,
     "between": between,
     "byte_table": byte_table,
+    "by_verdict": tables.by_verdict,
     "claim_groups": tables.GROUPS,
     "claim_lines": tables.claim_lines,
     "decide_tables": decide_tables,

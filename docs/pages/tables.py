@@ -67,9 +67,11 @@ def without_lone_blocks(study: Study) -> Study:
 def advice(results: Results) -> Iterator[str]:
     """A sentence or two for each answer at the depths of the summary that was measured: what to use, at which cost, and
     with which caveat."""
-    deepest = {int(part["depth"].max()) for _, part in results.contests()}
+    contests = results.contests()
+    every = [contest for contest, _ in contests]
+    deepest = {title_of(contest, every, contest_name): int(part["depth"].max()) for contest, part in contests}
     for answer in results.answer():
-        if answer.verdict != NOT_MEASURED and {*answer.depths} & {*OVERVIEW, *deepest}:
+        if answer.verdict != NOT_MEASURED and {*answer.depths} & {*OVERVIEW, deepest[answer.family]}:
             yield f"{answer.family}, depth {answer.depths[0]}: {advised(answer)}"
 
 
@@ -95,7 +97,7 @@ def advised(answer: Answer) -> str:
         parts = [f"{text} plain's under `{block}`" if several else f"{text} plain's" for block, text in known.items()]
         sentences.append(f"A step takes {listed(parts)}.")
     if answer.avoid:
-        fails = [f"`{block}` ({k} of {n} seeds)" for block, k, n in answer.avoid]
+        fails = [f"`{block}` ({k} of {n} seeds train)" for block, k, n in answer.avoid]
         fails = (
             fails
             if len(fails) <= MOST_AVOIDED
@@ -107,7 +109,7 @@ def advised(answer: Answer) -> str:
         sentences.append(
             f"The best rate of {listed(edges)} is at the edge of those tried: a better one may lie beyond."
         )
-    return " ".join(filter(None, sentences))
+    return " ".join(sentences)
 
 
 def listed_or(words: Sequence[str]) -> str:
@@ -218,7 +220,8 @@ def group_of(one: Repetition, finding: Finding) -> str:
 
 class ClaimLine(NamedTuple):
     """A line of the table of claims: ``group`` is one of ``GROUPS``, ``quantity`` what is measured, with its kind of
-    interval, ``region`` where it lies if the claim holds, and ``page`` the address of the findings."""
+    interval, ``key`` its first number, or the reason for none, ``region`` where it lies if the claim holds, and
+    ``page`` the address of the findings."""
 
     claim: str
     source: str
@@ -237,28 +240,34 @@ def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
         present = {group_of(one, finding) for finding in one.findings}
         if len(present) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
             (group,) = present
-            key = f"all of {counted(len(one.findings), 'claim')}"
-            evidence = listed([str(each) for each in dict.fromkeys(finding.claim.evidence for finding in one.findings)])
-            sources = listed(list(dict.fromkeys(finding.claim.source.split(",")[0] for finding in one.findings)))
-            yield ClaimLine(
-                one.reproduction.title, sources, evidence, group, "counts", key, "equal, up to rounding", page
-            )
+            claims = [finding.claim for finding in one.findings]
+            about = (one.reproduction.title, one.reproduction.source, _each(claim.evidence for claim in claims), group)
+            every = f"all of {counted(len(claims), 'claim')}"
+            regions = _each(claim.region.text(claim.unit) for claim in claims)
+            yield ClaimLine(*about, _each(claim.quantity_text for claim in claims), every, regions, page)
             continue
         for finding in one.findings:
             claim = finding.claim
             group = group_of(one, finding)
-            key = str(finding.quantities[0]) if finding.quantities else finding.why
-            key = finding.power_text if group == NONE else one.conclusion.incomplete if group == NOT_ALL else key
-            key += f" ({finding.why})" if finding.quantities and finding.why and group not in (NONE, NOT_ALL) else ""
-            region = claim.region.text(claim.unit)
+            if group == NONE:
+                key = finding.power_text
+            elif group == NOT_ALL:
+                key = one.conclusion.incomplete
+            else:
+                key = replace(finding, quantities=finding.quantities[:1], note="").measured
             about = (claim.statement, claim.source, str(claim.evidence), group)
-            yield ClaimLine(*about, claim.quantity_text, key, region, page)
+            yield ClaimLine(*about, claim.quantity_text, key, claim.region.text(claim.unit), page)
+
+
+def _each(texts: Iterable[str]) -> str:
+    """Different texts in a list, each once."""
+    return listed(list(dict.fromkeys(map(str, texts))))
 
 
 class Tally(NamedTuple):
     """The numbers of claims: all; by verdict those that have an interval and the ``exact`` ones, which have none; those
-    of which not all runs ended, and not measured; those with 80 % power for their own effect; and all exact ones, which
-    are among these."""
+    of which not all runs ended, and not measured; those with 80 % power for their own effect, all exact ones
+    included; and all exact ones."""
 
     claims: int
     verdicts: Mapping[str, int]
@@ -272,7 +281,6 @@ class Tally(NamedTuple):
 def tally(repetitions: Iterable[Repetition]) -> Tally:
     """The numbers of all claims of ``repetitions``."""
     findings = [(one, finding) for one in repetitions for finding in one.findings]
-    by_group = Counter(group_of(one, finding) for one, finding in findings)
     kinds = Counter((group_of(one, finding), finding.claim.exact) for one, finding in findings)
     verdicts, exact_verdicts = (
         {str(verdict): kinds[str(verdict), exact] for verdict in Verdict if kinds[str(verdict), exact]}
@@ -281,7 +289,13 @@ def tally(repetitions: Iterable[Repetition]) -> Tally:
     powers = [finding.power for _, finding in findings if not finding.claim.exact]
     powerful = sum(power is not None and power.power >= TARGET for power in powers)
     exact = len(findings) - len(powers)
-    return Tally(len(findings), verdicts, exact_verdicts, by_group[NOT_ALL], by_group[NONE], powerful + exact, exact)
+    unended, unmeasured = (kinds[group, False] + kinds[group, True] for group in (NOT_ALL, NONE))
+    return Tally(len(findings), verdicts, exact_verdicts, unended, unmeasured, powerful + exact, exact)
+
+
+def by_verdict(numbers: Mapping[str, int]) -> str:
+    """Numbers of claims by verdict, in words."""
+    return ", ".join(f"{number} {verdict}" for verdict, number in numbers.items())
 
 
 def benchmark_table(folder: Path) -> Shown:

@@ -68,17 +68,22 @@ def _notes(results: Results) -> list[str]:
 
 
 def _dependent(results: Results) -> list[str]:
-    """The connections that train with one start or kind of branch and not with another, with their depths."""
-    depths: dict[str, set[int]] = {}
+    """The connections that train with one start or kind of branch and not with another, by family, with depths."""
+    depths: dict[str, dict[str, set[int]]] = {}
     for one in results.conflicting_verdicts():
-        block = f"{one.block} on {one.machine}" if one.machine else one.block
-        depths.setdefault(block, set()).update(one.depths)
-    named = [f"{block} ({listed([str(depth) for depth in sorted(at)])})" for block, at in depths.items()]
+        families = sorted({network.partition(" · ")[0] for network in (one.trains, one.stalls)})
+        where = " against ".join(families) + (f" on {one.machine}" if one.machine else "")
+        depths.setdefault(where, {}).setdefault(one.block, set()).update(one.depths)
+    named = [
+        f"{where}: "
+        + listed([f"{block} ({listed([str(depth) for depth in sorted(at)])})" for block, at in own.items()])
+        for where, own in depths.items()
+    ]
     if not named:
         return []
     return [
-        "With one start or kind of branch these train, with another they do not, at the depths in brackets: "
-        f"{listed(named)}."
+        "With one start or kind of branch these train, with another they do not, at the depths in brackets. "
+        f"{'; '.join(named)}."
     ]
 
 

@@ -43,7 +43,7 @@ class Net:
     @property
     def evidence(self) -> Evidence:
         """The kind of evidence for ``parameters`` and ``multiply_adds``."""
-        return Evidence.COMPUTED if self.source == ARITHMETIC else Evidence.PAPER
+        return Evidence.COMPUTED if self.source == ARITHMETIC else Evidence.SOURCE
 
     def cell(self) -> Cell:
         return Cell(

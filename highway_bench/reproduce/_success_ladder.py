@@ -57,6 +57,12 @@ def success_table(successes: SuccessByBlock) -> column.Shown:
     return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), columns, note=note)
 
 
+def _half(success: Success) -> str:
+    """L50 in layers, without its interval."""
+    half = l50(success)
+    return {"right": "more than ", "left": "fewer than "}.get(half.censored or "", "") + count(half.value)
+
+
 def success_picture(successes: SuccessByBlock) -> Picture:
     """The share of seeds that train against depth: a mark per block and depth with Wilson's interval."""
     styles = styles_of(list(successes))
@@ -87,11 +93,8 @@ def success_picture(successes: SuccessByBlock) -> Picture:
         axes.set_ylim(-0.06, 1.06)
         axes.set_xlabel("layers")
         axes.set_ylabel("share of seeds that train")
-        half = [
-            f"{l50_text(success).partition(' [')[0].replace('> ', 'more than ')} layers with {block}"
-            for block, success in successes.items()
-        ]
-        title = f"Half of the seeds train up to {listed(half)}"
+        half = [f"{_half(success)} layers with {block}" for block, success in successes.items() if len(success) > 1]
+        title = f"Half of the seeds train up to {listed(half)}" if half else "Seeds that train"
         head(figure, title)
         legend(figure, styles, lines=True)
     runs = sorted({n for success in successes.values() for _, n in success.values()})

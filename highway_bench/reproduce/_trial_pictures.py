@@ -147,12 +147,15 @@ def _first_better(trials: Trials) -> str:
     deepest = max((depth for _, depth in trials), default=0)
     plain, highway = (trials.get((arm, deepest), np.array([])) for arm in ARMS)
     most = min(len(plain), len(highway))
-    below = [k for k in range(1, most + 1) if best_of_k(highway, k) < best_of_k(plain, k) < math.inf]
+    below = [k for k in range(1, most + 1) if best_of_k(highway, k) < best_of_k(plain, k)]
     if not most:
         return "Expected best loss against the number of trials"
     if not below or below[-1] != most:
         return f"At {deepest} layers highway's expected best loss of {most} trials is not below plain's"
-    first = next(k for k in below if set(range(k, most + 1)) <= set(below))
+    if math.isinf(best_of_k(plain, most)):
+        return f"At {deepest} layers every trial of plain diverged"
+    drawn = [k for k in below if math.isfinite(best_of_k(plain, k))]  # both lines
+    first = next(k for k in drawn if set(range(k, most + 1)) <= set(below))
     return f"At {deepest} layers highway's expected best loss is below plain's from {first} of {most} trials on"
 
 

@@ -53,7 +53,7 @@ WEAKER = {Verdict.REPRODUCED: Verdict.SUGGESTIVE, Verdict.CONTRADICTED: Verdict.
 class Evidence(StrEnum):
     """The origin of a claim, which limits what a measurement can show."""
 
-    PAPER = "the source"  # a paper's or a lecture's text, its authors' code or their logs
+    SOURCE = "the source"  # a paper's or a lecture's text, its authors' code or their logs
     SECONDARY = "second-hand"  # a review, a blog, a value read from a plot: gives a direction and no exact number
     COMPUTED = "arithmetic"  # computed from the published layers: agreement checks this project, not the paper
     OURS = "our reading"  # what the published statement implies here; its authors did not state it
@@ -109,7 +109,7 @@ class Claim:
     n: int = 1
     least: int = 1
     unit: str = ""
-    evidence: Evidence = Evidence.PAPER
+    evidence: Evidence = Evidence.SOURCE
     refuted: tuple[Region, ...] = ()
     irrefutable: str = ""
     guard: str = ""

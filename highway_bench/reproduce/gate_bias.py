@@ -199,7 +199,7 @@ def _guideline(layers: int, request: Request) -> Claim:
         )
 
     return Claim(
-        statement=f"at {layers} layers a gate bias of {signed(advised)} is the best",
+        statement=f"at {layers} layers the guideline's gate bias is {signed(advised)}",
         source=f"{LONG}, §2.2",
         quantity="final training loss at another bias (one next to it to reproduce, any to contradict) over that at "
         "the advised one",

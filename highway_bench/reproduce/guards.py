@@ -1,4 +1,4 @@
-"""The guard of all comparisons: no verdict against a reference that has not trained.
+"""The guard of all comparisons: no verdict from a comparison with a net that has not trained.
 
 A source's own criterion of failure decides where it has one; else a network is trained that has left chance behind.
 """
@@ -32,10 +32,10 @@ def left_chance(dataset: str) -> Trained:
     return Trained("final_loss", Region(most=half), f"a final loss below {three(half)} nat")
 
 
-def untrained(reference: str, runs: Sequence[Mapping[str, float]], trained: Trained) -> str:
-    """The reason why nothing can be compared with ``reference``: fewer than half of its runs, which are given by their
+def untrained(name: str, runs: Sequence[Mapping[str, float]], trained: Trained) -> str:
+    """The reason why nothing can be compared with ``name``: fewer than half of its runs, which are given by their
     metrics, are ``trained``. Empty if there is no such reason."""
     count = sum(map(trained.by, runs))
     if runs and 2 * count >= len(runs):
         return ""
-    return f"{reference} is untrained: {trained.text} at {count} of {len(runs)} seeds"
+    return f"{name} is untrained: {trained.text} at {count} of {len(runs)} seeds"

@@ -99,7 +99,7 @@ class RecurrenceThroughTime(Reproduction):
             "least": self.least_seeds,
             "version": self.version,
         }
-        steps = f"{request.steps or STEPS:,} steps"
+        steps = f"{count(request.steps or STEPS)} steps"
         learns = f"share of seeds that reach a tenth of chance's loss at T = {LONG} in {steps}"
         return [
             Claim(

@@ -83,7 +83,7 @@ CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(),
 # in the source do not here: identity and, for gates, the exclusive gate at −6. Elsewhere final training losses are
 # compared, paired by seed; a net that fails here is not compared.
 HALF, NEARLY_ALL = 50.0, 90.0  # % of seeds
-FACTOR = 1.5  # "about as good"
+FACTOR = 1.5  # "hardly worse"
 SCATTER = 0.2  # decades between runs of convolutional networks after 150 steps: 0.13 to 0.26 were measured
 TRAINED = Trained("test_accuracy", Region(least=0.8, closed=True), "a test error of at most 20 %")
 
@@ -118,23 +118,26 @@ class Failure(NamedTuple):
         if not runs:
             return Observation()
         references = {one.name: list(arms[one.name].values()) for one in self.references}
-        failed = {name: sum(not TRAINED.by(run) for run in own) for name, own in references.items()}
-        fails = untrained(self.case.name, runs, TRAINED)
         excuses = [untrained(name, own, TRAINED) for name, own in references.items()]
         return Observation(
-            decisive=[rate("", sum(not TRAINED.by(run) for run in runs), len(runs), confidence)],
-            untestable="; ".join(filter(None, excuses)) if fails else "",
-            note="; ".join(f"{name}: {failed[name]} of {len(own)} seeds" for name, own in references.items()),
+            decisive=[rate("", _failed(runs), len(runs), confidence)],
+            untestable="; ".join(filter(None, excuses)) if 2 * _failed(runs) > len(runs) else "",
+            note="; ".join(f"{name}: {_failed(own)} of {len(own)} seeds" for name, own in references.items()),
         )
 
 
+def _failed(runs: Sequence[Mapping[str, float]]) -> int:
+    """The number of ``runs`` that fail by the source's criterion."""
+    return sum(not TRAINED.by(run) for run in runs)
+
+
 class Comparison(NamedTuple):
-    """A published statement about ``case`` against ``reference``: a higher loss, or one that is ``about_equal``."""
+    """A published statement about ``case`` against ``reference``: a higher loss, or one that is ``hardly_worse``."""
 
     statement: str
     case: Case
     reference: Case
-    about_equal: bool = False
+    hardly_worse: bool = False
     source: str = MAPPINGS
 
     def claim(self, seeds: int) -> Claim:
@@ -144,8 +147,8 @@ class Comparison(NamedTuple):
             quantity=f"final training loss over that of {self.reference.name}",
             unit="×",
             statistic=Statistic.PAIRED,
-            region=Region(most=FACTOR) if self.about_equal else Region(least=1.0),
-            effect=1.0 if self.about_equal else math.nan,
+            region=Region(most=FACTOR) if self.hardly_worse else Region(least=1.0),
+            effect=1.0 if self.hardly_worse else math.nan,
             guard="if fewer than half of the seeds of either have a test error of at most 20 %",
             observe=self.observe,
             n=seeds,
@@ -164,20 +167,29 @@ class Comparison(NamedTuple):
 
 
 FAILURES: Sequence[Failure] = (
-    Failure("without a shortcut the net fails; with identity it has 6.61 %", PLAIN),
+    Failure("without a shortcut the net fails; with identity its error is 6.61 %", PLAIN),
     Failure("a shortcut scaled by 0.5 fails", HALF_ONE),
     Failure("exclusive gating fails at bias 0", EXCLUSIVE[0.0], (IDENTITY, EXCLUSIVE[-6.0])),
     Failure("exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0], (IDENTITY, EXCLUSIVE[-6.0])),
 )
 COMPARISONS: Sequence[Comparison] = (
     Comparison("shortcut and branch scaled by 0.5 is worse than identity: 12.35 % against 6.61 %", HALVES, IDENTITY),
-    Comparison("exclusive gating at its best bias, −6, is worse than identity: 8.70 %", EXCLUSIVE[-6.0], IDENTITY),
-    Comparison("shortcut-only gating at bias 0 is worse than identity: 12.86 %", SHORTCUT_ONLY[0.0], IDENTITY),
     Comparison(
-        "shortcut-only gating at bias −6 is about as good as identity: 6.91 %", SHORTCUT_ONLY[-6.0], IDENTITY, True
+        "exclusive gating at its best bias, −6, is worse than identity: 8.70 % against 6.61 %",
+        EXCLUSIVE[-6.0],
+        IDENTITY,
     ),
     Comparison(
-        "the counter-result: with norms in the gate and H's own ReLU a gate is about as good: 6.04 % against 6.25 %",
+        "shortcut-only gating at bias 0 is worse than identity: 12.86 % against 6.61 %", SHORTCUT_ONLY[0.0], IDENTITY
+    ),
+    Comparison(
+        "shortcut-only gating at bias −6 is hardly worse than identity: 6.91 % against 6.61 %",
+        SHORTCUT_ONLY[-6.0],
+        IDENTITY,
+        True,
+    ),
+    Comparison(
+        "the counter-result: with norms in the gate and H's own ReLU a gate is hardly worse: 6.04 % against 6.25 %",
         NORMED_GATE,
         IDENTITY,
         True,
@@ -303,12 +315,15 @@ def _shown(table: pd.DataFrame) -> column.Shown:
         column.whole("diverged", "diverged"),
     ]
     identity = 100 * (1 - float(table.set_index("case")["accuracy"][IDENTITY.name]))
-    early = (
-        f"After {STEPS} steps the test error of identity is {three(identity)} %, so the order says which case learns "
-        "fastest. "
-    )
-    early = "" if math.isnan(identity) else early
-    note = f"Means leave out seeds that diverged. {early}{_cost(table)}".strip()
+    notes = [
+        "Means leave out seeds that diverged.",
+        f"After {STEPS} steps the test error of identity is {three(identity)} %: losses compare early training, not "
+        "final quality."
+        if not math.isnan(identity)
+        else "",
+        _cost(table),
+    ]
+    note = " ".join(filter(None, notes))
     return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
 
 
@@ -331,8 +346,11 @@ def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
     """One row per case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     known = order.dropna(subset="loss")
-    ends = [f"{known['case'].iloc[at]} (published: {known['published'].iloc[at]})" for at in (0, -1) if len(known)]
-    title = f"Lowest training loss: {ends[0]}; highest: {ends[1]}" if ends else "No case has a training loss"
+    if known.empty:
+        title = "No case has a training loss"
+    else:
+        ends = [f"{known['case'].iloc[at]} (published: {known['published'].iloc[at]})" for at in (0, -1)]
+        title = f"Lowest training loss: {ends[0]}; highest: {ends[1]}"
     title += "; some diverged" if order["diverged"].any() else ""
     with settings():
         figure, (axes,) = panels(1, 1, 0.28 * len(order) + 0.5)

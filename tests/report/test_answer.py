@@ -242,7 +242,7 @@ def test_the_bare_sum_and_starts_are_named_where_it_fails(make: Make) -> None:
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
     assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note
-    assert "with another they do not, at the depths in brackets: residual (10)." in note
+    assert "with another they do not, at the depths in brackets. dense: residual (10)." in note
 
 
 def test_the_start_of_all_connections_is_named(make: Make) -> None:

@@ -494,7 +494,8 @@ def test_verdicts_of_two_machines_do_not_conflict(make: Make) -> None:
     (conflict,) = Results(
         pd.concat([ladder(make, bad), deep, ladder(make, bad, machine="Other CPU")])
     ).conflicting_verdicts()
-    assert (conflict.trains, conflict.stalls, conflict.machine) == ("dense-pair", "dense", "Other CPU")
+    assert (conflict.block, conflict.trains, conflict.stalls) == ("plain", "dense-pair", "dense")
+    assert (conflict.depths, conflict.machine) == ((10,), "Other CPU")
 
 
 def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:

@@ -45,7 +45,7 @@ def test_a_net_that_was_not_counted(rows_of: Any) -> None:
 def test_counts_computed_by_hand_are_not_claims_of_a_paper(rows_of: Any) -> None:
     result = FLOPS.outcome(rows_of(counts()), Request()).findings
     assert {one.claim.evidence for one in result if one.claim.source.startswith("arithmetic")} == {Evidence.COMPUTED}
-    assert {one.claim.evidence for one in result if not one.claim.source.startswith("arithmetic")} == {Evidence.PAPER}
+    assert {one.claim.evidence for one in result if not one.claim.source.startswith("arithmetic")} == {Evidence.SOURCE}
 
 
 def test_small_nets_are_counted_as_expected() -> None:

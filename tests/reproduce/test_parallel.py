@@ -73,6 +73,12 @@ def test_time_that_follows_the_work() -> None:
     assert picture.title.startswith("From n = 128 attention's step grows as n to the power 1.")
 
 
+def test_one_length_below_the_width_at_which_attention_is_slower_contradicts() -> None:
+    finding = outcome(lambda n: 1e-5 * n * (n / 40) ** 0.5, linear).findings[2]
+    assert finding.verdict == Verdict.CONTRADICTED
+    assert str(finding.quantities[0]).startswith("n = 48: ")
+
+
 def test_the_opposite_times_contradict() -> None:
     result = outcome(lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5)
     assert verdicts(result)[:3] == [Verdict.CONTRADICTED] * 3

@@ -88,11 +88,18 @@ def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_se
     assert finding.measured == f"{measured} (n = 16); identity: 0 of 16 seeds"
 
 
-def test_a_case_that_diverged_is_not_dropped(rows_of: Any) -> None:
-    diverged = values(PUBLISHED | {HALVES.name: math.inf})
-    outcome = SHORTCUTS.outcome(rows_of(diverged), Request())
-    assert outcome.findings[4].verdict == Verdict.REPRODUCED
-    assert outcome.findings[4].measured == "loss (diverged at 16 of 16 seeds, the other at 0 of 16): ∞×"
+@pytest.mark.parametrize(
+    ("diverged", "why"),
+    [(16, "constant 0.5, 0.5 is untrained"), (9, "constant 0.5, 0.5 is untrained"), (7, "no interval")],
+)
+def test_a_case_that_diverged_is_named_and_not_compared(rows_of: Any, diverged: int, why: str) -> None:
+    result = values(PUBLISHED)
+    for cell in cells_of(HALVES, Request())[:diverged]:
+        result[cell] = {"final_loss": math.inf}
+    finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[4]
+    assert finding.verdict == Verdict.NOT_TESTABLE
+    assert f"diverged at {diverged} of 16 seeds, the other at 0 of 16" in finding.measured
+    assert why in finding.measured
 
 
 def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterion(rows_of: Any) -> None:
