@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.data import make_dataset
-from highway_bench.report import columns as column
-from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import reference_losses
-from highway_bench.report.format import quantity, signed, three, times
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, measured, ratio
-from highway_bench.reproduce._published_nets import COMPARISON, GATE_PAIR, NORMED
+from highway_bench.reproduce._published_nets import COMPARISON
+from highway_bench.reproduce._shortcut_cases import (
+    BATCH,
+    CASES,
+    DEPTH,
+    EXCLUSIVE,
+    HALF_ONE,
+    HALVES,
+    IDENTITY,
+    NORMED_GATE,
+    PLAIN,
+    SHORTCUT_ONLY,
+    STEPS,
+    WIDTH,
+    Case,
+)
+from highway_bench.reproduce._shortcut_pictures import picture, shown
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.guards import Trained, untrained
@@ -26,57 +35,12 @@ from highway_bench.reproduce.quantities import Region, Statistic, rate
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
 
-DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 pairs of convolutions: 34 layers with the first and the last
-STEPS, SEEDS = 200, 16
+SEEDS = 16
 # Version 1 had four seeds, and judged "fail" by the training loss. In version 2 half of the seeds decided, without
 # an interval, and the gate that the source trains was no guard. In version 3 that guard excused even nets that did not
 # fail, and a net that had not trained could be the worse one
 VERSION = RuleVersion(4, "2026-11-25", seen=20)
 MAPPINGS = "arXiv:1603.05027, table 1"
-SEED, MEAN = "#999999", "#222222"  # greys, because colours denote blocks and some blocks occur several times
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A shortcut, and its published error as ResNet-110 on CIFAR-10."""
-
-    name: str
-    block: str
-    published: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    family_options: Mapping[str, Any] = field(default_factory=lambda: NORMED)
-    layout: str = "imagenet-resnet"
-    width: int = WIDTH
-
-
-IDENTITY = Case(name="identity", block="residual", published="6.61 %")
-PLAIN = Case(name="constant 0, 1 (plain)", block="scaled", options={"skip": 0.0, "branch": 1.0}, published="fail")
-HALF_ONE = Case(name="constant 0.5, 1", block="scaled", options={"skip": 0.5, "branch": 1.0}, published="fail")
-HALVES = Case(name="constant 0.5, 0.5", block="scaled", options={"skip": 0.5, "branch": 0.5}, published="12.35 %")
-EXCLUSIVE = {
-    bias: Case(name=f"exclusive gate at {signed(bias)}", block="highway", options={"gate_bias": bias}, published=error)
-    for bias, error in ((0.0, "fail"), (-3.0, "fail"), (-6.0, "8.70 %"))
-}
-SHORTCUT_ONLY = {
-    bias: Case(
-        name=f"shortcut-only gate at {signed(bias)}",
-        block="shortcut-gate",
-        options={"gate_bias": bias},
-        published=error,
-    )
-    for bias, error in ((0.0, "12.86 %"), (-6.0, "6.91 %"))
-}
-NORMED_GATE = Case(
-    name="gate of 2 × (conv + BN) at −6",
-    block="highway",
-    options={"gate_bias": -6.0},
-    family_options=GATE_PAIR,
-    layout="imagenet-resnet-b",
-    width=14,
-    published="6.04 %",
-)
-CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
-
 
 # The source counts a test error above 20 % as a failure, of the median of five runs: a net "fails" if the rate of such
 # seeds is above half. Every net fails if its training is too short, so a failure counts only if nets that do not fail
@@ -268,8 +232,8 @@ class Shortcuts(Reproduction):
             [{"case": case.name, "published": case.published} | loss_record(arms[case.name]) for case in CASES]
         )
         findings = [claim.judge(arms) for claim in self.claims(request)]
-        pictures = [_picture(table, arms)] if any(arms.values()) else []
-        return Conclusion(findings=findings, tables=[_shown(table)], pictures=pictures)
+        pictures = [picture(table, arms)] if any(arms.values()) else []
+        return Conclusion(findings=findings, tables=[shown(table)], pictures=pictures)
 
 
 def cells_of(case: Case, request: Request) -> list[Cell]:
@@ -301,106 +265,3 @@ def cells_of(case: Case, request: Request) -> list[Cell]:
         ).but(width=case.width)
         for seed in range(VERSION.seen, VERSION.seen + (request.seeds or SEEDS))
     ]
-
-
-def _shown(table: pd.DataFrame) -> column.Shown:
-    columns = [
-        column.words("case", "shortcut"),
-        column.words("published", "published error", "110 layers, CIFAR-10; fail: above 20 %; 6.04 %: one run"),
-        column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
-        column.percent("accuracy", "test accuracy"),
-        column.whole("params", "parameters"),
-        column.number("step_seconds", "step", "s", "median over seeds"),
-        column.whole("n", "seeds"),
-        column.whole("diverged", "diverged"),
-    ]
-    identity = 100 * (1 - float(table.set_index("case")["accuracy"][IDENTITY.name]))
-    notes = [
-        "Means leave out seeds that diverged.",
-        f"After {STEPS} steps the test error of identity is {three(identity)} %: losses compare early training, not "
-        "final quality."
-        if not math.isnan(identity)
-        else "",
-        _cost(table),
-    ]
-    note = " ".join(filter(None, notes))
-    return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
-
-
-def _cost(table: pd.DataFrame) -> str:
-    """The cost of the counter-result's network relative to the one with identity shortcuts."""
-    costs = table.set_index("case")[["params", "step_seconds"]].to_dict("index")
-    gated, identity = costs[NORMED_GATE.name], costs[IDENTITY.name]
-    size = float(gated["params"]) / float(identity["params"])
-    seconds = [float(case["step_seconds"]) for case in (gated, identity)]
-    if math.isnan(size) or any(map(math.isnan, seconds)):
-        return ""
-    return (
-        f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts; a step "
-        f"takes {quantity(seconds[0], 's')} against {quantity(seconds[1], 's')}, in runs that are not paired (at "
-        "110 layers 1.53× the parameters and 2.2× the time are published)."
-    )
-
-
-def _picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
-    """One row per case: every seed, and the geometric mean with its interval."""
-    order = table.sort_values("loss", na_position="last", ignore_index=True)
-    known = order.dropna(subset="loss")
-    if known.empty:
-        title = "No case has a training loss"
-    else:
-        ends = [f"{known['case'].iloc[at]} (published: {known['published'].iloc[at]})" for at in (0, -1)]
-        title = f"Lowest training loss: {ends[0]}; highest: {ends[1]}"
-    title += "; some diverged" if order["diverged"].any() else ""
-    with settings():
-        figure, (axes,) = panels(1, 1, 0.28 * len(order) + 0.5)
-        for y, record in enumerate(order.to_dict("records")):
-            losses = [run["final_loss"] for run in arms[record["case"]].values()]
-            finite = [loss for loss in losses if math.isfinite(loss)]
-            axes.scatter(finite, [y] * len(finite), s=12, color=SEED, zorder=2)
-            if len(finite) < len(losses):
-                axes.text(
-                    0.02,
-                    y,
-                    f"{record['diverged']} diverged",
-                    va="center",
-                    fontsize=7.5,
-                    transform=axes.get_yaxis_transform(),
-                )
-            if finite:
-                interval = [] if math.isnan(record["low"]) else [record["low"], record["high"]]
-                axes.plot(interval, [y] * len(interval), color=MEAN, linewidth=1.6, zorder=3)
-                axes.scatter([record["loss"]], [y], s=34, color=MEAN, zorder=4)
-        axes.set_yticks(
-            range(len(order)),
-            [f"{record['case']}, {record['published']}" for record in order.to_dict("records")],
-        )
-        axes.set_ylim(len(order) - 0.5, -0.5)
-        axes.annotate(
-            "shortcut, published error",
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(-6, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=7.5,
-            color="#555555",
-        )
-        chance = make_dataset("mnist-5k").chance_loss
-        reference_losses(axes, chance, THRESHOLD * chance, along="x")
-        log_axis(axes, "x")
-        axes.set_xlabel("training loss, nat (log)")
-        head(figure, title)
-        figure.legend(
-            handles=[mark("o", "mean and 95 % interval", MEAN), mark(".", "one seed", SEED)],
-            ncols=2,
-            loc="outside lower left",
-        )
-    alt = joined([f"{record['case']} {three(record['loss'])}" for record in order.to_dict("records")])
-    return Picture(
-        "shortcuts",
-        title,
-        f"Final training loss by shortcut. {alt}",
-        "34 layers on 4,000 digits. Published: the test error of 110 layers on CIFAR-10; fail is above 20 %.",
-        figure,
-    )

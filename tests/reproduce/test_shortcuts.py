@@ -10,19 +10,11 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
+from highway_bench.reproduce._shortcut_cases import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.shortcuts import (
-    CASES,
-    EXCLUSIVE,
-    FAILURES,
-    HALVES,
-    IDENTITY,
-    NORMED_GATE,
-    SHORTCUT_ONLY,
-    cells_of,
-)
+from highway_bench.reproduce.shortcuts import FAILURES, cells_of
 from highway_bench.tasks.architecture_network import cell_network
 
 SHORTCUTS = reproductions.get("shortcuts")
