@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from docs.pages import history, known_cost, tables
+from docs.pages import claims, history, known_cost, tables
 from docs.pages.committed import Committed, Repetition, Study, profile_of
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
@@ -238,9 +238,9 @@ HELPERS: Mapping[str, Any] = {
     "at_depths": tables.at_depths,
     "between": between,
     "byte_table": byte_table,
-    "by_verdict": tables.by_verdict,
-    "claim_groups": tables.GROUPS,
-    "claim_lines": tables.claim_lines,
+    "by_verdict": claims.by_verdict,
+    "claim_groups": claims.GROUPS,
+    "claim_lines": claims.claim_lines,
     "decide_tables": decide_tables,
     "definitions": dict(DEFINITIONS),
     "forecast": forecast,
@@ -255,7 +255,7 @@ HELPERS: Mapping[str, Any] = {
     "skill_table": lambda result: "\n".join(skill_lines(SKILL_HEADS, skill_rows(result.validation))),
     "start_tables": start_tables,
     "summary_tables": lambda results: [one for one in summary_tables(results) if one.name.startswith("summary")],
-    "tally": tables.tally,
+    "tally": claims.tally,
     "what_trains": trains,
 }
 """What templates call."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +12,15 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from docs.pages.committed import Repetition, Study, words_of
+from docs.pages.committed import Study, words_of
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report import Results
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
-from highway_bench.report.format import counted, listed, three, times
+from highway_bench.report.format import listed, three, times
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer
-from highway_bench.reproduce.claims import Finding, Verdict
-from highway_bench.reproduce.power import TARGET
 from highway_bench.success.ladder import TRAINS
 
 MOST_AVOIDED = 4
@@ -204,98 +201,6 @@ def without_paths(words: Sequence[str]) -> list[str]:
         if not {before, word} & {"--store", "--out", "--log-file"} and not word.startswith("--store="):
             chosen.append(word)
     return chosen
-
-
-NOT_ALL, NONE = "not all runs ended", "not measured"
-GROUPS = (*map(str, Verdict), NOT_ALL, NONE)
-"""The groups of claims, in the order of the page."""
-
-
-def group_of(one: Repetition, finding: Finding) -> str:
-    """The verdict on a claim, or why there is none yet."""
-    if one.conclusion is None:
-        return NONE
-    return NOT_ALL if one.conclusion.incomplete else str(finding.verdict)
-
-
-class ClaimLine(NamedTuple):
-    """A line of the table of claims: ``group`` is one of ``GROUPS``, ``quantity`` what is measured, with its kind of
-    interval, ``key`` its first number, or the reason for none, ``region`` where it lies if the claim holds, and
-    ``page`` the address of the findings."""
-
-    claim: str
-    source: str
-    evidence: str
-    group: str
-    quantity: str
-    key: str
-    region: str
-    page: str
-
-
-def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
-    """One line per claim; exact claims of one reproduction with one verdict are one line."""
-    for one in repetitions:
-        page = f"literature.md#{one.reproduction.name}"
-        present = {group_of(one, finding) for finding in one.findings}
-        if len(present) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
-            (group,) = present
-            claims = [finding.claim for finding in one.findings]
-            about = (one.reproduction.title, one.reproduction.source, _each(claim.evidence for claim in claims), group)
-            every = f"all of {counted(len(claims), 'claim')}"
-            regions = _each(claim.region.text(claim.unit) for claim in claims)
-            yield ClaimLine(*about, _each(claim.quantity_text for claim in claims), every, regions, page)
-            continue
-        for finding in one.findings:
-            claim = finding.claim
-            group = group_of(one, finding)
-            if group == NONE:
-                key = finding.power_text
-            elif group == NOT_ALL:
-                key = one.conclusion.incomplete
-            else:
-                key = replace(finding, quantities=finding.quantities[:1], note="").measured
-            about = (claim.statement, claim.source, str(claim.evidence), group)
-            yield ClaimLine(*about, claim.quantity_text, key, claim.region.text(claim.unit), page)
-
-
-def _each(texts: Iterable[str]) -> str:
-    """Different texts in a list, each once."""
-    return listed(list(dict.fromkeys(map(str, texts))))
-
-
-class Tally(NamedTuple):
-    """The numbers of claims: all; by verdict those that have an interval and the ``exact`` ones, which have none; those
-    of which not all runs ended, and not measured; those with 80 % power for their own effect, all exact ones
-    included; and all exact ones."""
-
-    claims: int
-    verdicts: Mapping[str, int]
-    exact_verdicts: Mapping[str, int]
-    incomplete: int
-    not_measured: int
-    powerful: int
-    exact: int
-
-
-def tally(repetitions: Iterable[Repetition]) -> Tally:
-    """The numbers of all claims of ``repetitions``."""
-    findings = [(one, finding) for one in repetitions for finding in one.findings]
-    kinds = Counter((group_of(one, finding), finding.claim.exact) for one, finding in findings)
-    verdicts, exact_verdicts = (
-        {str(verdict): kinds[str(verdict), exact] for verdict in Verdict if kinds[str(verdict), exact]}
-        for exact in (False, True)
-    )
-    powers = [finding.power for _, finding in findings if not finding.claim.exact]
-    powerful = sum(power is not None and power.power >= TARGET for power in powers)
-    exact = len(findings) - len(powers)
-    unended, unmeasured = (kinds[group, False] + kinds[group, True] for group in (NOT_ALL, NONE))
-    return Tally(len(findings), verdicts, exact_verdicts, unended, unmeasured, powerful + exact, exact)
-
-
-def by_verdict(numbers: Mapping[str, int]) -> str:
-    """Numbers of claims by verdict, in words."""
-    return ", ".join(f"{number} {verdict}" for verdict, number in numbers.items())
 
 
 def benchmark_table(folder: Path) -> Shown:

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from docs.pages.__main__ import PAGES, ROOT, Site, differences, main, others
+from docs.pages.claims import NOT_ALL, claim_lines, tally
 from docs.pages.committed import Committed, Study, command_of, profile_of, request_of
-from docs.pages.tables import NOT_ALL, claim_lines, tally, without_lone_blocks
+from docs.pages.tables import without_lone_blocks
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.history.files import write_text
