@@ -1,4 +1,4 @@
-"""The table and the figure of long ranges: steps to the threshold by length, problem, family and block."""
+"""The table and the figure of long ranges: steps to the threshold by length, family and block."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def _range(values: Sequence[float]) -> str:
 
 
 def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
-    """One row per problem, length, family and block, from the ``runs`` of all seeds, tuned over ``rates``."""
+    """One row per length, family and block, from the ``runs`` of all seeds, tuned over ``rates``."""
     records = []
     order = {"block": UNDESCRIBED.block_order(runs["block"]).index}
-    arm = ["dataset", "seq_len", "family", "block"]
+    arm = ["seq_len", "family", "block"]
     ordered = runs.sort_values(
         arm, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
     )
@@ -53,7 +53,6 @@ def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
         loss = log10_interval(part["relative"]) if (part["relative"] > 0).all() else None
         records.append(
             {
-                "problem": first["dataset"],
                 "length": first["seq_len"],
                 "family": first["family"],
                 "block": first["block"],
@@ -72,16 +71,15 @@ def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-def shown(table: pd.DataFrame, note: str) -> column.Shown:
+def shown(table: pd.DataFrame, note: str, rates: int) -> column.Shown:
     """The rows of ``table_of`` as a table of the page."""
     columns = [
-        column.words("problem", "problem"),
         column.whole("length", "T"),
         column.words("family", "family"),
         column.words("block", "block"),
         column.whole("width", "width"),
         column.whole("params", "parameters"),
-        column.number("rate", "rate", hint="the best of four, by one run each on another seed"),
+        column.number("rate", "rate", hint=f"the best of {rates}, by one run each on another seed"),
         column.words("edge", "edge of the rates"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
         column.words("steps", "steps to the hit", "range over seeds"),
@@ -91,15 +89,15 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
     return column.shown("long-range", "Steps to learn by sequence length", table, columns, note=note)
 
 
-def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, title: str, caption: str) -> Picture:
-    """Steps to the hit against length: one panel per problem and family, one mark per seed, one line per block."""
+def picture(steps: Mapping[str, Mapping[str, Hits]], budget: int, title: str, caption: str) -> Picture:
+    """Steps to the hit against length: one panel per family, one mark per seed, one line per block."""
     styles, alt = styles_of(dict.fromkeys(block for by_block in steps.values() for block in by_block)), []
     with settings():
-        figure, axes = panels(len(steps), 2, 2.0, sharey=True)
-        for panel, ((problem, family), by_block) in zip(axes, steps.items(), strict=True):
+        figure, axes = panels(len(steps), 2, 2.8, sharey=True)
+        for panel, (family, by_block) in zip(axes, steps.items(), strict=True):
             _draw(panel, by_block, budget, styles)
             panel.axhline(budget, color="#555555", linewidth=0.8, linestyle=":")
-            panel.set_title(f"{problem}, {family}", loc="left")
+            panel.set_title(family, loc="left")
             panel.set_ylim(budget / 25, budget * 2.3)  # with room for the number of misses
             lengths = sorted({length for hits in by_block.values() for length in hits})
             if lengths:
@@ -107,11 +105,11 @@ def picture(steps: Mapping[tuple[str, str], Mapping[str, Hits]], budget: int, ti
                 log_axis(panel, "x", at=lengths)
             log_axis(panel, "y")
             alt += [
-                f"{problem}, {block} {family}, T = {length}: {steps_text(list(of_seeds.values()))}"
+                f"{block} {family}, T = {length}: {steps_text(list(of_seeds.values()))}"
                 for block, hits in by_block.items()
                 for length, of_seeds in hits.items()
             ]
-        for panel in axes[-2:]:
+        for panel in axes:
             panel.set_xlabel("length T (log)")
         figure.supylabel("steps to a tenth of chance (log)", fontsize=9)
         head(figure, title)

@@ -12,11 +12,12 @@ come from the same claim:
 - *not testable*: the claim's guard applies (an untrained reference, runs that did not end, missing hardware or data),
   or nothing was measured that has an interval.
 
-Seven kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-
+Eight kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-
 bias); a number of one run with its t interval over seeds (such as gates, bilstm and parallel); the difference of two
 numbers whose intervals lie apart (parallel); the ratio of the expected best trials of two searches (figure1); the order
-of two arms' runs (long-range, figure1); the rate of runs with a property, with Wilson's interval (shortcuts, bilstm,
-faulty-bilstm); and counts of runs (inits, thousand, gates, recurrence) or exact numbers.
+of two arms' runs (figure1); the rate of runs with a property, with Wilson's interval (shortcuts, bilstm, faulty-bilstm,
+long-range); the difference of two such rates (long-range); and counts of runs (inits, thousand, gates, recurrence) or
+exact numbers.
 
 A rule has a date and a version. A change that can only withhold a verdict, such as a new guard, applies to all runs. If
 any other change follows the rows of some seeds, only fresh seeds decide (``RuleVersion.seen``).

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from highway_bench.measure.statistics import Array
-from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, expected_best, order_p, rate
+from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, apart, expected_best, order_p, rate
 
 TARGET = 0.8  # the power that a claim should have
 DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
@@ -123,11 +123,15 @@ class PowerDesign:
 
 @cache
 def shown_counts(statistic: Statistic, n: int, confidence: float, region: Region) -> list[int]:
-    """The counts of ``n`` runs that show a claim: their share, or its whole interval, lies in the region."""
+    """The counts of ``n`` runs that show a claim: their share, or its whole interval, lies in the region.
+
+    For the difference of two rates they are the counts of one arm if no run of the other has the property."""
     shown = []
     for k in range(n + 1):
-        one = rate("", k, n, confidence) if statistic is Statistic.RATE else None
-        low, high = (one.low, one.high) if one else (100 * k / max(n, 1),) * 2
+        one = rate("", k, n, confidence)
+        if statistic is Statistic.RATES:
+            one = apart("", one, rate("", 0, n, confidence))
+        low, high = (one.value, one.value) if statistic is Statistic.SHARE else (one.low, one.high)
         if region.has(low, high):
             shown.append(k)
     return shown

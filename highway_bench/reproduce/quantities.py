@@ -26,6 +26,7 @@ class Statistic(StrEnum):
     APART = "intervals apart"  # the difference of two numbers that were not measured in turn
     BEST = "bootstrap over trials"  # the ratio of the expected best losses of two searches
     ORDER = "range of all pairs of runs"  # the ratio of two arms, every run against every run
+    RATES = "Wilson intervals apart"  # the difference of two arms' rates of runs with a property
     RATE = "Wilson interval"  # the share of runs with a property, as the rate of such runs
     SHARE = "count"  # the share of runs with a property, of these runs alone
     EXACT = "exact"  # a number without scatter, or of a single run
@@ -33,7 +34,7 @@ class Statistic(StrEnum):
     @property
     def counts(self) -> bool:
         """Whether runs are counted, whose scatter follows from the rate."""
-        return self in (Statistic.RATE, Statistic.SHARE)
+        return self in (Statistic.RATES, Statistic.RATE, Statistic.SHARE)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def prediction(name: str, values: Iterable[float], confidence: float, unit: str 
     return replace(one, low=one.value - half, high=one.value + half)
 
 
-def apart(name: str, one: IntervalEstimate, other: IntervalEstimate, unit: str = "") -> Quantity:
+def apart(name: str, one: IntervalEstimate | Quantity, other: IntervalEstimate | Quantity, unit: str = "") -> Quantity:
     """``one`` minus ``other``, from the differences of the ends of their intervals: wider than an interval of the
     difference. It lies below 0 if the intervals are apart."""
     low, high = one.low - other.high, one.high - other.low

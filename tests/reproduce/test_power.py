@@ -55,6 +55,12 @@ def test_a_rate_above_half_needs_wilsons_interval_above_half(n: int, enough: int
     assert design.power(design.smallest()) == pytest.approx(0.8, abs=0.01)
 
 
+def test_rates_whose_intervals_are_apart_need_8_of_10_against_none() -> None:
+    design = PowerDesign(Statistic.RATES, 10, 1 - 0.05 / 4, math.nan, Region(least=0), ratio=False)
+    assert design.power(90) == pytest.approx(stats.binom.sf(7, 10, 0.9))
+    assert design.power(design.smallest()) == pytest.approx(0.8, abs=0.01)
+
+
 def test_three_runs_cannot_show_a_rate_above_half() -> None:
     """Of three, Wilson's interval begins at 44 %; seven runs are the fewest with the power for nearly all."""
     design = PowerDesign(Statistic.RATE, 3, 0.95, math.nan, Region(least=50), ratio=False)
