@@ -23,6 +23,7 @@ from highway_bench.reproduce.quantities import BEST_OF
 from highway_bench.success.judging import THRESHOLD
 
 ARMS = ("plain", "highway")
+COLUMNS = 2  # of panels by depth
 
 
 def best(table: pd.DataFrame, chance: float) -> Picture:
@@ -171,15 +172,16 @@ def _by_depth(
     """A figure with one panel per depth and both arms in each; where ``chance`` is given, with it and the threshold."""
     depths = sorted({depth for _, depth in trials})
     with settings():
-        figure, all_axes = panels(len(depths), 2, 1.9, sharex=True, sharey=True)
+        figure, all_axes = panels(len(depths), COLUMNS, 1.9, sharex=True, sharey=True)
         for axes, depth in zip(all_axes, depths, strict=True):
             for arm in ARMS:
                 draw(axes, arm, depth)
             axes.set_title(f"{depth} layers")
-            reference_losses(axes, chance, THRESHOLD * chance)
+            rightmost = depth == depths[-1] or depths.index(depth) % COLUMNS == COLUMNS - 1
+            reference_losses(axes, chance, THRESHOLD * chance, side="outside", named=rightmost)
         for axes in all_axes:
             log_axis(axes, "y")
-        for axes in all_axes[-2:]:
+        for axes in all_axes[-COLUMNS:]:
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axes.set_xlabel(labels[0])
         figure.supylabel(labels[1], fontsize=9)

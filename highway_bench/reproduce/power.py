@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from highway_bench.measure.statistics import Array
-from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, apart, expected_best, order_p, rate
+from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, expected_best, order_p, rate, rate_difference
 
 TARGET = 0.8  # the power that a claim should have
 DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
@@ -63,6 +63,10 @@ class PowerDesign:
         size = self.n if n is None else n
         if size < self.least and self.statistic is not Statistic.SHARE:
             return 0.0
+        if self.statistic is Statistic.RATES:
+            rates = (50 + effect / 2, 50 - effect / 2)  # of all with this difference those with the largest scatter
+            one, other = (stats.binom.pmf(np.arange(size + 1), size, rate / 100) for rate in rates)
+            return float(one @ shown_pairs(size, self.confidence, self.region) @ other)
         if self.statistic.counts:
             shown = shown_counts(self.statistic, size, self.confidence, self.region)
             return float(stats.binom.pmf(shown, size, effect / 100).sum())
@@ -77,8 +81,9 @@ class PowerDesign:
             return math.nan
         below = math.isfinite(self.region.most)
         if self.statistic.counts:
-            rates = np.linspace(0, 100, 1_001)
-            shown = [rate for rate in rates if self.power(float(rate)) >= TARGET]
+            least = -100 if self.statistic is Statistic.RATES else 0
+            values = np.arange(least, 100.05, 0.1)
+            shown = [value for value in values if self.power(float(value)) >= TARGET]
             return float((max if below else min)(shown)) if shown else math.nan
         low, high = intervals(self.statistic, self.n, self.confidence)
         reach = np.quantile(high, TARGET) if below else np.quantile(low, 1 - TARGET)  # negative if above
@@ -123,18 +128,21 @@ class PowerDesign:
 
 @cache
 def shown_counts(statistic: Statistic, n: int, confidence: float, region: Region) -> list[int]:
-    """The counts of ``n`` runs that show a claim: their share, or its whole interval, lies in the region.
-
-    For the difference of two rates they are the counts of one arm if no run of the other has the property."""
+    """The counts of ``n`` runs that show a claim: their share, or its whole interval, lies in the region."""
     shown = []
     for k in range(n + 1):
-        one = rate("", k, n, confidence)
-        if statistic is Statistic.RATES:
-            one = apart("", one, rate("", 0, n, confidence))
-        low, high = (one.value, one.value) if statistic is Statistic.SHARE else (one.low, one.high)
+        one = rate("", k, n, confidence) if statistic is Statistic.RATE else None
+        low, high = (one.low, one.high) if one else (100 * k / max(n, 1),) * 2
         if region.has(low, high):
             shown.append(k)
     return shown
+
+
+@cache
+def shown_pairs(n: int, confidence: float, region: Region) -> Array:
+    """Which pairs of counts, each of ``n`` runs, show a claim on the difference of two rates: (n + 1, n + 1)."""
+    differences = [[rate_difference("", (k, n), (j, n), confidence) for j in range(n + 1)] for k in range(n + 1)]
+    return np.array([[region.has(one.low, one.high) for one in row] for row in differences])
 
 
 @cache

@@ -26,7 +26,7 @@ class Statistic(StrEnum):
     APART = "intervals apart"  # the difference of two numbers that were not measured in turn
     BEST = "bootstrap over trials"  # the ratio of the expected best losses of two searches
     ORDER = "range of all pairs of runs"  # the ratio of two arms, every run against every run
-    RATES = "Wilson intervals apart"  # the difference of two arms' rates of runs with a property
+    RATES = "Newcombe interval"  # the difference of two arms' rates of runs with a property
     RATE = "Wilson interval"  # the share of runs with a property, as the rate of such runs
     SHARE = "count"  # the share of runs with a property, of these runs alone
     EXACT = "exact"  # a number without scatter, or of a single run
@@ -125,6 +125,18 @@ def rate(name: str, k: int, n: int, confidence: float = CONFIDENCE) -> Quantity:
     return Quantity(name, 100 * k / n, 100 * low, 100 * high, n, "%")
 
 
+def rate_difference(name: str, one: tuple[int, int], other: tuple[int, int], confidence: float) -> Quantity:
+    """The rate of runs with a property in ``one`` arm minus that in the ``other``, in points; NaN without runs. Each is
+    (runs with it, runs).
+
+    The interval joins those of Wilson: p₁ − p₂ ± √((p₁ − l₁)² + (u₂ − p₂)²) (Newcombe 1998, method 10)."""
+    ours, theirs = (rate("", *counts, confidence) for counts in (one, other))
+    difference = ours.value - theirs.value
+    low = difference - math.hypot(ours.value - ours.low, theirs.high - theirs.value)
+    high = difference + math.hypot(ours.high - ours.value, theirs.value - theirs.low)
+    return Quantity(name, difference, low, high, min(ours.n, theirs.n), "points")
+
+
 def prediction(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:
     """As ``mean``, with the interval for one more run: mean ± t · s · √(1 + 1/n)."""
     one = mean(name, values, confidence, unit)
@@ -138,7 +150,7 @@ def prediction(name: str, values: Iterable[float], confidence: float, unit: str 
 
 def apart(name: str, one: IntervalEstimate | Quantity, other: IntervalEstimate | Quantity, unit: str = "") -> Quantity:
     """``one`` minus ``other``, from the differences of the ends of their intervals: wider than an interval of the
-    difference. It lies below 0 if the intervals are apart."""
+    difference. It does not hold 0 if the intervals are apart."""
     low, high = one.low - other.high, one.high - other.low
     return Quantity(name, one.value - other.value, low, high, min(one.n, other.n), unit)
 

@@ -197,3 +197,16 @@ def test_chance_and_threshold_are_labelled_with_their_numbers(along: Literal["x"
     unknown = Figure().subplots()
     reference_losses(unknown, math.nan, 0.0, along=along)
     assert not unknown.texts
+    reference_losses(unknown, 2.302585, 0.2302585, along=along, named=False)
+    assert not unknown.texts
+    assert len(unknown.lines) == 2
+
+
+def test_names_outside_of_the_axes_hide_no_line() -> None:
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    reference_losses(axes, 2.302585, 0.2302585, side="outside")
+    figure.draw_without_rendering()
+    for text in axes.texts:
+        box = text.get_window_extent()
+        assert axes.bbox.x1 < box.x0 < box.x1 <= figure.bbox.x1

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from highway_bench.reproduce.power import PowerDesign
-from highway_bench.reproduce.quantities import Region, Statistic
+from highway_bench.reproduce.quantities import Region, Statistic, rate_difference
 
 ABOVE = Region(least=1.0)
 
@@ -55,10 +55,23 @@ def test_a_rate_above_half_needs_wilsons_interval_above_half(n: int, enough: int
     assert design.power(design.smallest()) == pytest.approx(0.8, abs=0.01)
 
 
-def test_rates_whose_intervals_are_apart_need_8_of_10_against_none() -> None:
+def test_the_power_of_a_difference_of_rates() -> None:
     design = PowerDesign(Statistic.RATES, 10, 1 - 0.05 / 4, math.nan, Region(least=0), ratio=False)
-    assert design.power(90) == pytest.approx(stats.binom.sf(7, 10, 0.9))
+    draws = np.random.default_rng(0).binomial(10, [[0.9], [0.1]], (2, 2_000))
+    shown = [rate_difference("", (one, 10), (other, 10), design.confidence).low > 0 for one, other in draws.T]
+    assert design.power(80) == pytest.approx(np.mean(shown), abs=0.03)
     assert design.power(design.smallest()) == pytest.approx(0.8, abs=0.01)
+    assert design.power(0) < 0.05
+    mirror = PowerDesign(Statistic.RATES, 10, design.confidence, math.nan, Region(most=0), ratio=False)
+    assert mirror.power(-80) == pytest.approx(design.power(80))
+    assert mirror.smallest() == pytest.approx(-design.smallest())
+
+
+def test_newcombes_published_intervals() -> None:
+    """Newcombe 1998, table II, method 10."""
+    for one, other, low, high in (((56, 70), (48, 80), 5.24, 33.39), ((9, 10), (3, 10), 17.05, 80.90)):
+        difference = rate_difference("", one, other, 0.95)
+        assert (difference.low, difference.high) == pytest.approx((low, high), abs=0.01)
 
 
 def test_three_runs_cannot_show_a_rate_above_half() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -115,42 +115,40 @@ def crosses(
     axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=transform, clip_on=False, **options)
 
 
+# Of the names of reference losses: the x position, and how the text lies there
+ABOVE: Final[Mapping[str, Any]] = {"xytext": (0, 3), "ha": "center"}
+SIDES: Final[Mapping[str, tuple[float, Mapping[str, Any]]]] = {
+    "left": (0.01, {"xytext": (0, 2), "ha": "left"}),
+    "right": (0.99, {"xytext": (0, 2), "ha": "right"}),
+    "outside": (1.01, {"xytext": (0, 0), "ha": "left", "va": "center"}),
+}
+
+
 def reference_losses(
     axes: Axes,
     chance: float,
     threshold: float,
     *,
-    side: Literal["left", "right"] = "right",
+    side: Literal["left", "right", "outside"] = "right",
     along: Literal["x", "y"] = "y",
+    named: bool = True,
 ) -> None:
     """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
 
-    Their names, with their numbers, are at one ``side`` of the axes; above the axes where losses are ``along`` x.
+    Their names, with their numbers, are at one ``side`` of the axes, or ``outside`` at the right; above the axes where
+    losses are ``along`` x. Axes that share an axis with others need not be ``named``.
     """
     for loss, what in ((chance, "chance"), (threshold, "threshold")):
-        name = f"{what} {three(loss)}"
-        if loss > 0 and along == "x":
-            axes.axvline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
-            axes.annotate(
-                name,
-                (loss, 1),
-                xycoords=("data", "axes fraction"),
-                xytext=(0, 3),
-                textcoords="offset points",
-                ha="center",
-                fontsize=7.5,
-                color=REFERENCE,
-            )
-        elif loss > 0:
-            axes.axhline(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
-            axes.annotate(
-                name,
-                (0.01 if side == "left" else 0.99, loss),
-                xycoords=("axes fraction", "data"),
-                xytext=(0, 2),
-                textcoords="offset points",
-                ha=side,
-                fontsize=7.5,
-                color=REFERENCE,
-                zorder=0,  # behind the marks
-            )
+        if not loss > 0:
+            continue
+        draw = axes.axvline if along == "x" else axes.axhline
+        draw(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
+        if not named:
+            continue
+        if along == "x":
+            place: dict[str, Any] = {"xy": (loss, 1), "xycoords": ("data", "axes fraction"), **ABOVE}
+        else:
+            x, options = SIDES[side]
+            place = {"xy": (x, loss), "xycoords": ("axes fraction", "data"), **options}
+        text = f"{what} {three(loss)}"
+        axes.annotate(text, textcoords="offset points", fontsize=7.5, color=REFERENCE, zorder=0, **place)
