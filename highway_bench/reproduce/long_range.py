@@ -227,8 +227,8 @@ def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) ->
             source=TABLE,
             evidence=Evidence.OURS,
             quantity="rate of seeds at which the steps to a tenth of chance's loss grow by a larger factor from "
-            f"T = {SHORT} to {GROWN} under the BiLSTM than under attention (a run that does not get there at T = {GROWN} "
-            f"has at least the factor of {steps}; a seed of unknown order counts against either verdict)",
+            f"T = {SHORT} to {GROWN} under the BiLSTM than under attention (a run that does not get there at "
+            f"T = {GROWN} has at least the factor of {steps}; a seed of unknown order counts against either verdict)",
             unit="%",
             statistic=Statistic.RATE,
             region=Region(least=50.0),
