@@ -19,7 +19,7 @@ GROUPS = (*map(str, Verdict), NOT_ALL, NONE)
 
 def group_of(one: Repetition, finding: Finding) -> str:
     """The verdict on a claim, or why there is none yet."""
-    if one.conclusion is None:
+    if one.conclusion is None or finding.claim.needs:
         return NONE
     return NOT_ALL if one.conclusion.incomplete else str(finding.verdict)
 

@@ -293,7 +293,7 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
             numbers = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "diverged"]
             some_diverged(axes, at, [int(number) for number in numbers], Style(shade, marker, "-"))
         chance = make_dataset("mnist-5k").chance_loss
-        reference_losses(axes, chance, THRESHOLD * chance)
+        reference_losses(axes, chance, THRESHOLD * chance, side="outside")
         log_axis(axes, "y")
         axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
         axes.set_xlabel("gate bias at the start")
@@ -303,7 +303,7 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
         handles.append(mark("o", "guideline", filled=False))
         handles += [mark("x", "number: diverged seeds")] if table["diverged"].any() else []
         handles += [mark(".", "a seed")] if (table["n"] - table["diverged"]).between(2, FEW - 1).any() else []
-        figure.legend(handles=handles, ncols=5, loc="outside lower left")
+        figure.legend(handles=handles, ncols=3, loc="outside lower left")
     alt = joined(
         [
             f"{record['layers']:.0f} layers, bias {signed(record['bias'])}: {three(record['loss'])}"
@@ -323,4 +323,4 @@ def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
 
 def _best(layers: int, arms: Mapping[float, ArmRuns]) -> str:
     best = unbeaten(arms, 1 - (1 - CONFIDENCE) / PAIRS)
-    return f"{layers} layers " + ("all" if len(best) == len(arms) else _biases(best))
+    return f"{layers} layers: " + ("all" if len(best) == len(arms) else _biases(best))

@@ -128,18 +128,18 @@ def _curves(curves: pd.DataFrame) -> Picture:
     last = int(table.index.max())
     dots = {epoch: losses for epoch, losses in PRINTED.items() if epoch <= last}
     lines = (
-        ("epoch_train_loss", 0, "training", KNOWN["highway"].colour),
-        ("epoch_test_loss", 1, "test", KNOWN["residual"].colour),
+        ("epoch_train_loss", 0, "training", KNOWN["highway"].colour, "x"),
+        ("epoch_test_loss", 1, "test", KNOWN["residual"].colour, "+"),  # on a cross, both are seen
     )
     with settings():
         figure, (axes,) = panels(1, 1, 3.1)
-        for metric, index, _, colour in lines:
+        for metric, index, _, colour, published in lines:
             axes.plot(table.index, table[metric], color=colour, marker="o" if last < 10 else None)
             axes.plot(
                 list(dots),
                 [losses[index] for losses in dots.values()],
                 color=colour,
-                marker="x",
+                marker=published,
                 markersize=8,
                 markeredgewidth=1.6,
                 linestyle="none",
@@ -151,14 +151,17 @@ def _curves(curves: pd.DataFrame) -> Picture:
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss, nat (log)")
         final = table.iloc[-1]
-        title = (
-            f"20 × 784 highway, epoch {last}: training loss {three(final['epoch_train_loss'])}, "
-            f"test loss {three(final['epoch_test_loss'])}"
+        printed = [f", printed {three(loss)}" for loss in dots.get(last, ())] or ["", ""]
+        title = f"20 × 784 highway, epoch {last}: " + "; ".join(
+            f"{name} loss {three(final[metric])}{printed[index]}" for metric, index, name, *_ in lines
         )
         head(figure, title)
-        handles = [Line2D([], [], color=colour, label=name) for _, _, name, colour in lines]
-        handles.append(Line2D([], [], color="#555555", marker="x", linestyle="none", label="published"))
-        figure.legend(handles=handles, loc="outside lower left", ncols=3)
+        handles = [Line2D([], [], color=colour, label=name) for _, _, name, colour, _ in lines]
+        handles += [
+            Line2D([], [], color=colour, marker=published, linestyle="none", label=f"{name}, printed")
+            for _, _, name, colour, published in lines
+        ]
+        figure.legend(handles=handles, loc="outside lower left", ncols=4)
     alt = joined(
         [
             f"epoch {epoch:.0f}: training {three(row['epoch_train_loss'])}, test {three(row['epoch_test_loss'])}"
@@ -170,7 +173,7 @@ def _curves(curves: pd.DataFrame) -> Picture:
         "lecture-curves",
         title,
         f"Loss by epoch. {alt}",
-        "Training loss is the mean during the epoch; crosses are the lecture's printed log.",
+        "Training loss is the mean during the epoch; crosses (× training, + test) are the lecture's printed log.",
         figure,
     )
 

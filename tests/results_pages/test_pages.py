@@ -102,7 +102,7 @@ def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
     assert "<details><summary>Not measured: " in summary
 
 
-def test_claims_of_which_some_runs_did_not_end_are_no_verdicts(data: Path) -> None:
+def test_claims_whose_runs_did_not_end_or_need_more_are_no_verdicts(data: Path) -> None:
     (whole,) = [one for one in Site(data, data).repetitions if one.reproduction.name == "thousand"]
     assert whole.conclusion is not None
     part = replace(whole, conclusion=replace(whole.conclusion, incomplete="42 of 84 runs did not end"))
@@ -111,6 +111,10 @@ def test_claims_of_which_some_runs_did_not_end_are_no_verdicts(data: Path) -> No
     ended, unended = tally([whole]), tally([part])
     assert (ended.verdicts, ended.incomplete) == ({"reproduced": 1}, 0)
     assert (unended.verdicts, unended.incomplete, unended.not_measured, unended.exact) == ({}, 1, 0, 0)
+    findings = [replace(one, claim=replace(one.claim, needs="more epochs")) for one in whole.conclusion.findings]
+    lacking = replace(whole, conclusion=replace(whole.conclusion, findings=findings))
+    assert (tally([lacking]).verdicts, tally([lacking]).not_measured) == ({}, 1)
+    assert next(claim_lines([lacking])).key == "0 runs: needs more epochs"
 
 
 @pytest.mark.usefixtures("data_folder")  # other reproductions compare with their data's most frequent class
