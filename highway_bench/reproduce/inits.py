@@ -100,7 +100,7 @@ class Inits(Reproduction):
                 refuted=(Region(least=0),),
                 observe=_observe,
                 n=every,
-                effect=90,  # nearly all
+                effect=100,
                 version=self.version,
             )
         ]

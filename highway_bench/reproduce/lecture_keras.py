@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce._printed_log import KERAS, epochs_table, losses_claims
+from highway_bench.reproduce._printed_log import KERAS, KERAS_EPOCHS, epochs_table, losses_claims
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.lecture import ADAM, BATCH, DEPTH, WIDTH
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 
-EPOCHS, SEEDS = 2, 6
+SEEDS = 6
 COMPARED_STEPS = 20
 EQUAL = 1e-12  # relative: losses that differ by less are equal in float64 but for rounding
 
@@ -37,18 +37,18 @@ class LectureInKeras(Reproduction):
     plugins = ("highway_bench.published_code.lecture",)
 
     def cells(self, request: Request) -> list[Cell]:
-        fit = {"epochs": request.epochs or EPOCHS, "dataset": {"test_share": 0.25}}
+        fit = {"epochs": request.epochs or KERAS_EPOCHS, "dataset": {"test_share": 0.25}}
         fitted = [cell_of("float32", fit, seed, request) for seed in self.seeds(request, SEEDS)]
         both = {**ADAM, "steps": COMPARED_STEPS, "layout": "stemless", "dataset": {"test_share": 0.25}}
         return [*fitted, cell_of("float64", both, self.version.seen, request)]
 
     def claims(self, request: Request) -> Sequence[Claim]:
         n = len(self.seeds(request, SEEDS))
-        trained = request.epochs or EPOCHS
-        needs = {epoch: f"--epochs {epoch}" if epoch > trained else "" for epoch in range(1, EPOCHS + 1)}
+        trained = request.epochs or KERAS_EPOCHS
+        needs = {epoch: f"--epochs {epoch}" if epoch > trained else "" for epoch in range(1, KERAS_EPOCHS + 1)}
         printed = [
             claim
-            for epoch in range(1, EPOCHS + 1)
+            for epoch in range(1, KERAS_EPOCHS + 1)
             for claim in losses_claims(epoch, n=n, least=SEEDS, version=self.version, whose=KERAS, needs=needs[epoch])
         ]
         return [*printed, _same_network(self.version)]

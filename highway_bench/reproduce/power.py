@@ -92,13 +92,16 @@ class PowerDesign:
         return 10**value if self.ratio else value
 
     def needed(self, effect: float) -> int | None:
-        """The least number of runs with the power ``TARGET`` for ``effect``."""
+        """The least number of runs with the power ``TARGET`` for ``effect``; more than the design's if these lack it.
+
+        (The power of counts may fall from one number of runs to the next.)"""
+        fewest = self.least if self.power(effect) >= TARGET else self.n
         sizes: Iterable[int] = (
             (*range(20, MOST + 1, 20), *LARGER_SEARCHES)
             if self.statistic is Statistic.BEST
             else range(self.least, MOST + 1)
         )
-        return next((n for n in sizes if self.power(effect, n) >= TARGET), None)
+        return next((n for n in sizes if n >= fewest and self.power(effect, n) >= TARGET), None)
 
     def summary(self, effect: float) -> Power:
         """The power for ``effect``."""

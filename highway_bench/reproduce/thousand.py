@@ -165,7 +165,7 @@ def _claim(depth: int | None, seeds: int) -> Claim:
         refuted=(Region(least=50, closed=True),),
         observe=observe,
         n=seeds,
-        effect=90,  # nearly all
+        effect=100,
         version=VERSION,
     )
 

@@ -43,7 +43,7 @@ def verdicts(frame: Any, request: Request = REQUEST) -> list[Verdict]:
 def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> None:
     outcome = GATE_BIAS.outcome(rows_of(values(dict.fromkeys(GUIDELINE.items(), 0.1))), Request())
     assert [one.verdict for one in outcome.findings[:3]] == [Verdict.REPRODUCED] * 3
-    assert "30 layers −3" in outcome.pictures[0].title
+    assert "30 layers: −3" in outcome.pictures[0].title
     assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
 
 
@@ -100,7 +100,7 @@ def test_a_neighbour_must_be_worse(rows_of: Any) -> None:
 def test_biases_that_are_not_distinguished_decide_nothing(rows_of: Any) -> None:
     outcome = GATE_BIAS.outcome(rows_of(values({})), REQUEST)
     assert [one.verdict for one in outcome.findings[:3]] == [Verdict.UNDECIDED] * 3
-    assert outcome.pictures[0].title.endswith("10 layers all; 20 layers all; 30 layers all")
+    assert outcome.pictures[0].title.endswith("10 layers: all; 20 layers: all; 30 layers: all")
 
 
 def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:

@@ -91,6 +91,21 @@ def test_what_was_not_run_is_not_testable() -> None:
     assert verdicts == [Verdict.REPRODUCED] * 6 + [Verdict.NOT_TESTABLE] * 5
 
 
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the lecture's own code reached every printed number."""
+    monkeypatch.setattr(_printed_log, "UNREACHED", frozenset())
+    monkeypatch.setattr(_printed_log, "KERAS_EPOCHS", max(PRINTED))
+
+
+def test_epochs_for_which_the_lectures_own_code_was_not_run_contradict_nothing() -> None:
+    losses = {epoch: (3 * train, 3 * test) for epoch, (train, test) in PRINTED.items()}
+    findings = LECTURE.outcome(rows_of(losses, 0.9), Request(epochs=50)).findings
+    assert {one.verdict for one in findings} == {Verdict.NOT_TESTABLE, Verdict.UNDECIDED}
+    assert findings[-1].why == _printed_log.UNKNOWN_TEXT
+
+
+@pytest.mark.usefixtures("reached")
 @pytest.mark.parametrize(("epoch", "index", "factor"), [(3, 0, 2.1), (3, 0, 0.4), (50, 0, 5.5), (49, 1, 1.6)])
 def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: float) -> None:
     losses = list(PRINTED[epoch])
@@ -101,6 +116,7 @@ def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: floa
     assert f"epoch {epoch}:" in contradicted[0]
 
 
+@pytest.mark.usefixtures("reached")
 def test_an_accuracy_out_of_its_band_contradicts() -> None:
     outcome = LECTURE.outcome(rows_of(PRINTED, 0.9770), Request(epochs=50))
     assert [one.verdict for one in outcome.findings][-1] == Verdict.CONTRADICTED

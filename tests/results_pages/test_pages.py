@@ -111,8 +111,8 @@ def test_claims_whose_runs_did_not_end_or_need_more_are_no_verdicts(data: Path) 
     ended, unended = tally([whole]), tally([part])
     assert (ended.verdicts, ended.incomplete) == ({"reproduced": 1}, 0)
     assert (unended.verdicts, unended.incomplete, unended.not_measured, unended.exact) == ({}, 1, 0, 0)
-    findings = [replace(one, claim=replace(one.claim, needs="more epochs")) for one in whole.conclusion.findings]
-    lacking = replace(whole, conclusion=replace(whole.conclusion, findings=findings))
+    findings = [replace(one, claim=replace(one.claim, needs="more epochs")) for one in whole.findings]
+    lacking = replace(whole, findings=findings)
     assert (tally([lacking]).verdicts, tally([lacking]).not_measured) == ({}, 1)
     assert next(claim_lines([lacking])).key == "0 runs: needs more epochs"
 
