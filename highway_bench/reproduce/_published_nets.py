@@ -10,7 +10,7 @@ from highway_bench.cell import Cell
 from highway_bench.reproduce.claims import Evidence
 
 RESNET, LONG, SHORT, VGG = "arXiv:1512.03385", "arXiv:1507.06228", "arXiv:1505.00387", "arXiv:1409.1556"
-COMPARISON = "R. Srivastava, 2025"
+COMPARISON = "flukeskywalker/highway-resnet-comparison, 2025"
 ARITHMETIC = "arithmetic on the published layers"
 
 # Options of branches of two convolutions with batch norm. In the counter-result (GATE_PAIR) the gate is such a pair too

@@ -15,7 +15,7 @@ from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses, seed_dots
-from highway_bench.report.format import three
+from highway_bench.report.format import counted, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._trials import Trials
@@ -123,7 +123,7 @@ def _compared(losses: Mapping[tuple[str, int], float]) -> str:
     return text + (f", at {ends[1]} at {depths[-1]}" if len(depths) > 1 else "")
 
 
-def best_of(trials: Trials) -> Picture:
+def best_of(trials: Trials, chance: float) -> Picture:
     """The expected best loss of k trials against k."""
     styles = styles_of(ARMS)
 
@@ -135,29 +135,30 @@ def best_of(trials: Trials) -> Picture:
 
     return _by_depth(
         "figure1-best-of-k",
-        _first_better(trials),
+        _as_good_as_all_of_plain(trials),
         trials,
         draw,
         ("trials", "expected best loss, nat (log)"),
-        "Unbiased estimates. A line begins at the first k for which k trials cannot all have diverged.",
+        "Unbiased estimates. A line begins at the first k for which k trials cannot all have diverged. Dotted: the "
+        "loss of a constant prediction (chance) and the threshold of success.",
+        chance,
     )
 
 
-def _first_better(trials: Trials) -> str:
-    """From how many trials on highway's expected best loss is the lower one at the largest depth."""
+def _as_good_as_all_of_plain(trials: Trials) -> str:
+    """The number of highway's trials whose expected best loss is below plain's best of all, at the largest depth."""
     deepest = max((depth for _, depth in trials), default=0)
     plain, highway = (trials.get((arm, deepest), np.array([])) for arm in ARMS)
-    most = min(len(plain), len(highway))
-    below = [k for k in range(1, most + 1) if best_of_k(highway, k) < best_of_k(plain, k)]
-    if not most:
+    if not (len(plain) and len(highway)):
         return "Expected best loss against the number of trials"
-    if not below or below[-1] != most:
-        return f"At {deepest} layers highway's expected best loss of {most} trials is not below plain's"
-    if math.isinf(best_of_k(plain, most)):
+    best = best_of_k(plain, len(plain))
+    if math.isinf(best):
         return f"At {deepest} layers every trial of plain diverged"
-    drawn = [k for k in below if math.isfinite(best_of_k(plain, k))]  # both lines
-    first = next(k for k in drawn if set(range(k, most + 1)) <= set(below))
-    return f"At {deepest} layers highway's expected best loss is below plain's from {first} of {most} trials on"
+    enough = next((k for k in range(1, len(highway) + 1) if best_of_k(highway, k) < best), None)
+    if enough is None:
+        return f"At {deepest} layers no number of highway's trials has a lower expected best loss than plain's best"
+    of_highway = f"the expected best of {counted(enough, 'trial')}"
+    return f"At {deepest} layers {of_highway} of highway is below the best of all {len(plain)} of plain"
 
 
 def _by_depth(

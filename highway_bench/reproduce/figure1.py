@@ -214,7 +214,9 @@ class Figure1(Reproduction):
         return Conclusion(
             findings=[claim.judge((trials, table)) for claim in self.claims(request)],
             tables=[_shown(table)],
-            pictures=[best(table, _chance()), curves(rows, trials, _chance()), best_of(trials)] if len(table) else [],
+            pictures=[best(table, _chance()), curves(rows, trials, _chance()), best_of(trials, _chance())]
+            if len(table)
+            else [],
         )
 
 

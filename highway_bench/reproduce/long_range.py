@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -298,13 +297,11 @@ def _factors(factors: Mapping[int, Interval]) -> str:
 
 
 def _title(ended: pd.DataFrame) -> str:
-    """Steps of both families, with highway, on the longest problem that both have results for."""
+    """The seeds that learn the longest problem that both families have results for, with highway."""
     steps = {arm: hits_of(arm, ended) for arm in PAIRS[0]}
     common = set.intersection(*(set(hits) for hits in steps.values()))
     if not common:
         return "Steps to learn by sequence length"
-    middles = {arm: median(hits[max(common)].values()) for arm, hits in steps.items()}
-    parts = [
-        f"{arm} {f'takes {three(step)} steps' if math.isfinite(step) else 'misses'}" for arm, step in middles.items()
-    ]
-    return f"Adding at T = {max(common)}: {', '.join(parts)}"
+    longest = {arm: list(hits[max(common)].values()) for arm, hits in steps.items()}
+    parts = [f"{arm} at {sum(map(math.isfinite, found))} of {len(found)} seeds" for arm, found in longest.items()]
+    return f"Adding at T = {max(common)} is learnt by {' and by '.join(parts)}"

@@ -86,7 +86,9 @@ def test_steps_like_the_claims() -> None:
     assert "with 1,000 against 1,000 parameters" in result.findings[0].measured
     (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == 4 * 4
-    assert picture.title == "Adding at T = 200: highway attention takes 314 steps, highway bilstm misses"
+    assert picture.title == (
+        "Adding at T = 200 is learnt by highway attention at 10 of 10 seeds and by highway bilstm at 0 of 10 seeds"
+    )
 
 
 def test_steps_the_other_way_contradict() -> None:
@@ -169,4 +171,4 @@ def test_the_title_compares_both_at_one_length() -> None:
     rows = rows_of(LIKE_THE_CLAIM)
     left = rows[~((rows["family"] == "bilstm") & (rows["seq_len"] == 200))]
     (picture,) = LONG_RANGE.outcome(left, Request()).pictures
-    assert picture.title == "Adding at T = 100: highway attention takes 234 steps, highway bilstm misses"
+    assert picture.title.startswith("Adding at T = 100 is learnt by highway attention at 10 of 10 seeds")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -24,12 +24,10 @@ from highway_bench.report.figures.drawing import line_with_band
 from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name
 from highway_bench.report.results import Results
-from highway_bench.report.rows import groups, rows_of
+from highway_bench.report.rows import groups
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.propagation import IN_RANGE, SETTING
 
-WIDEST: Final = 1e6
-"""The axis ends at this factor and at its inverse; an explosion by twenty decades would hide all other lines."""
 THICKEST, THINNEST = 3.2, 1.2
 """Widths of the first line and of the last, which is drawn on top."""
 LIMIT: Final = 100.0
@@ -84,8 +82,6 @@ def _picture(
             log_axis(panel, "y")
             panel.set_ylabel(label)
         _limits(axes, sizes)
-        for panel, (metric, _, _) in zip(axes, PANELS, strict=True):
-            _extremes(panel, sizes[metric])
         axes[1].set_xlabel("layer")
         axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
         title = f"{setting['family_label']}, depth {setting['depth']}: {_finding(verdicts)}"
@@ -96,7 +92,7 @@ def _picture(
         f"{setting['dtype']}; before training. RMS of x_l and of dL/dx_l; medians over n = "
         f"{seeds_text(verdicts['n'])}, bands from least to largest. Shaded: within a factor of 100 of x₀ (activations, "
         "above) and of dL/dx_L (gradients, below)."
-    ) + beyond(sizes)
+    )
     return Picture(name, title, f"Sizes by layer. {joined(alt, 60)}", caption, figure)
 
 
@@ -111,33 +107,12 @@ def _line(panel: Axes, points: pd.DataFrame, style: Style, what: str, width: flo
 
 
 def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
-    """Set the limits of the axes: the limits of the verdict are in view, and nothing beyond ``WIDEST``."""
+    """Set the limits of the axes: all sizes and the limits of the verdict are in view."""
     for panel, (metric, _, _) in zip(axes, PANELS, strict=True):
-        least, most = sizes[metric]["low"].min(), sizes[metric]["high"].max()
-        panel.set_ylim(max(1 / WIDEST, min(least, 0.3 / LIMIT)), min(WIDEST, max(most, 3 * LIMIT)))
+        seen = sizes[metric][["low", "high"]].to_numpy().ravel()
+        seen = seen[np.isfinite(seen) & (seen > 0)]  # a logarithmic axis has no place for others
+        panel.set_ylim(min(0.3 / LIMIT, *seen / 2), max(3 * LIMIT, *seen * 2))
         log_axis(panel, "y")
-
-
-def _extremes(panel: Axes, own: pd.DataFrame) -> None:
-    """Write the largest and the smallest size next to the end of the axis beyond which they are."""
-    outside = own[own["middle"] > 0]
-    for edge, at, align in ((outside["middle"].max(), 0.97, "top"), (outside["middle"].min(), 0.03, "bottom")):
-        if edge > WIDEST or edge < 1 / WIDEST:
-            block = outside.loc[outside["middle"] == edge, "block"].iloc[0]
-            text = f"{block}: {'up' if edge > 1 else 'down'} to {edge:.0e}"
-            panel.annotate(text, (0.5, at), xycoords="axes fraction", ha="center", va=align, fontsize=7.5)
-
-
-def beyond(sizes: dict[str, pd.DataFrame]) -> str:
-    """The sizes beyond the axes, in words; empty if there are none."""
-    parts = []
-    for metric, way, _ in PANELS:
-        for block, own in sizes[metric].groupby("block", sort=False):
-            outside = own[(own["middle"] > WIDEST) | (own["middle"] < 1 / WIDEST)]
-            if len(outside):
-                extreme = max(rows_of(outside), key=lambda row: abs(math.log10(row["middle"])) if row["middle"] else 0)
-                parts.append(f"the {way} under {block} ({three(extreme['middle'])} at layer {extreme['layer']:g})")
-    return f" Beyond the axis: {'; '.join(parts)}." if parts else ""
 
 
 def _finding(verdicts: pd.DataFrame) -> str:
