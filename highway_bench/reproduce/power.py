@@ -64,8 +64,8 @@ class PowerDesign:
         if size < self.least and self.statistic is not Statistic.SHARE:
             return 0.0
         if self.statistic is Statistic.RATES:
-            rates = (50 + effect / 2, 50 - effect / 2)  # of all with this difference those with the largest scatter
-            one, other = (stats.binom.pmf(np.arange(size + 1), size, rate / 100) for rate in rates)
+            shares = (0.5 + effect / 200, 0.5 - effect / 200)  # of all with this difference those that scatter most
+            one, other = (stats.binom.pmf(np.arange(size + 1), size, share) for share in shares)
             return float(one @ shown_pairs(size, self.confidence, self.region) @ other)
         if self.statistic.counts:
             shown = shown_counts(self.statistic, size, self.confidence, self.region)
@@ -82,7 +82,7 @@ class PowerDesign:
         below = math.isfinite(self.region.most)
         if self.statistic.counts:
             least = -100 if self.statistic is Statistic.RATES else 0
-            values = np.arange(least, 100.05, 0.1)
+            values = np.linspace(least, 100, 10 * (100 - least) + 1)
             shown = [value for value in values if self.power(float(value)) >= TARGET]
             return float((max if below else min)(shown)) if shown else math.nan
         low, high = intervals(self.statistic, self.n, self.confidence)

@@ -111,7 +111,7 @@ def _limits(axes: list[Axes], sizes: dict[str, pd.DataFrame]) -> None:
     for panel, (metric, _, _) in zip(axes, PANELS, strict=True):
         seen = sizes[metric][["low", "high"]].to_numpy().ravel()
         seen = seen[np.isfinite(seen) & (seen > 0)]  # a logarithmic axis has no place for others
-        panel.set_ylim(min(0.3 / LIMIT, *seen / 2), max(3 * LIMIT, *seen * 2))
+        panel.set_ylim(np.min(seen / 2, initial=0.3 / LIMIT), np.max(seen * 2, initial=3 * LIMIT))
         log_axis(panel, "y")
 
 
