@@ -28,7 +28,7 @@ WHERE = "the lecture's log"
 
 OURS, KERAS = "ours", "Keras's"
 
-KERAS_EPOCHS = 2  # for which ``lecture-keras`` trains the lecture's own code
+KERAS_EPOCHS = 3  # for which ``lecture-keras`` trains the lecture's own code
 
 PrintedLoss = tuple[str, int]
 """A metric and an epoch."""

@@ -33,7 +33,8 @@ class LectureInKeras(Reproduction):
     """
 
     takes = frozenset({"epochs", "seeds"})
-    version = RuleVersion(2, "2026-11-24", seen=10)  # in version 1 the prediction interval could only contradict
+    # In version 1 the prediction interval could only contradict; version 2 trained for two epochs
+    version = RuleVersion(3, "2026-11-25", seen=16)
     plugins = ("highway_bench.published_code.lecture",)
 
     def cells(self, request: Request) -> list[Cell]:
