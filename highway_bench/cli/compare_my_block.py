@@ -23,7 +23,7 @@ STORE = Path("reports/compare.sqlite")
 def compare_my_block(
     file: Annotated[str, typer.Argument(help="The .py file that registers your block; a module's name works too.")],
     block: Annotated[str | None, typer.Option(help="The block, if the file registers several.")] = None,
-    part: Annotated[str, typer.Option(help="The part of decide's protocol: vision or language.")] = "vision",
+    part: Annotated[str, typer.Option(help="The part of decide's protocol: dense, vision or language.")] = "vision",
     family: Annotated[list[str] | None, typer.Option(help="Only these families of the part.")] = None,
     minutes: Annotated[
         float, typer.Option(help="No depth is begun that would not end within this time; two cores need about 30.")

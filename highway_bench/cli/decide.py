@@ -19,7 +19,7 @@ STORE = Path("reports/decide.sqlite")
 
 
 def decide(
-    part: Annotated[str, typer.Option(help="The part: vision, language, seconds or costs.")] = "vision",
+    part: Annotated[str, typer.Option(help="The part: dense, vision, language, seconds or costs.")] = "vision",
     family: Annotated[list[str] | None, typer.Option(help="Only these families of the part.")] = None,
     engine: EngineName = "local",
     address: ClusterAddress = None,
@@ -36,8 +36,8 @@ def decide(
 
     Which cells come next depends on the results so far, so the total is known only at the end. Stored trainings are not
     made again, so after an interruption the same command resumes. Part seconds needs the results of language. Part
-    costs trains nothing: it measures the step time and the bytes of every connection, in a quarter of an hour. Both
-    time steps, so they need an idle machine.
+    costs trains nothing: it measures the step time and the bytes of every connection, in 20 minutes. Both time steps,
+    so they need an idle machine.
     """
     if tables is not None:
         write_tables(store, tables)

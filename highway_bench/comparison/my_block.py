@@ -141,7 +141,7 @@ def chosen_references(part: str, families: Sequence[str] = ()) -> dict[str, list
     by_family: dict[str, list[Candidate]] = {}
     chosen = get_part(part)
     if isinstance(chosen, CostPart):
-        raise BadInput(f"part {part!r} trains nothing; compare-my-block takes part vision or language")
+        raise BadInput(f"part {part!r} trains nothing; compare-my-block takes part dense, vision or language")
     for candidate in chosen.candidates:
         if candidate.template.block == REFERENCE:
             by_family.setdefault(candidate.template.family, []).append(candidate)

@@ -1,5 +1,5 @@
 """Decide: which connection to use, from trainings at tuned learning rates and fair starts, family by family.
 
 ``rates`` decides which learning rates are tried, and ``candidate`` which cells of one connection and start come next.
-``vision`` and ``language`` list the candidates, and ``protocol`` trains them.
+``dense``, ``vision`` and ``language`` list the candidates, and ``protocol`` trains them.
 """

@@ -37,11 +37,15 @@ Trainings = Mapping[Cell, TrainingEnd]
 class Candidate:
     """``template`` is the cell of every run but for depth, learning rate and seed; ``first`` are the learning rates
     to begin with at the first of ``depths``. At each further depth they are the last depth's choice and its neighbours.
+    ``fresh`` are the seeds that count, and ``more`` those that are added where some of these trained and others did
+    not.
     """
 
     template: Cell
     depths: Sequence[int]
     first: Sequence[float]
+    fresh: Sequence[int] = range(FRESH_SEEDS)
+    more: Sequence[int] = range(FRESH_SEEDS, FRESH_SEEDS + MORE_SEEDS)
 
     def run(self, depth: int, rate: float, seed: int) -> Cell:
         """The cell of one training; those that tune are trials."""
@@ -84,13 +88,12 @@ class Candidate:
         return chosen_rate(self.losses(depth, trainings), TUNING_SEEDS)
 
     def finals(self, depth: int, trainings: Trainings) -> list[Cell]:
-        """The cells of the fresh seeds at a depth: five, and five more where some of these trained and others did
-        not."""
+        """The cells at a depth that count."""
         rate = self.rate(depth, trainings)
-        cells = [self.run(depth, rate, seed) for seed in range(FRESH_SEEDS)]
+        cells = [self.run(depth, rate, seed) for seed in self.fresh]
         trained = [trainings[cell].success for cell in cells if cell in trainings]
-        if len(trained) == FRESH_SEEDS and any(trained) and not all(trained):
-            cells += [self.run(depth, rate, seed) for seed in range(FRESH_SEEDS, FRESH_SEEDS + MORE_SEEDS)]
+        if len(trained) == len(cells) and any(trained) and not all(trained):
+            cells += [self.run(depth, rate, seed) for seed in self.more]
         return cells
 
 

@@ -1,4 +1,4 @@
-"""Costs: the step time and the bytes of every block of the vision and language parts, at the sizes of their trainings.
+"""Costs: the step time and the bytes of every block of the parts that train, at the sizes of their trainings.
 
 Neither depends on a block's start, so each block is measured once a depth, in all of its part's depths. The answer's
 table reads them by family, depth and machine.
@@ -12,18 +12,19 @@ from typing import Any, Final
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import Candidate, Trainings
+from highway_bench.decide.dense import dense
 from highway_bench.decide.language import language
 from highway_bench.decide.part import Part
 from highway_bench.decide.vision import vision
 from highway_bench.tasks.from_cell import cell_family, positions_of
 
 TIMING: Final[dict[str, Any]] = {"seconds": 0, "samples": 7, "processes": 3, "precision": 0.05, "limit": 3}
-"""All blocks of both parts take about a quarter of an hour on two idle cores."""
+"""All blocks of these parts take about 20 minutes on two idle cores."""
 
 
 def costs(device: str = "cpu") -> CostPart:
-    """Every block of the vision and language parts, once in each family."""
-    every = [*vision(device).candidates, *language(device).candidates]
+    """Every block of these parts, once in each family."""
+    every = [*dense(device).candidates, *vision(device).candidates, *language(device).candidates]
     once = {(one.template.family, str(one.template.family_options), one.template.block): one for one in reversed(every)}
     return CostPart("costs", tuple(reversed(once.values())))
 

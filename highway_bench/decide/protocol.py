@@ -11,6 +11,7 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TrainingEnd, Trainings
 from highway_bench.decide.costs import costs
+from highway_bench.decide.dense import dense
 from highway_bench.decide.language import language
 from highway_bench.decide.part import Part
 from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cells
@@ -74,7 +75,7 @@ def seconds(trainer: Trainer | None) -> Part:
     if trainer is None:
         raise BadInput(
             "part 'seconds' has no candidates yet, they follow from the results of language: 'highway-bench decide "
-            "--part seconds', without --dry-run, measures both; compare-my-block takes part vision or language"
+            "--part seconds', without --dry-run, measures both; compare-my-block takes part dense, vision or language"
         )
     part = language()
     trainings = trainer.train(part)
@@ -83,6 +84,7 @@ def seconds(trainer: Trainer | None) -> Part:
 
 
 PARTS: Mapping[str, Callable[[Trainer | None], Part]] = {
+    "dense": lambda trainer: dense(),
     "vision": lambda trainer: vision(),
     "language": lambda trainer: language(),
     "seconds": seconds,

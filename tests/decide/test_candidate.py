@@ -10,10 +10,12 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, TUNING_SEEDS, Candidate, TrainingEnd
+from highway_bench.decide.dense import dense
 from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput
+from highway_bench.tasks import tasks
 from tests.decide.conftest import TINY, TrainedPart
 from tests.inline_engine import InlineEngine
 
@@ -80,3 +82,9 @@ def test_the_vision_part_has_two_starts_of_each_block_that_has_them() -> None:
     assert {one["family"] for one in vision().table()} == {"conv", "conv-pair", "bilstm", "transformer"}
     with pytest.raises(BadInput, match="no family dense"):
         vision().only(["dense"])
+
+
+def test_the_runs_of_the_dense_part_train_together() -> None:
+    groups = {tasks.get("trainability").group(cell) for one in dense().candidates for cell in one.pending({})}
+    assert len(groups) == len(dense().candidates)  # the first rates of each
+    assert {one["block"] for one in dense().table()} >= {"plain", "highway", "highway-free", "pre-norm"}

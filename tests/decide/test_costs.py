@@ -24,7 +24,7 @@ def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
     assert len(set(cells)) == len(cells)
     trained = {
         (cell.family, str(cell.family_options), cell.block, depth, cell.width, cell.nominal_width, cell.batch_size)
-        for name in ("vision", "language")
+        for name in ("dense", "vision", "language")
         for one in get_part(name).candidates
         for cell in [one.template]
         for depth in one.depths
@@ -38,13 +38,13 @@ def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
         assert sizes == trained
         assert len(own) == len(trained)
         assert {(one.family, one.batch_size, one.seq_len) for one in own} == {
-            ("conv", 32, None), ("conv-pair", 32, None), ("bilstm", 32, 14), ("transformer", 32, 14),
-            ("transformer", 16, 64)}  # fmt: skip
+            ("dense", 100, None), ("conv", 32, None), ("conv-pair", 32, None), ("bilstm", 32, 14),
+            ("transformer", 32, 14), ("transformer", 16, 64)}  # fmt: skip
         for one in own:
             tasks.get(name).check(one)
     throughput = tasks.get("throughput")
     groups = {throughput.group(cell) for cell in cells if cell.task == "throughput"}
-    assert len(groups) == 4 + 4 + 4 + 3 + 2  # all blocks of a family and depth are timed in turn
+    assert len(groups) == 6 + 4 + 4 + 4 + 3 + 2  # all blocks of a family and depth are timed in turn
     assert {cell.family for cell in costs().only(["conv"]).pending({})} == {"conv"}
 
 
