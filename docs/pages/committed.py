@@ -18,6 +18,7 @@ from highway_bench.execution.needs import with_needs
 from highway_bench.options import scalar_of, takes_several
 from highway_bench.report import Results
 from highway_bench.report.rows import Runs, groups, prepared
+from highway_bench.reproduce._measured import metrics_by_key
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.claims import Finding, Verdict
 from highway_bench.reproduce.findings_page import budget
@@ -31,6 +32,8 @@ Words = Sequence[str]
 
 IDENTITY: Final = tuple(item.name for item in fields(Cell) if item.name != "threads")
 """What identifies a cell on every machine; the number of threads may be that of its cores."""
+ENDS: Final = ("final_loss", "success")
+"""The metrics that further trainings follow from."""
 PIXELS: Final = "mistaken_for"
 """A metric of which only pictures of data are drawn, which are no rows."""
 
@@ -101,7 +104,7 @@ class Committed:
         for record in self.runs.values():
             if (named := request_of(words_of(record), record)) is not None:
                 name, request = named
-                sizes[name][identities(reproductions.get(name), request)] = request
+                sizes[name][identities(self.known_cells(reproductions.get(name), request))] = request
         known = identity_of(self.rows)
         every = []
         for name, requests in sizes.items():
@@ -109,6 +112,15 @@ class Committed:
             for cells, request in (largest or {frozenset(): Request(device="cpu")}).items():
                 every.append(self._repetition(reproductions.get(name), request, self.rows[known.isin(cells)]))
         return every
+
+    def known_cells(self, reproduction: Reproduction, request: Request) -> list[Cell]:
+        """The cells of a reproduction, with those that follow from committed rows."""
+        return reproduction.known_cells(request, self._trainings)
+
+    @cached_property
+    def _trainings(self) -> dict[str, dict[str, float]]:
+        """How every training ended, by the key of its cell."""
+        return metrics_by_key(self.rows[self.rows["metric"].isin(ENDS)])
 
     def _repetition(self, reproduction: Reproduction, request: Request, rows: pd.DataFrame) -> Repetition:
         study = self._with_runs(reproduction.name, command_of(reproduction.name, request), rows)
@@ -119,7 +131,7 @@ class Committed:
         torch.set_num_threads(int(rows["threads"].max()))  # some cells have as many threads as the machine has cores
         drawn = prepared(rows[rows["metric"].ne(PIXELS)], study.runs)
         conclusion = reproduction.conclude(drawn, request)
-        ran = budget(list(with_needs(reproduction.cells(request))))
+        ran = budget(list(with_needs(self.known_cells(reproduction, request))))
         return Repetition(reproduction, study, ran, conclusion.findings, conclusion)
 
     def _with_runs(self, name: str, command: str, rows: pd.DataFrame) -> Study:
@@ -165,11 +177,11 @@ def command_of(name: str, request: Request) -> str:
     return shlex.join(words)
 
 
-def identities(reproduction: Reproduction, request: Request) -> frozenset[str]:
-    """The cells of a reproduction, and those they need, by what identifies them on every machine."""
+def identities(cells: Iterable[Cell]) -> frozenset[str]:
+    """Cells, and those they need, by what identifies them on every machine."""
     return frozenset(
         canonical({name: value for name, value in cell.columns().items() if name in IDENTITY})
-        for cell in with_needs(reproduction.cells(request))
+        for cell in with_needs(cells)
     )
 
 

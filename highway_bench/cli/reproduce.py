@@ -141,7 +141,10 @@ def is_given(context: typer.Context, word: str) -> bool:
 
 
 def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_json: bool) -> None:
-    """Print the number of cells, roughly their time and memory, and the power of the design for each of ``claims``."""
+    """Print the number of cells, roughly their time and memory, and the power of the design for each of ``claims``.
+
+    Where some cells follow from the results of others, the usual number is printed.
+    """
     left = len(estimate.cells) - estimate.stored
     if as_json:
         print_json(

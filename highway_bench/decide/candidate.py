@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from highway_bench.cell import Cell
@@ -49,9 +50,7 @@ class Candidate:
 
     def run(self, depth: int, rate: float, seed: int) -> Cell:
         """The cell of one training; those that tune are trials."""
-        trial = TUNING_SEEDS.index(seed) if seed in TUNING_SEEDS else None
-        recipe = {**self.template.recipe, "rate": rate, "own_rate": True}
-        return self.template.but(depth=depth, seed=seed, trial=trial, recipe=recipe)
+        return _run(self.template, depth, rate, seed)
 
     def pending(self, trainings: Trainings) -> list[Cell]:
         """The cells to train next, or none where the candidate is done."""
@@ -95,6 +94,12 @@ class Candidate:
         if len(trained) == len(cells) and any(trained) and not all(trained):
             cells += [self.run(depth, rate, seed) for seed in self.more]
         return cells
+
+
+@lru_cache(maxsize=100_000)  # every round asks for the same cells again
+def _run(template: Cell, depth: int, rate: float, seed: int) -> Cell:
+    trial = TUNING_SEEDS.index(seed) if seed in TUNING_SEEDS else None
+    return template.but(depth=depth, seed=seed, trial=trial, recipe={**template.recipe, "rate": rate, "own_rate": True})
 
 
 def starts_of(template: Cell, depths: Sequence[int], first: Sequence[float]) -> list[Candidate]:

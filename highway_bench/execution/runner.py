@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,17 @@ class Summary:
     stored: int
     seconds: float
     digests: dict[Cell, str]
+
+    def __add__(self, later: Summary) -> Summary:
+        """The cells of this run and of a later one."""
+        return replace(
+            later,
+            counts=dict(Counter(self.counts) + Counter(later.counts)),
+            measured=self.measured + later.measured,
+            stored=self.stored + later.stored,
+            seconds=self.seconds + later.seconds,
+            digests=self.digests | later.digests,
+        )
 
     @property
     def exit_status(self) -> int:

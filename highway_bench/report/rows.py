@@ -96,8 +96,8 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
 
     ``label`` is the block with its options, and with its start where the rows have several starts of it.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
-    ``runs`` requested last is used. In ``recipe``, a rate that was chosen for the cell is ``tuned``. A frame that is
-    prepared already is returned unchanged.
+    ``runs`` requested last is used. In ``recipe``, a rate that was chosen for the cell is ``tuned``; ``as_run`` is the
+    recipe with that rate. A frame that is prepared already is returned unchanged.
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
@@ -117,6 +117,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
+    frame["as_run"] = frame["recipe"]
     frame["recipe"] = mapped(frame["recipe"], comparable)
     others = mapped(frame["family_options"], without_init)
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame)))

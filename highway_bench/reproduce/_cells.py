@@ -10,21 +10,21 @@ from highway_bench.plan.matched import matched
 from highway_bench.success.judging import THRESHOLD
 
 
-def tuned_sgd(steps: int, rates: Sequence[float], **words: Any) -> dict[str, Any]:
-    """The recipe of SGD with momentum 0.9, whose rate is the best of ``rates`` and falls to a tenth."""
+def sgd(steps: int, **words: Any) -> dict[str, Any]:
+    """The recipe of SGD with momentum 0.9, whose rate falls to a tenth."""
     return {
         "optimiser": "sgd",
         "momentum": 0.9,
         "decay": 0.1,
         "steps": steps,
-        "rate": "tuned",
-        "rates": list(rates),
         "threshold": THRESHOLD,
     } | words
 
 
 def edge(rate: float, rates: Sequence[float]) -> str:
     """``lowest`` or ``highest`` if a tuned rate is that of ``rates``: the best may lie beyond it. Otherwise empty."""
+    if not rates:
+        return ""
     return "lowest" if rate == min(rates) else "highest" if rate == max(rates) else ""
 
 

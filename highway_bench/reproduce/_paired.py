@@ -7,32 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.reproduce._cells import edge
-from highway_bench.reproduce.base import rows_by_key
 from highway_bench.reproduce.quantities import Quantity, mean
-from highway_bench.results.schema import OUTCOMES
 
 ArmRuns = Mapping[int, Mapping[str, float]]  # seed → metrics of the run; without the runs that failed
-
-
-def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, float]]:
-    """The scalar metrics of every cell in prepared ``rows``; empty for a cell without a result. A null is NaN.
-
-    ``params``, the network's number of parameters, is among them where it is known."""
-    # A cell that failed has rows too. Their nulls must not be taken for diverged losses
-    frame = rows[(rows["axis"].fillna("") == "") & rows["status"].isin(OUTCOMES)]
-    by_key = {key: _metrics(part) for key, part in rows_by_key(frame).items()}
-    return {cell: by_key.get(cell.key, {}) for cell in cells}
-
-
-def _metrics(rows: pd.DataFrame) -> dict[str, float]:
-    metrics = dict(zip(rows["metric"], rows["value"], strict=True))
-    known = rows["params"].dropna()
-    return metrics | ({"params": float(known.iloc[-1])} if len(known) else {})
 
 
 def arm(values: Mapping[Cell, Mapping[str, float]], cells: Iterable[Cell]) -> ArmRuns:

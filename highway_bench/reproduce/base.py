@@ -1,28 +1,27 @@
 """Reproduction: a published result that is measured again, and its findings.
 
-A reproduction states its claims before anything is run. It gives the cells to measure and judges the claims by their
-rows.
+A reproduction states its claims before anything is run. It gives the cells to measure, of which some may follow from
+the results of others, and judges the claims by their rows.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
 
 import pandas as pd
 
-from highway_bench.cell import Cell, canonical
+from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.execution.needs import with_needs
 from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture
-from highway_bench.report.rows import groups
+from highway_bench.reproduce._measured import Metrics, ended_cells, metrics_by_key
 from highway_bench.reproduce.claims import Claim, Finding, RuleVersion, Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Reproduction(ABC):
         runs might change it. With a smaller budget than the scale's no claim is contradicted: any network fails if its
         training is too short."""
         outcome = self.outcome(rows, request)
-        runs = list(with_needs(self.cells(request)))
+        runs = list(with_needs(self.known_cells(request, metrics_by_key(rows))))
         ended = ended_cells(rows)
         missing = sum(cell.key not in ended for cell in runs)
         why, unsupported = f"{missing} of {len(runs)} runs did not end" if missing else "", set(Verdict)
@@ -107,7 +106,27 @@ class Reproduction(ABC):
 
     @abstractmethod
     def cells(self, request: Request) -> list[Cell]:
-        """The cells to measure. Their tasks add the cells that these need, such as the trials of a search."""
+        """The cells to measure first. Their tasks add the cells that these need, such as the trials of a search."""
+
+    def usual_cells(self, request: Request) -> list[Cell]:
+        """The cells of ``request`` with those that usually follow, for an estimate of the cost."""
+        return self.cells(request)
+
+    def follow_ups(self, request: Request, values: Mapping[Cell, Metrics]) -> list[Cell]:
+        """The cells that follow from the ``values`` of others, such as one at a further learning rate; by default
+        none."""
+        return []
+
+    def known_cells(self, request: Request, metrics: Mapping[str, Metrics]) -> list[Cell]:
+        """The cells of ``request``, and all that follow from the ``metrics`` so far, which are given by a cell's
+        key."""
+        cells = dict.fromkeys(self.cells(request))
+        while new := self.follow_ups(request, {one: metrics[one.key] for one in cells if one.key in metrics}):
+            before = len(cells)
+            cells |= dict.fromkeys(new)
+            if len(cells) == before:  # they have not ended
+                break
+        return list(cells)
 
     @abstractmethod
     def claims(self, request: Request) -> Sequence[Claim]:
@@ -123,17 +142,6 @@ def has_smaller_budget(cell: Cell, full: Cell) -> bool:
     """Whether ``cell`` trains for fewer steps than ``full``, or is the best of fewer trials."""
     budgets = [(one.recipe.get("steps", 0), one.recipe.get("search", {}).get("trials", 0)) for one in (cell, full)]
     return any(mine < theirs for mine, theirs in zip(*budgets, strict=True))
-
-
-def ended_cells(rows: pd.DataFrame) -> set[str]:
-    """Keys of the cells in ``rows`` that ended with a result; diverged and stalled runs are results."""
-    first = rows[rows["axis"].ne(LATER_ATTEMPT)]
-    return {key for key, part in rows_by_key(first).items() if worst(part["status"]) in OUTCOMES}
-
-
-def rows_by_key(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """``rows`` by the key of their cell."""
-    return {canonical(cell): part for cell, part in groups(rows, [item.name for item in fields(Cell)])}
 
 
 reproductions: Registry[Reproduction] = Registry("reproduction", package="highway_bench.reproduce")

@@ -13,7 +13,7 @@ from highway_bench.cell import Cell
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report import columns as column
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._paired import measured
+from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.bilstm import (
     BATCH,

@@ -14,7 +14,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
 from highway_bench.report.format import count, quantity, three
-from highway_bench.reproduce._paired import measured
+from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
+from highway_bench.decide.candidate import Candidate
 from highway_bench.families import make_family
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
-from highway_bench.report.rows import groups, recipe_of
-from highway_bench.reproduce._cells import edge, trained, tuned_sgd
-from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
+from highway_bench.reproduce._cells import edge, sgd, trained
+from highway_bench.reproduce._paired import ArmRuns, diverged, loss_record
+from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.base import Conclusion, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
@@ -30,13 +31,18 @@ INITS = ("default", "uniform", "orthogonal", "small")
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
 DEPTH = 49  # 50 layers with the stem, as the papers count
 STEPS, SEEDS, TOGETHER = 300, 5, 8
-RATES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # for both blocks; highway's best was 1, plain's 0.01
+BLOCKS = ("highway", "plain")
+FIRST_RATES = (1.0, 0.3, 0.1)
 SOURCE = "arXiv:1505.00387, §2.2"
-VERSION = RuleVersion(2, "2026-11-23", seen=3)  # version 1 had rates whose best was at their edge
+# Version 1 had rates whose best was at their edge. In version 2 a single run chose the rate, and three pairs diverged
+VERSION = RuleVersion(3, "2026-11-25", seen=8)
 
 # A pair of init and activation trains if every seed ends at a tenth of chance's loss or below. It stands still if every
 # seed ends above nine tenths of chance's loss, or diverges.
 STILL = 0.9
+
+PairName = tuple[str, str, str]
+"""A block, an init and an activation."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,10 @@ class Pair:
     activation: str
     trained: int
     n: int
+    diverged: int
     loss: float  # infinite where a seed diverged
     rate: float
+    edge: str  # of the rates that were tried
     still: bool  # no seed came below nine tenths of chance's loss
 
     @property
@@ -58,7 +66,7 @@ class Pair:
 
 
 @register_reproduction("inits", title="Zero-mean weight distributions × activations, 50 layers", source=SOURCE)
-class Inits(Reproduction):
+class Inits(TunedReproduction[PairName]):
     """50-layer dense networks on 4,000 MNIST digits, 300 steps of SGD at a rate tuned for each pair.
 
     Highway starts with the negative gate bias −ln L. Plain, with equal parameters per layer, is the control.
@@ -67,24 +75,23 @@ class Inits(Reproduction):
     version = VERSION
     takes = frozenset({"seeds", "steps"})
 
-    def cells(self, request: Request) -> list[Cell]:
-        recipe = tuned_sgd(request.steps or STEPS, RATES, together=TOGETHER)
-        grid = itertools.product(("highway", "plain"), INITS, ACTIVATIONS, self.seeds(request, SEEDS))
-        return [
-            trained(
+    def arms(self, request: Request) -> dict[PairName, Candidate]:
+        recipe, seeds = sgd(request.steps or STEPS, together=TOGETHER), self.seeds(request, SEEDS)
+        found: dict[PairName, Candidate] = {}
+        for block, init, activation in itertools.product(BLOCKS, INITS, ACTIVATIONS):
+            template = trained(
                 block,
                 "dense",
                 depth=DEPTH,
                 nominal_width=71,
                 batch_size=100,
                 dataset="mnist-5k",
-                seed=seed,
                 recipe=recipe,
                 device=request.device,
                 family_options=_options(init, activation),
             )
-            for block, init, activation, seed in grid
-        ]
+            found[block, init, activation] = Candidate(template, (DEPTH,), FIRST_RATES, fresh=seeds, more=())
+        return found
 
     def claims(self, request: Request) -> Sequence[Claim]:
         every = len(INITS) * len(ACTIVATIONS)
@@ -106,7 +113,7 @@ class Inits(Reproduction):
         ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        pairs = list(pairs_of(self.fresh(rows)))
+        pairs = [pair_of(*name, *own) for name, own in self.tuned_runs(rows, request).items()]
         return Conclusion(
             findings=[claim.judge(pairs) for claim in self.claims(request)],
             tables=[_shown(pairs)],
@@ -119,27 +126,23 @@ def _options(init: str, activation: str) -> dict[str, str]:
     return make_family("dense", init=init, activation=activation).options
 
 
-def pairs_of(rows: pd.DataFrame) -> Iterator[Pair]:
-    """The pairs in ``rows``, without the runs that only tune the rate."""
-    final = rows[rows["trial"].isna() & (rows["axis"] == "")]
+def pair_of(block: str, init: str, activation: str, runs: ArmRuns, tried: Sequence[float]) -> Pair:
+    """The pair of ``block``, from its ``runs`` at the best of the ``tried`` rates."""
     chance = make_dataset("mnist-5k").chance_loss
-    for group, part in groups(final, ("block", "family_options")):
-        options = recipe_of(group["family_options"])
-        success, losses, rates = (
-            part.loc[part["metric"] == metric, "value"].to_numpy(np.float64)
-            for metric in ("success", "final_loss", "rate")
-        )
-        finite = len(losses) > 0 and bool(np.isfinite(losses).all())
-        yield Pair(
-            group["block"],
-            options.get("init", "default"),
-            options.get("activation", "relu"),
-            trained=int(np.nansum(success)),
-            n=int(np.isfinite(success).sum()),
-            loss=float(10 ** np.log10(losses).mean()) if finite else math.inf,
-            rate=float(np.median(rates)) if len(rates) else math.nan,
-            still=len(losses) > 0 and not bool((losses <= STILL * chance).any()),
-        )
+    losses = [run["final_loss"] for run in runs.values()]
+    rate = loss_record(runs)["rate"]
+    return Pair(
+        block,
+        init,
+        activation,
+        trained=sum(run.get("success") == 1 for run in runs.values()),
+        n=len(runs),
+        diverged=diverged(runs),
+        loss=float(10 ** np.log10(losses).mean()) if losses else math.nan,
+        rate=rate,
+        edge=edge(rate, tried),
+        still=bool(losses) and min(losses) > STILL * chance,
+    )
 
 
 def _observe(pairs: Sequence[Pair], _: float) -> Observation:
@@ -156,11 +159,7 @@ def _observe(pairs: Sequence[Pair], _: float) -> Observation:
 
 
 def _shown(pairs: Sequence[Pair]) -> column.Shown:
-    records = [
-        asdict(pair)
-        | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else "", "edge": edge(pair.rate, RATES)}
-        for pair in pairs
-    ]
+    records = [asdict(pair) | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else ""} for pair in pairs]
     columns = [
         column.words("block", "block"),
         column.words("init", "weights"),
@@ -168,11 +167,16 @@ def _shown(pairs: Sequence[Pair]) -> column.Shown:
         column.whole("trained", "seeds that train"),
         column.whole("n", "of"),
         column.words("interval", "95 % interval", "Wilson's, of the share that trains"),
+        column.whole("diverged", "diverged"),
         column.number("loss", "final loss", "nat", "geometric mean; ∞ where a seed diverged"),
         column.number("rate", "rate"),
-        column.words("edge", "edge of the rates", "where no rate trains, the lowest is taken"),
+        column.words("edge", "edge of the rates", "the lowest or highest of those that were tried"),
     ]
     return column.shown("inits", f"{DEPTH + 1} layers by weights and activation", pd.DataFrame(records), columns)
+
+
+def _loss(pair: Pair) -> str:
+    return f"{pair.diverged} diverged" if pair.diverged else three(pair.loss)
 
 
 def _picture(pairs: Sequence[Pair]) -> Picture:
@@ -193,7 +197,7 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
                 axes.text(
                     x,
                     y,
-                    f"{pair.trained}/{pair.n}\n{three(pair.loss)}",
+                    f"{pair.trained}/{pair.n}\n{_loss(pair)}",
                     ha="center",
                     va="center",
                     fontsize=7.5,
@@ -212,6 +216,6 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
         "inits",
         title,
         f"Seeds that train. {joined(alt, 40)}",
-        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat, ∞ if a run diverged.",
+        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat, or how many diverged.",
         figure,
     )

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary
 from highway_bench.plan.estimate import Estimate
-from highway_bench.plan.plan import AnyPath, Plan, opened
+from highway_bench.plan.plan import AnyPath, Plan, RunResult, opened
 from highway_bench.provenance.free_memory import gib, usable_bytes
 from highway_bench.report.rows import prepared
+from highway_bench.reproduce._measured import metrics_by_key
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request
@@ -51,7 +57,7 @@ def request_for(name: str, options: Mapping[str, Any]) -> Request:
 def cost(
     name: str, request: Request, *, store: AnyPath | None, workers: int | None = None, rerun: str = FAILED
 ) -> Estimate:
-    """What ``reproduce`` would measure, with a rough estimate of its time and memory. Writes nothing.
+    """What ``reproduce`` would usually measure, with a rough estimate of its time and memory. Writes nothing.
 
     Raises ``UnknownName`` for a scale that the reproduction does not have, ``BadInput`` for a missing device, and if
     the largest network to measure does not fit in its memory.
@@ -67,7 +73,8 @@ def _planned(
     reproduction.scale_of(request)
     check_device(request.device)
     plan = Plan(tuple(reproduction.cells(request)), reproduction.plugins)
-    estimate = plan.estimate(store, workers=workers, rerun=rerun)
+    usual = replace(plan, cells=tuple(reproduction.usual_cells(request)))
+    estimate = usual.estimate(store, workers=workers, rerun=rerun)
     check_memory(name, request, estimate.bytes)
     return plan, estimate
 
@@ -105,11 +112,21 @@ def reproduce(
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
         check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
-        ran = plan.run(results, engine=engine, workers=workers, rerun=rerun, on_event=on_event, command=command)
-        save_studies(plan.cells, results, ran.summary.digests)
+        cells: list[Cell] = []
+        parts: list[RunResult] = []
+        new: Sequence[Cell] = plan.cells
+        while new:
+            part = replace(plan, cells=tuple(new))
+            cells += part.needs
+            parts.append(
+                part.run(results, engine=engine, workers=workers, rerun=rerun, on_event=on_event, command=command)
+            )
+            rows = pd.concat([one.rows for one in parts], ignore_index=True)
+            known = reproduction.known_cells(request, metrics_by_key(rows))
+            new = [cell for cell in known if cell not in cells]
+        summary = reduce(add, [one.summary for one in parts])
+        save_studies(plan.cells, results, summary.digests)
         runs = results.runs()
-    conclusion = reproduction.conclude(prepared(ran.rows, runs), request)
-    files = []
-    if folder is not None:
-        files = write_findings(reproduction, conclusion, list(plan.needs), ran.rows, runs, folder)
-    return Reproduced(reproduction, conclusion, ran.summary, files)
+    conclusion = reproduction.conclude(prepared(rows, runs), request)
+    files = write_findings(reproduction, conclusion, cells, rows, runs, folder) if folder is not None else []
+    return Reproduced(reproduction, conclusion, summary, files)

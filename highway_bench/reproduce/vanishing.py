@@ -9,7 +9,7 @@ import pandas as pd
 
 from highway_bench.analysis.signal import FACTOR
 from highway_bench.cell import Cell
-from highway_bench.reproduce._paired import measured
+from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce._starts import SIZES, StartCase, size, start_cell, starts_table, still_text
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,11 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.report.rows import prepared
+from highway_bench.reproduce.base import Reproduction
+from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
+
+Values = dict[Cell, dict[str, float]]
 
 
 def rows_of(values: Mapping[Cell, Mapping[str, float]]) -> pd.DataFrame:
@@ -32,6 +36,21 @@ def rows_of(values: Mapping[Cell, Mapping[str, float]]) -> pd.DataFrame:
                 )
             )
     return prepared(pd.DataFrame(rows))
+
+
+def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], dict[str, float]]) -> Values:
+    """The ``metrics`` of every cell of a study, and of all that follow from them. The rate 0.1 is the best of those
+    that are tried."""
+    values: Values = {}
+    while new := [
+        cell
+        for cell in study.known_cells(request, {cell.key: value for cell, value in values.items()})
+        if cell not in values
+    ]:
+        for cell in new:
+            tried = {"final_loss": 1 + abs(math.log(cell.recipe.get("rate", 0.1) / 0.1)), "success": 1.0}
+            values[cell] = metrics(cell) if cell.trial is None else tried
+    return values
 
 
 @pytest.fixture(name="rows_of")

@@ -14,12 +14,14 @@ from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import claims as claims_module
-from highway_bench.reproduce.base import ended_cells, reproductions
+from highway_bench.reproduce._measured import ended_cells
+from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.quantities import Statistic
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 from highway_bench.tasks import tasks
+from tests.reproduce.conftest import followed, rows_of
 
 
 def failed(cell: Cell, number: int) -> dict[str, Any]:
@@ -71,16 +73,16 @@ CELLS = {
     "faulty-bilstm": 60,
     "figure1": 40,
     "flops": 27,
-    "gate-bias": 176,
+    "gate-bias": 47,
     "gates": 15,
-    "inits": 160,
+    "inits": 96,
     "lecture": 8,
     "lecture-keras": 7,
     "long-range": 160,
     "parallel": 20,
     "recurrence": 60,
-    "shortcuts": 160,
-    "thousand": 140,
+    "shortcuts": 176,
+    "thousand": 42,
     "unattenuated": 120,
     "vanishing": 50,
 }
@@ -126,11 +128,7 @@ def test_every_cell_is_identified_by_its_row(name: str) -> None:
 def test_fewer_seeds_than_a_verdict_takes() -> None:
     one = reproductions.get("inits")
     request = Request(seeds=1)
-    rows = [
-        failed(cell, number) | {"status": "ok", "metric": "success", "value": 1.0}
-        for number, cell in enumerate(with_needs(one.cells(request)))
-    ]
-    result = one.conclude(prepared(pd.DataFrame(rows)), request)
+    result = one.conclude(rows_of(followed(one, request, lambda cell: {"success": 1.0, "final_loss": 0.1})), request)
     assert {finding.verdict for finding in result.findings} == {Verdict.NOT_TESTABLE}
     assert all("1 of at least 3 seeds" in finding.measured for finding in result.findings)
 
@@ -141,12 +139,8 @@ def test_a_shorter_budget_contradicts_nothing() -> None:
     result = {}
     for steps in (None, 5):
         request = Request(steps=steps)
-        ended = [
-            failed(cell, number) | {"status": "stalled", "metric": metric, "value": value}
-            for number, cell in enumerate(with_needs(one.cells(request)))
-            for metric, value in (("success", 0.0), ("final_loss", 2.3))
-        ]
-        result[steps] = one.conclude(prepared(pd.DataFrame(ended)), request).findings
+        ended = followed(one, request, lambda cell: {"success": 0.0, "final_loss": 2.3})
+        result[steps] = one.conclude(rows_of(ended), request).findings
     assert Verdict.CONTRADICTED in {finding.verdict for finding in result[None]}
     assert {finding.verdict for finding in result[5]} == {Verdict.NOT_TESTABLE}
     assert "less than this scale's budget" in result[5][0].measured

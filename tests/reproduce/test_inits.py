@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
-import pandas as pd
 import pytest
 
-from highway_bench.report.rows import prepared
+from highway_bench.cell import Cell
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.inits import ACTIVATIONS, INITS
+from highway_bench.reproduce.inits import ACTIVATIONS, FIRST_RATES, INITS
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
+from tests.reproduce.conftest import followed, rows_of
 
 STUDY = reproductions.get("inits")
 
 
 def outcome(fails: set[tuple[str, str, int]], loss: float = 2.3) -> Conclusion:
     """The conclusion if highway fails with ``loss`` at these (init, activation, seed), and plain fails always."""
-    rows = []
-    for number, cell in enumerate(STUDY.cells(Request())):
-        triple = (
-            cell.family_options.get("init", "default"),
-            cell.family_options.get("activation", "relu"),
-            cell.seed - 3,
-        )
+
+    def metrics(cell: Cell) -> dict[str, float]:
+        options = cell.family_options
+        triple = options.get("init", "default"), options.get("activation", "relu"), cell.seed - STUDY.version.seen
         success = cell.block == "highway" and triple not in fails
-        common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
-        for metric, value in (("success", float(success)), ("final_loss", 0.1 if success else loss), ("rate", 0.1)):
-            rows.append(row(**common, status="ok", metric=metric, value=value))
-    return STUDY.outcome(prepared(pd.DataFrame(rows)), Request())
+        return {"success": float(success), "final_loss": 0.1 if success else loss, "rate": 0.1}
+
+    return STUDY.conclude(rows_of(followed(STUDY, Request(), metrics)), Request())
 
 
 def test_every_pair_in_both_blocks() -> None:
     cells = STUDY.cells(Request(seeds=1))
-    assert len(cells) == 2 * len(INITS) * len(ACTIVATIONS)
+    assert len(cells) == 2 * len(INITS) * len(ACTIVATIONS) * len(FIRST_RATES)
     assert {(cell.depth, cell.block_options.get("gate_bias")) for cell in cells} == {(49, None)}
 
 
@@ -49,6 +44,7 @@ EVERY = {("small", "gelu", seed) for seed in range(5)}
         ({("small", "gelu", 1)}, 2.3, Verdict.UNDECIDED),
         (EVERY, 0.4, Verdict.UNDECIDED),  # it learns, but not within 300 steps
         (EVERY, 2.3, Verdict.CONTRADICTED),
+        (EVERY, math.inf, Verdict.CONTRADICTED),
     ],
 )
 def test_the_verdict(fails: set[tuple[str, str, int]], loss: float, verdict: Verdict) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce._paired import ArmRuns, loss_record, measured, ratio
+from highway_bench.reproduce._measured import measured
+from highway_bench.reproduce._paired import ArmRuns, loss_record, ratio
 
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
 

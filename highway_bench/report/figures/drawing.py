@@ -76,10 +76,10 @@ def point_with_interval(
     axes.plot(x, y, color=style.colour, marker=style.marker, linestyle="none", markerfacecolor=face, **options)
 
 
-def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style) -> None:
-    """Draw a dot for every seed, under an interval of fewer than ``FEW`` seeds; more would cover each other."""
+def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style, *, few: int = FEW) -> None:
+    """Draw a dot for every seed, under an interval of fewer than ``few`` seeds; more would cover each other."""
     finite = [value for value in values if np.isfinite(value)]
-    if 1 < len(finite) < FEW:
+    if 1 < len(finite) < few:
         options: dict[str, Any] = {"color": style.colour, "linestyle": "none", "markeredgewidth": 0, "zorder": 1.5}
         axes.plot([at] * len(finite), finite, marker=".", markersize=4.5, alpha=0.55, **options)
 
