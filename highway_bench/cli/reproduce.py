@@ -181,6 +181,13 @@ def claim_entry(claim: Claim) -> dict[str, Any]:
         "source": claim.source,
         "evidence": str(claim.evidence),
         "rule": claim.rule,
+        "quantity": claim.quantity,
+        "statistic": str(claim.statistic),
+        "confidence": claim.confidence,
+        "guard": claim.guard,
+        "irrefutable": claim.irrefutable,
+        "needs": claim.needs,
+        "least": claim.least,
         "region": region_entry(claim.region),
         "refuted": [region_entry(one) for one in claim.refuted],
         "unit": claim.unit,
@@ -221,6 +228,7 @@ def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
                         "quantities": [finite(asdict(quantity)) for quantity in one.quantities],
                         "power": power_entry(one.power),
                         "verdict": str(one.verdict),
+                        "why": one.why,
                     }
                     for one in reproduced.conclusion.findings
                 ],

@@ -41,7 +41,8 @@ class Flops(Reproduction):
             "width within a layer",
         ),
         NotAttempted(
-            "test errors on CIFAR-10: ResNet-20 8.75 %, -56 6.97 %, -110 6.43 %, -1202 7.93 %",
+            "test errors on CIFAR-10: ResNet-20 8.75 %, -56 6.97 %, -110 6.43 %, -1202 7.93 %; FitNet-19 8.39 %, "
+            "Highway-19 7.54 %, Highway-32 8.80 %",
             f"{RESNET}, table 6",
             "the data are not here",
         ),

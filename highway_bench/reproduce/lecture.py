@@ -63,10 +63,10 @@ CORE_HOURS = 14  # of all seeds and printed epochs
 class Lecture(Reproduction):
     """784 inputs → 20 highway layers of 784 units → softmax; H: He, ReLU; T: Glorot, bias 0, so half open at the start.
 
-    Adam at 0.001 with ε = 1e-7 outside of the bias correction, as in the lecture's framework (Keras); this matters for
-    small gradients such as these. Batches of 1,000, the incomplete last one included; 52,500 training and 17,500 test
-    images, drawn at random. The framework draws weights from a truncated normal (of the same variance). Like the table
-    here, it prints the mean training loss during an epoch.
+    Adam at 0.001 with ε = 1e-7 outside of the bias correction, as in the lecture's framework (Keras). Batches of 1,000,
+    the incomplete last one included; 52,500 training and 17,500 test images, drawn at random. The framework draws
+    weights from a truncated normal (of the same variance). Like the table here, it prints the mean training loss during
+    an epoch.
     """
 
     takes = frozenset({"epochs", "seeds"})

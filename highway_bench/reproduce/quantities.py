@@ -65,6 +65,20 @@ class Quantity:
         return " ".join(filter(None, [f"{self.name}:" if self.name else "", value, interval, runs]))
 
 
+@dataclass(frozen=True)
+class Share(Quantity):
+    """The percentage of runs with a property. These runs alone decide; in text it has Wilson's interval of the rate."""
+
+    @classmethod
+    def of_runs(cls, name: str, k: int, n: int) -> Share:
+        """The share of ``n`` runs that ``k`` of them are; NaN without runs."""
+        value = 100 * k / n if n else math.nan
+        return cls(name, value, value, value, n, "%")
+
+    def __str__(self) -> str:
+        return str(rate(self.name, round(self.value * self.n / 100), self.n)) if self.n else super().__str__()
+
+
 def with_space(unit: str) -> str:
     """``unit`` as it follows a number: "×" without a space, any other after one."""
     return unit if unit in ("", "×") else f" {unit}"

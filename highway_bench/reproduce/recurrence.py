@@ -16,7 +16,7 @@ from highway_bench.reproduce._cells import edge, trained
 from highway_bench.reproduce._long_range_pictures import steps_text
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic
+from highway_bench.reproduce.quantities import Quantity, Region, Share, Statistic
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import THRESHOLD
@@ -146,7 +146,7 @@ class RecurrenceThroughTime(Reproduction):
 
 def _share(successes: CountsByLength, block: str, length: int) -> Quantity:
     k, n = successes[block, length]
-    return Quantity.exact(f"{block}, T = {length}", 100 * k / n if n else float("nan"), "%", n)
+    return Share.of_runs(f"{block}, T = {length}", k, n)
 
 
 def _misses_short(successes: CountsByLength, block: str) -> str:

@@ -31,7 +31,7 @@ from highway_bench.reproduce._success_ladder import success_picture, success_tab
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic
+from highway_bench.reproduce.quantities import Quantity, Region, Share, Statistic
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import TAIL, THRESHOLD
@@ -153,7 +153,7 @@ def _claim(depth: int | None, seeds: int) -> Claim:
         def share(*names: str) -> list[Quantity]:
             own = results["highway"]
             count = sum(result in names for result in own)
-            return [Quantity.exact(" or ".join(names), 100 * count / len(own), "%", len(own))] if own else []
+            return [Share.of_runs(" or ".join(names), count, len(own))] if own else []
 
         return Observation(
             decisive=share("trains", "under way"),

@@ -125,6 +125,13 @@ CLAIM = {
     "source": STRING,
     "evidence": STRING,
     "rule": STRING,
+    "quantity": STRING,
+    "statistic": STRING,
+    "confidence": NUMBER,
+    "guard": STRING,
+    "irrefutable": STRING,
+    "needs": STRING,
+    "least": NUMBER,
     "region": REGION,
     "refuted": [REGION],
     "unit": STRING,
@@ -140,6 +147,7 @@ FINDING = CLAIM | {
         {"name": STRING, "value": NO_NUMBER, "low": NO_NUMBER, "high": NO_NUMBER, "n": NUMBER, "unit": STRING}
     ],
     "verdict": STRING,
+    "why": STRING,
 }
 FOLLOWED = {"series": STRING, "block": STRING, "family": STRING, "depth": NUMBER, "machine": STRING}
 

@@ -101,7 +101,10 @@ def test_the_protocol() -> None:
 def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
     outcome = STUDY.outcome(rows_of(), Request())
     assert verdicts(outcome) == [Verdict.REPRODUCED] * (1 + len(STATEMENTS))
-    assert outcome.findings[0].measured == "at bias −2: 100 % (n = 5); at bias −ln L: 100 % (n = 5)"
+    assert (
+        outcome.findings[0].measured
+        == "at bias −2: 100 % [56.6, 100] (n = 5); at bias −ln L: 100 % [56.6, 100] (n = 5)"
+    )
     assert outcome.findings[1].measured.startswith("at bias −2: −0.502 [")
     assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
     assert [picture.name for picture in outcome.pictures] == ["gates-1", "lesion-1"]
@@ -160,7 +163,7 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     gone = (rows["seed"] > STUDY.version.seen + 1) & (rows["metric"] == "success")
     rows.loc[gone, "value"] = math.nan
     first = STUDY.outcome(rows, Request()).findings[0]
-    assert first.measured.startswith("at bias −2: 40 % (n = 5)")
+    assert first.measured.startswith("at bias −2: 40.0 % [11.8, 76.9] (n = 5)")
     assert first.verdict == Verdict.NOT_TESTABLE
 
 
