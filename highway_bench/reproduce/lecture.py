@@ -17,9 +17,9 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
-from highway_bench.report.figures.drawing import reference_losses
+from highway_bench.report.figures.drawing import reference_losses, seed_dots
 from highway_bench.report.format import three
-from highway_bench.report.style import KNOWN
+from highway_bench.report.style import KNOWN, Style
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._printed_log import (
     FIRST_EPOCHS,
@@ -135,6 +135,9 @@ def _curves(curves: pd.DataFrame) -> Picture:
         figure, (axes,) = panels(1, 1, 3.1)
         for metric, index, _, colour, published in lines:
             axes.plot(table.index, table[metric], color=colour, marker="o" if last < 10 else None)
+            for epoch in table.index:
+                own = curves[(curves["metric"] == metric) & (curves["index"] == epoch)]
+                seed_dots(axes, epoch, own["value"], Style(colour, "o", "-"))
             axes.plot(
                 list(dots),
                 [losses[index] for losses in dots.values()],
@@ -173,7 +176,8 @@ def _curves(curves: pd.DataFrame) -> Picture:
         "lecture-curves",
         title,
         f"Loss by epoch. {alt}",
-        "Training loss is the mean during the epoch; crosses (× training, + test) are the lecture's printed log.",
+        "Training loss is the mean during the epoch; crosses (× training, + test) are the lecture's printed log. Lines "
+        "are means over seeds, dots single seeds, where there are fewer than ten.",
         figure,
     )
 

@@ -104,13 +104,14 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
         name,
         title,
         f"Gate bias and activity by layer. {joined(alt)}",
-        f"{_caption(contest, mean)} Thin lines are single seeds, where there are fewer than ten.",
+        _caption(contest, mean),
         figure,
     )
 
 
 def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: Results, titled: str) -> Picture:
-    mean = over_seeds(part.assign(lesion_error_change=100 * part["lesion_error_change"]), ["label", "layer"], EFFECTS)
+    part = part.assign(lesion_error_change=100 * part["lesion_error_change"])
+    mean = over_seeds(part, ["label", "layer"], EFFECTS)
     style = styles(mean["label"], results.about)
     alt = []
     with settings():
@@ -118,6 +119,7 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         for label, own_style in style.items():
             own = mean[mean["label"] == label]
             for axes, metric in zip((change, loss, error), EFFECTS, strict=True):
+                _seeds(axes, part[part["label"] == label], metric, own_style)
                 _line(axes, own, metric, own_style)
             most = own.iloc[int(own["lesion_loss_change"].argmax())]
             middle = float(own["lesion_loss_change"].median())
@@ -183,4 +185,7 @@ def _depths(part: pd.DataFrame) -> str:
 def _caption(contest: dict[str, object], mean: pd.DataFrame) -> str:
     counts: Sequence[int] = sorted(set(mean["n"]))
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{contest_text(contest)}. Means over the n = {n} seeds that train, bands 95 % t intervals."
+    return (
+        f"{contest_text(contest)}. Means over the n = {n} seeds that train, bands 95 % t intervals; thin lines "
+        "are single seeds, where there are fewer than ten."
+    )

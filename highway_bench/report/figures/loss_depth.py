@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from highway_bench.report.figures.base import (
     NothingToShow,
@@ -22,12 +23,10 @@ from highway_bench.report.figures.base import (
 )
 from highway_bench.report.figures.drawing import (
     FEW,
-    crosses,
     intervals,
     line_with_band,
     reference_losses,
     seed_dots,
-    some_diverged,
 )
 from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
@@ -36,12 +35,13 @@ from highway_bench.report.rows import CONTEST, groups
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
+LINE: Final = 8.0  # points from one line of small text to the next
 SPREAD: Final = 1.1  # from the first to the last mark of a depth, so that bars do not cover each other
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
 def loss_by_depth(results: Results) -> list[Picture]:
-    """One picture per contest: one line per block; an infinite median, of diverged runs, is a cross at the top."""
+    """One picture per contest: one line per block; the number of diverged seeds is at the top of each depth."""
     style = styles(results.rows["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
@@ -83,45 +83,62 @@ def _picture(
         figure, (axes,) = panels(1, 1, 3.3)
         for index, block in enumerate(style):
             rungs = part[part["block"] == block].sort_values("depth")
-            at = rungs["depth"] * SPREAD ** dodge(index, len(style), min(1.0, 0.2 * (len(style) - 1)))
+            at = rungs["depth"] * SPREAD ** dodge(index, len(style), min(1.0, 0.15 * (len(style) - 1)))
             finite = np.isfinite(rungs["final_loss"])
             line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
             intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])
-            some_diverged(
-                axes,
-                list(at[finite]),
-                list(rungs["diverged"][finite].astype(int)),
-                style[block],
-                shift=-3.0 if index % 2 else 3.0,
-            )
             for x, depth in zip(at, rungs["depth"], strict=True):
                 of_rung = runs[(runs["block"] == block) & (runs["depth"] == depth)]
                 seed_dots(axes, x, of_rung["final_loss"], style[block])
-            if not finite.all():
-                crosses(axes, list(at[~finite]), style[block], edge="top", markersize=7)
             alt += [
                 f"{block} at depth {depth}: " + (f"{three(loss)} nat" if np.isfinite(loss) else "diverged")
                 for depth, loss in zip(rungs["depth"], rungs["final_loss"], strict=True)
             ]
-        reference_losses(axes, chance, part["success_loss"].max(), side="left")  # crosses may be at the right
+        reference_losses(axes, chance, part["success_loss"].max(), side="left")
         log_axis(axes, "y")
         axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
         log_axis(axes, "x", at=depths)
+        _mark_diverged(axes, part, style)
         axes.set_xlabel("depth, layers (log)")
         axes.set_ylabel("final training loss, nat (log)")
         title = f"{contest_title}: {_finding(part, answer)}"
         head(figure, title)
-        half = np.isinf(part["final_loss"])
-        extra = [mark("x", "half or more diverged")] if half.any() else []
-        extra += [mark("x", "number: diverged seeds")] if (part["diverged"][~half] > 0).any() else []
+        extra = [mark("x", "diverged seeds")] if (part["diverged"] > 0).any() else []
         extra += [mark(".", "a seed")] if (part["n"] - part["diverged"]).between(2, FEW - 1).any() else []
         legend(figure, style, extra, lines=True)
     caption = (
         f"{contest_text(contest)}. Geometric means over n = {seeds_text(part['n'])}, bars: 95 % t intervals of log10; "
-        "if a seed diverged: the median, without interval. Dotted: the loss of a constant prediction (chance) and the "
-        "threshold of success."
+        "if a seed diverged: the median, without interval, or no mark if half of them did. Dotted: the loss of a "
+        "constant prediction (chance) and the threshold of success."
     )
     return Picture(name, title, f"Final loss by depth. {joined(alt, 60)}", caption, figure)
+
+
+def _mark_diverged(axes: Axes, part: pd.DataFrame, style: dict[str, Style]) -> None:
+    """Write how many seeds diverged, one block below the other at the top of each depth, above all losses."""
+    gone = part[part["diverged"] > 0]
+    if gone.empty:
+        return
+    lines = int(gone.groupby("depth").size().max())
+    room = (lines + 0.5) * LINE / axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted()).height / 72
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** (room / (1 - room)))
+    for depth in sorted(set(gone["depth"].astype(float))):
+        rungs = gone[gone["depth"] == depth]
+        here = [rungs[rungs["block"] == block] for block in style if (rungs["block"] == block).any()]
+        for number, one in enumerate(here):
+            (rung,) = one.to_dict("records")
+            axes.annotate(
+                f"× {rung['diverged']:.0f} of {rung['n']:.0f}",
+                (depth, 1),
+                xycoords=axes.get_xaxis_transform(),
+                xytext=(0, -LINE * (number + 0.5)),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color=style[rung["block"]].colour,
+            )
 
 
 def _finding(part: pd.DataFrame, answer: Answer) -> str:

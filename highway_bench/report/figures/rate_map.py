@@ -125,10 +125,13 @@ def _picture(
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """The powers of ten near or between ``low`` and ``high``, or these two if there are fewer than two such powers."""
+    """The powers of ten near or between ``low`` and ``high``, every other one of more than three; these two if there
+    are fewer than two such powers."""
     powers = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     inside = [power for power in powers if low / 1.5 <= power <= high * 1.5]
-    return inside if len(inside) > 1 else [low, high]
+    if len(inside) < 2:
+        return [low, high]
+    return inside[:: 2 if len(inside) > 3 else 1]
 
 
 def _searched(recipe: object) -> str:
