@@ -35,9 +35,7 @@ from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
-from highway_bench.report.findings import what_trains
 from highway_bench.report.format import between, quantity, three
-from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.markdown import markdown_table, shown_lines
 from highway_bench.report.matrix import MatrixCell, matrices
 from highway_bench.report.ratio import quoted
@@ -149,23 +147,30 @@ def studies(committed: Committed) -> list[Study]:
     cost = committed.study(
         "cost", "highway-bench run throughput memory cost", of("standard", "full"), "throughput", "memory", "cost"
     )
-    if not depth.rows.empty:  # the answer has the costs of the same families and depths
-        alike = ["family", "depth"]
-        known = pd.MultiIndex.from_frame(depth.rows[alike])
-        priced = cost.rows[pd.MultiIndex.from_frame(cost.rows[alike]).isin(known)]
-        rows = committed.rows[committed.rows.index.isin([*depth.rows.index, *priced.index])]
-        depth = Study(depth.name, depth.command, rows, {**cost.runs, **depth.runs})
     decide = committed.study(
         "decide", "highway-bench decide --part vision", lambda words: words[:1] in (["decide"], ["forecast"])
     )
     return [
-        depth,
+        priced(depth, cost, committed),
         cost,
         committed.study("inside", "highway-bench run gates", of("standard", "full"), "gates"),
         committed.study("start", "highway-bench run propagation", of("standard", "full"), "propagation"),
         committed.study("peers", "highway-bench peers", lambda words: words[:1] == ["peers"]),
-        tables.without_lone_blocks(decide),
+        priced(tables.without_lone_blocks(decide), cost, committed),
     ]
+
+
+def priced(study: Study, cost: Study, committed: Committed) -> Study:
+    """``study`` with the costs of the families and depths that it has not timed itself, for the answer's table."""
+    alike = ["family", "depth"]
+    trained, timed = (
+        pd.MultiIndex.from_frame(study.rows.loc[study.rows["task"].eq("throughput") == own, alike])
+        for own in (False, True)
+    )
+    at = pd.MultiIndex.from_frame(cost.rows[alike])
+    rows = cost.rows[at.isin(trained) & ~at.isin(timed)]
+    chosen = committed.rows[committed.rows.index.isin([*study.rows.index, *rows.index])]
+    return Study(study.name, study.command, chosen, {**cost.runs, **study.runs})
 
 
 def markdown(shown: Shown) -> str:
@@ -183,15 +188,6 @@ def forecast(results: Results) -> tuple[Forecast | NoSkill, str]:
     """The forecast of success from these rows, and whether there is one in words."""
     result = fit(results.rows)
     return result, verdict_text(result)
-
-
-def trains(results: Results) -> list[tuple[str, str]]:
-    """For each contest, its title and the blocks that train at its deepest depth, in words."""
-    every = [contest for contest, _ in results.contests()]
-    return [
-        (title_of(contest, every, contest_name), what_trains(part, results.about.block_order(part["block"])))
-        for contest, part in results.contests()
-    ]
 
 
 def ratio_table(results: Results) -> Shown:
@@ -235,11 +231,9 @@ HELPERS: Mapping[str, Any] = {
     "accuracy_gaps": tables.accuracy_gaps,
     "advice": tables.advice,
     "answer_table": answer_table,
-    "at_depths": tables.at_depths,
     "between": between,
     "byte_table": byte_table,
     "by_verdict": claims.by_verdict,
-    "claim_groups": claims.GROUPS,
     "claim_lines": claims.claim_lines,
     "decide_tables": decide_tables,
     "definitions": dict(DEFINITIONS),
@@ -256,7 +250,6 @@ HELPERS: Mapping[str, Any] = {
     "start_tables": start_tables,
     "summary_tables": lambda results: [one for one in summary_tables(results) if one.name.startswith("summary")],
     "tally": claims.tally,
-    "what_trains": trains,
 }
 """What templates call."""
 

@@ -38,6 +38,11 @@ class ClaimLine(NamedTuple):
     region: str
     page: str
 
+    @property
+    def rank(self) -> int:
+        """The position of its group in the table."""
+        return GROUPS.index(self.group)
+
 
 def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
     """One line per claim; exact claims of one reproduction with one verdict are one line."""

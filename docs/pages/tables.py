@@ -42,14 +42,6 @@ def by_block(
     return shown(name, title, pd.DataFrame(records), columns, note=note)
 
 
-def at_depths(table: Shown, results: Results) -> Shown:
-    """The rows of the answer table at the depths of the summary."""
-    deepest = {str(int(part["depth"].max())) for _, part in results.contests()}
-    depth = [head.text for head in table.heads].index("depth")
-    chosen = {*map(str, OVERVIEW), *deepest}
-    return replace(table, entries=tuple(entry for entry in table.entries if entry[depth] in chosen))
-
-
 def without_lone_blocks(study: Study) -> Study:
     """``study`` without the trainings of contests that have one block only."""
     if study.results is None:

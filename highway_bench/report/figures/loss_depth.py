@@ -120,7 +120,9 @@ def _mark_diverged(axes: Axes, part: pd.DataFrame, style: dict[str, Style]) -> N
     if gone.empty:
         return
     lines = int(gone.groupby("depth").size().max())
-    room = (lines + 0.5) * LINE / axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted()).height / 72
+    room = (
+        (lines + 0.5) * LINE / axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted()).height / 72
+    )
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** (room / (1 - room)))
     for depth in sorted(set(gone["depth"].astype(float))):
