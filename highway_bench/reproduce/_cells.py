@@ -21,6 +21,11 @@ def sgd(steps: int, **words: Any) -> dict[str, Any]:
     } | words
 
 
+def tuned_sgd(steps: int, rates: Sequence[float], **words: Any) -> dict[str, Any]:
+    """The recipe of ``sgd`` whose rate is the best of ``rates``, with one run each."""
+    return sgd(steps, rate="tuned", rates=list(rates), **words)
+
+
 def edge(rate: float, rates: Sequence[float]) -> str:
     """``lowest`` or ``highest`` if a tuned rate is that of ``rates``: the best may lie beyond it. Otherwise empty."""
     if not rates:

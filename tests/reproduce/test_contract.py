@@ -73,7 +73,7 @@ CELLS = {
     "faulty-bilstm": 60,
     "figure1": 40,
     "flops": 27,
-    "gate-bias": 47,
+    "gate-bias": 176,
     "gates": 15,
     "inits": 96,
     "lecture": 8,
@@ -82,7 +82,7 @@ CELLS = {
     "parallel": 20,
     "recurrence": 60,
     "shortcuts": 176,
-    "thousand": 42,
+    "thousand": 140,
     "unattenuated": 120,
     "vanishing": 50,
 }
