@@ -161,14 +161,12 @@ def studies(committed: Committed) -> list[Study]:
 
 
 def priced(study: Study, cost: Study, committed: Committed) -> Study:
-    """``study`` with the costs of the families and depths that it has not timed itself, for the answer's table."""
+    """``study`` with the costs of its families and depths, for the answer's table, if it has timed nothing itself."""
+    if study.rows["task"].eq("throughput").any():
+        return study
     alike = ["family", "depth"]
-    trained, timed = (
-        pd.MultiIndex.from_frame(study.rows.loc[study.rows["task"].eq("throughput") == own, alike])
-        for own in (False, True)
-    )
-    at = pd.MultiIndex.from_frame(cost.rows[alike])
-    rows = cost.rows[at.isin(trained) & ~at.isin(timed)]
+    trained = pd.MultiIndex.from_frame(study.rows[alike])
+    rows = cost.rows[pd.MultiIndex.from_frame(cost.rows[alike]).isin(trained)]
     chosen = committed.rows[committed.rows.index.isin([*study.rows.index, *rows.index])]
     return Study(study.name, study.command, chosen, {**cost.runs, **study.runs})
 

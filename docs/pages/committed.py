@@ -18,7 +18,6 @@ from highway_bench.execution.needs import with_needs
 from highway_bench.options import scalar_of, takes_several
 from highway_bench.report import Results
 from highway_bench.report.rows import Runs, groups, prepared
-from highway_bench.reproduce._measured import metrics_by_key
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.claims import Finding, Verdict
 from highway_bench.reproduce.findings_page import budget
@@ -118,9 +117,10 @@ class Committed:
         return reproduction.known_cells(request, self._trainings)
 
     @cached_property
-    def _trainings(self) -> dict[str, dict[str, float]]:
-        """How every training ended, by the key of its cell."""
-        return metrics_by_key(self.rows[self.rows["metric"].isin(ENDS)])
+    def _trainings(self) -> pd.DataFrame:
+        """The rows that say how trainings ended, prepared as for a report."""
+        ends = self.rows[self.rows["metric"].isin(ENDS)]
+        return ends if ends.empty else prepared(ends, self.runs)
 
     def _repetition(self, reproduction: Reproduction, request: Request, rows: pd.DataFrame) -> Repetition:
         study = self._with_runs(reproduction.name, command_of(reproduction.name, request), rows)

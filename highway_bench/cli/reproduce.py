@@ -79,10 +79,14 @@ def reproduce(
     estimate = running.cost(name, request, store=store, workers=workers, rerun=rerun or FAILED)
     claims = reproductions.get(name).claims(request) if dry_run else ()
     if not json or dry_run:
-        print_cost(estimate, store, claims, as_json=json)
+        print_cost(estimate, store, claims, has_rounds=reproductions.get(name).has_rounds, as_json=json)
     if dry_run:
         return
     from highway_bench.execution.progress_bar import showing_progress
+
+    def announce(number: int, cells: int) -> None:
+        if number > 1:
+            typer.echo(f"round {number}: {cells} more cells, which follow from the results so far", err=True)
 
     try:
         with showing_progress(log=log_file) as on_event:
@@ -95,6 +99,7 @@ def reproduce(
                 workers=workers,
                 rerun=rerun or FAILED,
                 on_event=on_event,
+                on_round=announce,
                 command=["highway-bench", *sys.argv[1:]],
             )
     except KeyboardInterrupt:
@@ -140,16 +145,17 @@ def is_given(context: typer.Context, word: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_json: bool) -> None:
+def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, has_rounds: bool, as_json: bool) -> None:
     """Print the number of cells, roughly their time and memory, and the power of the design for each of ``claims``.
 
-    Where some cells follow from the results of others, the usual number is printed.
+    With rounds, cells follow from the results of others, and the numbers are the usual ones.
     """
     left = len(estimate.cells) - estimate.stored
     if as_json:
         print_json(
             {
                 "cells": len(estimate.cells),
+                "usual": has_rounds,
                 "stored": estimate.stored,
                 "seconds": estimate.seconds,
                 "bytes": estimate.bytes,
@@ -161,7 +167,9 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, as_j
     from highway_bench.plan.checks import missing_data
     from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 
-    typer.echo(f"cells: {len(estimate.cells)}, of which {estimate.stored} in {store} already")
+    typer.echo(
+        f"cells: {'usually ' if has_rounds else ''}{len(estimate.cells)}, of which {estimate.stored} in {store} already"
+    )
     if left:
         typer.echo(
             f"cost:  about {duration(estimate.seconds)} for the other {left} on this machine as it is now, and up to "

@@ -18,7 +18,7 @@ from highway_bench.comparison.finals import RUNG, SETTING, alike, finals, label
 from highway_bench.comparison.rungs import REFERENCE, TimedPart, check_cells, first_seconds, instead_of
 from highway_bench.decide.candidate import Candidate, Trainings
 from highway_bench.decide.costs import CostPart
-from highway_bench.decide.protocol import Trainer, get_part
+from highway_bench.decide.protocol import OF_EVERY_BLOCK, Trainer, get_part
 from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
@@ -141,7 +141,7 @@ def chosen_references(part: str, families: Sequence[str] = ()) -> dict[str, list
     by_family: dict[str, list[Candidate]] = {}
     chosen = get_part(part)
     if isinstance(chosen, CostPart):
-        raise BadInput(f"part {part!r} trains nothing; compare-my-block takes part dense, vision or language")
+        raise BadInput(f"part {part!r} trains nothing; compare-my-block takes one of {', '.join(OF_EVERY_BLOCK)}")
     for candidate in chosen.candidates:
         if candidate.template.block == REFERENCE:
             by_family.setdefault(candidate.template.family, []).append(candidate)

@@ -51,7 +51,7 @@ class Summary:
     digests: dict[Cell, str]
 
     def __add__(self, later: Summary) -> Summary:
-        """The cells of this run and of a later one."""
+        """The cells of this run and of a ``later`` one, whose ``run_id`` it has."""
         return replace(
             later,
             counts=dict(Counter(self.counts) + Counter(later.counts)),

@@ -1,4 +1,4 @@
-"""What was measured of cells: their scalar metrics, and which of them ended."""
+"""The measurements of cells: their scalar metrics, and which cells ended."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
     """One row per case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     failing = [case for case in order["case"] if 2 * sum(map(TRAINED.by, arms[case].values())) < len(arms[case])]
-    title = f"Test error above 20 % at most seeds: {listed(failing) if failing else 'none'}"
+    title = f"Test error above 20 % at more than half of the seeds: {listed(failing) if failing else 'none'}"
     known = order.dropna(subset="loss")
     title += "" if known.empty else f". Lowest loss: {known['case'].iloc[0]}"
     with settings():

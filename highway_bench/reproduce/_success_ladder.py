@@ -73,10 +73,9 @@ def success_picture(successes: SuccessByBlock) -> Picture:
         axes.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
         axes.annotate(
             f"trains: {TRAINABLE:.0%}",
-            (0, TRAINABLE),
+            (1.01, TRAINABLE),
             xycoords=axes.get_yaxis_transform(),
-            xytext=(3, -10),
-            textcoords="offset points",
+            va="center",
             fontsize=7.5,
             color="#555555",
         )

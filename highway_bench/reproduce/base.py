@@ -81,7 +81,7 @@ class Reproduction(ABC):
         runs might change it. With a smaller budget than the scale's no claim is contradicted: any network fails if its
         training is too short."""
         outcome = self.outcome(rows, request)
-        runs = list(with_needs(self.known_cells(request, metrics_by_key(rows))))
+        runs = list(with_needs(self.known_cells(request, rows)))
         ended = ended_cells(rows)
         missing = sum(cell.key not in ended for cell in runs)
         why, unsupported = f"{missing} of {len(runs)} runs did not end" if missing else "", set(Verdict)
@@ -108,25 +108,32 @@ class Reproduction(ABC):
     def cells(self, request: Request) -> list[Cell]:
         """The cells to measure first. Their tasks add the cells that these need, such as the trials of a search."""
 
-    def usual_cells(self, request: Request) -> list[Cell]:
-        """The cells of ``request`` with those that usually follow, for an estimate of the cost."""
-        return self.cells(request)
-
-    def follow_ups(self, request: Request, values: Mapping[Cell, Metrics]) -> list[Cell]:
-        """The cells that follow from the ``values`` of others, such as one at a further learning rate; by default
-        none."""
+    def pending(self, request: Request, values: Mapping[Cell, Metrics]) -> list[Cell]:
+        """The cells to measure next, given the ``values`` of those that ended, such as a run at a further learning
+        rate. By default none follow from others."""
         return []
 
-    def known_cells(self, request: Request, metrics: Mapping[str, Metrics]) -> list[Cell]:
-        """The cells of ``request``, and all that follow from the ``metrics`` so far, which are given by a cell's
-        key."""
+    @property
+    def has_rounds(self) -> bool:
+        """Whether some cells follow from the results of others."""
+        return type(self).pending is not Reproduction.pending
+
+    def known_cells(self, request: Request, rows: pd.DataFrame) -> list[Cell]:
+        """The cells of ``request``, with all that follow from the ``rows`` so far."""
         cells = dict.fromkeys(self.cells(request))
-        while new := self.follow_ups(request, {one: metrics[one.key] for one in cells if one.key in metrics}):
+        if not self.has_rounds:
+            return list(cells)
+        metrics = metrics_by_key(rows)
+        while new := self.pending(request, {one: metrics[one.key] for one in cells if one.key in metrics}):
             before = len(cells)
             cells |= dict.fromkeys(new)
             if len(cells) == before:  # they have not ended
                 break
         return list(cells)
+
+    def usual_cells(self, request: Request, rows: pd.DataFrame) -> list[Cell]:
+        """``known_cells`` with those that usually follow from the rest, for an estimate of the cost."""
+        return self.known_cells(request, rows)
 
     @abstractmethod
     def claims(self, request: Request) -> Sequence[Claim]:

@@ -201,21 +201,13 @@ def record_of(runs: ArmRuns) -> dict[str, Any]:
     return record | {"loss": median if math.isfinite(median) else math.nan, "low": math.nan, "high": math.nan}
 
 
-def compared(name: str, a: ArmRuns, b: ArmRuns, confidence: float) -> Quantity:
-    """The ratio of the losses of two arms; NaN if either is mixed."""
-    if not is_mixed(a) and not is_mixed(b):
-        return ratio(name, a, b, confidence)
-    counts = f"leaves chance at {leaving_chance(a)} of {len(a)} seeds, the other at {leaving_chance(b)} of {len(b)}"
-    return Quantity.exact(f"{name} ({counts})", math.nan, "×")
-
-
 def unbeaten(arms: Mapping[float, ArmRuns], confidence: float) -> list[float]:
     """The biases that leave chance at 90 % of their seeds, and whose loss is not above that of any other of them."""
     trains = {bias: runs for bias, runs in arms.items() if runs and leaving_chance(runs) >= TRAINABLE * len(runs)}
     return [
         bias
         for bias, runs in trains.items()
-        if not any(compared("", runs, other, confidence).low > 1 for other in trains.values())
+        if not any(ratio("", runs, other, confidence).low > 1 for other in trains.values())
     ]
 
 
@@ -226,9 +218,7 @@ def _guideline(layers: int, request: Request) -> Claim:
     def observe(data: tuple[ByDepth, Mapping[Cell, Mapping[str, float]]], confidence: float) -> Observation:
         arms = data[0][layers]
         ratios = {
-            bias: compared(
-                f"loss at {signed(bias)} over that at {signed(advised)}", arms[bias], arms[advised], confidence
-            )
+            bias: ratio(f"loss at {signed(bias)} over that at {signed(advised)}", arms[bias], arms[advised], confidence)
             for bias in BIASES
             if bias != advised
         }
@@ -236,11 +226,13 @@ def _guideline(layers: int, request: Request) -> Claim:
         known = [ratios[bias] for bias in neighbours if not math.isnan(ratios[bias].low)]
         worse = max(known, key=lambda one: one.low, default=ratios[neighbours[0]])
         every = [untrained("each bias", list(runs.values()), LEFT_CHANCE) for runs in arms.values()]
+        mixed = [bias for bias in (advised, *neighbours) if is_mixed(arms[bias])]
+        reasons = [every[0] if all(every) else "", f"only some seeds leave chance at {_biases(mixed)}" if mixed else ""]
         return Observation(
             decisive=list(dict.fromkeys([worse, *better])),
             against=better,
             reported=[ratios[bias] for bias in neighbours],
-            untestable=every[0] if all(every) else "",
+            untestable="; ".join(filter(None, reasons)),
             note=f"not worse than any: {_biases(unbeaten(arms, confidence))}; seeds that leave chance: {_counts(arms)}",
         )
 
@@ -253,8 +245,8 @@ def _guideline(layers: int, request: Request) -> Claim:
         statistic=Statistic.PAIRED,
         region=Region(least=1.0),
         refuted=(Region(most=1.0),),
-        guard=f"if no bias has {LEFT_CHANCE.text} at half of its seeds; a bias that has it at some seeds, but fewer "
-        f"than {TRAINABLE:.0%}, is not compared",
+        guard=f"if no bias has {LEFT_CHANCE.text} at half of its seeds, or if the advised one or one next to it has it "
+        f"at some seeds, but fewer than {TRAINABLE:.0%}",
         observe=observe,
         n=request.seeds or SEEDS,
         scatter=SCATTER,

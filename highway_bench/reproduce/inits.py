@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -19,8 +19,8 @@ from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
 from highway_bench.reproduce._cells import edge, sgd, trained
-from highway_bench.reproduce._paired import ArmRuns, diverged, loss_record
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce._paired import diverged, loss_record
+from highway_bench.reproduce._tuned import TunedReproduction, TunedRuns
 from highway_bench.reproduce.base import Conclusion, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
@@ -31,7 +31,8 @@ INITS = ("default", "uniform", "orthogonal", "small")
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu")
 DEPTH = 49  # 50 layers with the stem, as the papers count
 STEPS, SEEDS, TOGETHER = 300, 5, 8
-BLOCKS = ("highway", "plain")
+BLOCKS = ("plain", "highway")
+PAIRS = tuple(itertools.product(BLOCKS, INITS, ACTIVATIONS))
 FIRST_RATES = (1.0, 0.3, 0.1)
 SOURCE = "arXiv:1505.00387, §2.2"
 # Version 1 had rates whose best was at their edge. In version 2 a single run chose the rate, and three pairs diverged
@@ -40,9 +41,6 @@ VERSION = RuleVersion(3, "2026-11-25", seen=8)
 # A pair of init and activation trains if every seed ends at a tenth of chance's loss or below. It stands still if every
 # seed ends above nine tenths of chance's loss, or diverges.
 STILL = 0.9
-
-PairName = tuple[str, str, str]
-"""A block, an init and an activation."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Pair:
 
 
 @register_reproduction("inits", title="Zero-mean weight distributions × activations, 50 layers", source=SOURCE)
-class Inits(TunedReproduction[PairName]):
+class Inits(TunedReproduction):
     """50-layer dense networks on 4,000 MNIST digits, 300 steps of SGD at a rate tuned for each pair.
 
     Highway starts with the negative gate bias −ln L. Plain, with equal parameters per layer, is the control.
@@ -75,10 +73,10 @@ class Inits(TunedReproduction[PairName]):
     version = VERSION
     takes = frozenset({"seeds", "steps"})
 
-    def arms(self, request: Request) -> dict[PairName, Candidate]:
+    def arms(self, request: Request) -> dict[Hashable, Candidate]:
         recipe, seeds = sgd(request.steps or STEPS, together=TOGETHER), self.seeds(request, SEEDS)
-        found: dict[PairName, Candidate] = {}
-        for block, init, activation in itertools.product(BLOCKS, INITS, ACTIVATIONS):
+        found: dict[Hashable, Candidate] = {}
+        for block, init, activation in PAIRS:
             template = trained(
                 block,
                 "dense",
@@ -113,11 +111,12 @@ class Inits(TunedReproduction[PairName]):
         ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        pairs = [pair_of(*name, *own) for name, own in self.tuned_runs(rows, request).items()]
+        tuned = self.tuned_runs(rows, request)
+        pairs = [pair_of(block, init, activation, tuned[block, init, activation]) for block, init, activation in PAIRS]
         return Conclusion(
             findings=[claim.judge(pairs) for claim in self.claims(request)],
             tables=[_shown(pairs)],
-            pictures=[_picture(pairs)] if pairs else [],
+            pictures=[_picture(pairs)] if any(pair.n for pair in pairs) else [],
         )
 
 
@@ -126,9 +125,9 @@ def _options(init: str, activation: str) -> dict[str, str]:
     return make_family("dense", init=init, activation=activation).options
 
 
-def pair_of(block: str, init: str, activation: str, runs: ArmRuns, tried: Sequence[float]) -> Pair:
-    """The pair of ``block``, from its ``runs`` at the best of the ``tried`` rates."""
-    chance = make_dataset("mnist-5k").chance_loss
+def pair_of(block: str, init: str, activation: str, tuned: TunedRuns) -> Pair:
+    """The pair of ``block``, from its runs at the best of the tried rates."""
+    chance, runs = make_dataset("mnist-5k").chance_loss, tuned.runs
     losses = [run["final_loss"] for run in runs.values()]
     rate = loss_record(runs)["rate"]
     return Pair(
@@ -140,7 +139,7 @@ def pair_of(block: str, init: str, activation: str, runs: ArmRuns, tried: Sequen
         diverged=diverged(runs),
         loss=float(10 ** np.log10(losses).mean()) if losses else math.nan,
         rate=rate,
-        edge=edge(rate, tried),
+        edge=edge(rate, tuned.tried),
         still=bool(losses) and min(losses) > STILL * chance,
     )
 
@@ -181,11 +180,10 @@ def _loss(pair: Pair) -> str:
 
 def _picture(pairs: Sequence[Pair]) -> Picture:
     """The share of seeds that train, one panel per block: rows are weights, columns activations."""
-    blocks = [block for block in ("plain", "highway") if any(pair.block == block for pair in pairs)]
     alt = []
     with settings():
-        figure, all_axes = panels(len(blocks), 2, 2.5, sharey=True)
-        for axes, block in zip(all_axes, blocks, strict=True):
+        figure, all_axes = panels(len(BLOCKS), 2, 2.5, sharey=True)
+        for axes, block in zip(all_axes, BLOCKS, strict=True):
             axes.set_title(block)
             axes.set_xticks(range(len(ACTIVATIONS)), ACTIVATIONS, rotation=30)
             axes.set_yticks(range(len(INITS)), INITS)
@@ -208,7 +206,7 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
         counts = [
             f"{block} trains with {sum(pair.trains for pair in pairs if pair.block == block)} of "
             f"{sum(pair.block == block for pair in pairs)}"
-            for block in blocks
+            for block in BLOCKS
         ]
         title = f"{DEPTH + 1} layers, pairs of weights and activations: {', '.join(counts)}"
         head(figure, title)

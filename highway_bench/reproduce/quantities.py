@@ -28,7 +28,7 @@ class Statistic(StrEnum):
     ORDER = "range of all pairs of runs"  # the ratio of two arms, every run against every run
     RATES = "Newcombe interval"  # the difference of two arms' rates of runs with a property
     RATE = "Wilson interval"  # the share of runs with a property, as the rate of such runs
-    SHARE = "count"  # the share of runs with a property, of these runs alone
+    SHARE = "count; Wilson's interval does not decide"  # the share of runs with a property, of these runs alone
     EXACT = "exact"  # a number without scatter, or of a single run
 
     @property

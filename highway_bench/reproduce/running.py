@@ -14,18 +14,20 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
+from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
-from highway_bench.execution.rerun import FAILED
+from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.runner import Summary
+from highway_bench.execution.schedule import Schedule
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, RunResult, opened
 from highway_bench.provenance.free_memory import gib, usable_bytes
 from highway_bench.report.rows import prepared
-from highway_bench.reproduce._measured import metrics_by_key
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.studies import check_studies, save_studies
+from highway_bench.results.schema import COLUMNS
 from highway_bench.tasks.from_cell import check_device
 
 
@@ -73,10 +75,26 @@ def _planned(
     reproduction.scale_of(request)
     check_device(request.device)
     plan = Plan(tuple(reproduction.cells(request)), reproduction.plugins)
-    usual = replace(plan, cells=tuple(reproduction.usual_cells(request)))
+    usual = replace(plan, cells=tuple(reproduction.usual_cells(request, stored_rows(reproduction, request, store))))
     estimate = usual.estimate(store, workers=workers, rerun=rerun)
     check_memory(name, request, estimate.bytes)
     return plan, estimate
+
+
+def stored_rows(reproduction: Reproduction, request: Request, path: AnyPath | None) -> pd.DataFrame:
+    """The rows that the store at ``path`` has of the reproduction's cells, and of those that follow from them."""
+    rows = pd.DataFrame(columns=list(COLUMNS))
+    if path is None or not Path(path).exists():
+        return rows
+    cells: list[Cell] = []
+    with opened(path, read_only=True) as store:
+        while len(known := reproduction.known_cells(request, rows)) > len(cells):
+            cells = known
+            schedule = Schedule(store)
+            schedule.add(with_needs(cells))
+            schedule.ready()
+            rows = store.frame(digest=sorted(item.digest for item in schedule.items.values() if item.stored))
+    return rows
 
 
 def check_memory(name: str, request: Request, needed: int) -> None:
@@ -100,9 +118,13 @@ def reproduce(
     workers: int | None = None,
     rerun: str = FAILED,
     on_event: Callable[[Event], None] | None = None,
+    on_round: Callable[[int, int], None] = lambda number, cells: None,
     command: Sequence[str] | None = None,
 ) -> Reproduced:
     """Measure the cells that the store lacks, and write findings, tables and figures into a folder in ``out``.
+
+    Where cells follow from the results of others, they are measured in rounds; ``on_round`` receives the number of each
+    round and of its cells.
 
     The trials of a search are also saved as optuna studies next to the store. Raises as ``cost`` does, and, before
     anything is measured, ``BadInput`` for missing data and for a store whose searches have other priors.
@@ -112,21 +134,22 @@ def reproduce(
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
         check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
-        cells: list[Cell] = []
+        cells: dict[Cell, None] = {}
         parts: list[RunResult] = []
         new: Sequence[Cell] = plan.cells
         while new:
+            on_round(len(parts) + 1, len(new))
             part = replace(plan, cells=tuple(new))
-            cells += part.needs
+            cells |= dict.fromkeys(part.needs)
+            again = rerun if any(map(Rerun(rerun).names, part.needs)) else FAILED
             parts.append(
-                part.run(results, engine=engine, workers=workers, rerun=rerun, on_event=on_event, command=command)
+                part.run(results, engine=engine, workers=workers, rerun=again, on_event=on_event, command=command)
             )
             rows = pd.concat([one.rows for one in parts], ignore_index=True)
-            known = reproduction.known_cells(request, metrics_by_key(rows))
-            new = [cell for cell in known if cell not in cells]
+            new = [cell for cell in reproduction.known_cells(request, rows) if cell not in cells]
         summary = reduce(add, [one.summary for one in parts])
         save_studies(plan.cells, results, summary.digests)
         runs = results.runs()
     conclusion = reproduction.conclude(prepared(rows, runs), request)
-    files = write_findings(reproduction, conclusion, cells, rows, runs, folder) if folder is not None else []
+    files = write_findings(reproduction, conclusion, list(cells), rows, runs, folder) if folder is not None else []
     return Reproduced(reproduction, conclusion, summary, files)

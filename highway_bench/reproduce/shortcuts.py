@@ -50,7 +50,7 @@ MAPPINGS = "arXiv:1603.05027, table 1"
 # compared, paired by seed; a net that fails here is not compared.
 HALF, NEARLY_ALL = 50.0, 90.0  # % of seeds
 FACTOR = 1.5  # "hardly worse"
-SCATTER = 0.2  # decades between runs of convolutional networks after 150 steps: 0.13 to 0.26 were measured
+SCATTER = 0.2  # decades between runs of convolutional networks: 0.13 to 0.26 were measured after 150 steps
 
 
 class Failure(NamedTuple):
@@ -175,9 +175,9 @@ class Shortcuts(Reproduction):
     weight decay for all. Only the direction of differences is tested.
 
     The published networks have 110 layers and are trained on CIFAR-10. Here the 7×7 stem and the pooling of the
-    34-layer network leave 7 × 7 pixels of a digit, so all cases run in minutes. No ReLU follows the sum, as in the
-    paper's own proposal. The counter-result's network has its published width (× 0.875), projections where the shape
-    changes, and a ReLU at the end of H.
+    34-layer network leave 7 × 7 pixels of a digit, so a step takes tens of milliseconds. No ReLU follows the sum, as in
+    the paper's own proposal. The counter-result's network has its published width (× 0.875), projections where the
+    shape changes, and a ReLU at the end of H.
     """
 
     takes = frozenset({"seeds", "steps"})

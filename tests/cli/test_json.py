@@ -267,8 +267,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         },
     ),
     "reproduce --names": ((), {"names": [STRING]}),
-    "reproduce flops --dry-run": ((), COST | {"claims": [CLAIM | {"power": "null"}]}),
-    "reproduce inits --dry-run": ((), COST | {"claims": [CLAIM]}),
+    "reproduce flops --dry-run": ((), COST | {"usual": FLAG, "claims": [CLAIM | {"power": "null"}]}),
+    "reproduce inits --dry-run": ((), COST | {"usual": FLAG, "claims": [CLAIM]}),
     "reproduce flops": ((), {"name": STRING, "findings": [FINDING], "files": [STRING], "counts": OBJECT}),
     "new-block": (("my-gate",), {"name": STRING, "file": STRING, "in_tree": FLAG}),
     "check": (

@@ -44,7 +44,7 @@ def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], di
     values: Values = {}
     while new := [
         cell
-        for cell in study.known_cells(request, {cell.key: value for cell, value in values.items()})
+        for cell in (study.known_cells(request, rows_of(values)) if values else study.cells(request))
         if cell not in values
     ]:
         for cell in new:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS
+from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.running import reproduce
+from highway_bench.reproduce.running import cost, reproduce
 from tests.comparison.conftest import FormulaEngine
 from tests.reproduce.conftest import followed, rows_of
 
 INITS = reproductions.get("inits")
+assert isinstance(INITS, TunedReproduction)
 REQUEST = Request(seeds=3, device="cpu")
 ARMS = 32
 
@@ -41,16 +43,40 @@ def test_an_interrupted_reproduction_has_no_verdict_and_goes_on(tmp_path: Path) 
     assert later.conclusion.incomplete == ""
 
 
-@pytest.mark.parametrize(
-    "study", [one for name in reproductions if isinstance(one := reproductions.get(name), TunedReproduction)]
-)
-def test_the_usual_runs_are_those_of_arms_whose_middle_rate_is_the_best(study: TunedReproduction[Any]) -> None:
-    request = Request(seeds=2, device="cpu")
-    arms = study.arms(request).values()
-    usual = study.usual_cells(request)
-    assert len(usual) == len(arms) * (3 + 2 * 2 + 2) + len(study.others(request))
-    assert {one.seed for one in usual if one.trial is None} >= set(next(iter(arms)).fresh)
-    assert set(study.cells(request)) <= set(usual)
+def test_the_estimate_is_of_what_is_usually_left(tmp_path: Path) -> None:
+    """Without results, that the middle of the first rates is the best; after them, what follows from them."""
+    store = tmp_path / "s.sqlite"
+    usual = ARMS * (3 + 2 * 2 + 3)
+    first = cost("inits", REQUEST, store=store)
+    assert (len(first.cells), len(first.left)) == (usual, usual)
+    reproduce("inits", REQUEST, store=store, engine=FormulaEngine({"highway": 0.1, "plain": 0.2}))
+    after = cost("inits", REQUEST, store=store)
+    assert (len(after.cells), len(after.left)) == (ARMS * (4 + 2 * 2 + 3), 0)
+
+
+def test_cells_that_are_named_are_measured_again_in_their_round(tmp_path: Path) -> None:
+    """The name is that of cells of the last round, and of none of the first."""
+    store, engine = tmp_path / "s.sqlite", FormulaEngine({"highway": 0.1, "plain": 0.2})
+    reproduce("inits", REQUEST, store=store, engine=engine)
+    done, first = len(engine.cells), INITS.version.seen
+    reproduce("inits", REQUEST, store=store, engine=engine, rerun=f"seed {first}")
+    assert {cell.seed for cell in engine.cells[done:]} == {first}
+    assert len(engine.cells) == done + ARMS
+
+
+def test_a_run_that_is_interrupted_between_rounds_goes_on(tmp_path: Path) -> None:
+    class Interrupted(FormulaEngine):
+        def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
+            if len(self.cells) > ARMS * 3:
+                raise KeyboardInterrupt
+            return super().run(jobs)
+
+    store = tmp_path / "s.sqlite"
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("inits", REQUEST, store=store, engine=Interrupted({"highway": 0.1, "plain": 0.2}))
+    rest = FormulaEngine({"highway": 0.1, "plain": 0.2})
+    assert reproduce("inits", REQUEST, store=store, engine=rest).conclusion.incomplete == ""
+    assert len(rest.cells) == ARMS * (4 + 2 * 2 + 3) - ARMS * 4
 
 
 def test_seeds_that_tune_do_not_count() -> None:

@@ -23,6 +23,7 @@ from highway_bench.report.figures.base import (
 )
 from highway_bench.report.figures.drawing import (
     FEW,
+    REFERENCE,
     intervals,
     line_with_band,
     reference_losses,
@@ -31,10 +32,11 @@ from highway_bench.report.figures.drawing import (
 from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
 from highway_bench.report.results import Results
-from highway_bench.report.rows import CONTEST, groups
+from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
+MOST_ROOM: Final = 0.35  # of the height of the axes, for the numbers of diverged seeds
 LINE: Final = 8.0  # points from one line of small text to the next
 SPREAD: Final = 1.1  # from the first to the last mark of a depth, so that bars do not cover each other
 
@@ -98,7 +100,6 @@ def _picture(
         log_axis(axes, "y")
         axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
         log_axis(axes, "x", at=depths)
-        _mark_diverged(axes, part, style)
         axes.set_xlabel("depth, layers (log)")
         axes.set_ylabel("final training loss, nat (log)")
         title = f"{contest_title}: {_finding(part, answer)}"
@@ -106,6 +107,7 @@ def _picture(
         extra = [mark("x", "diverged seeds")] if (part["diverged"] > 0).any() else []
         extra += [mark(".", "a seed")] if (part["n"] - part["diverged"]).between(2, FEW - 1).any() else []
         legend(figure, style, extra, lines=True)
+        _mark_diverged(axes, part, style)
     caption = (
         f"{contest_text(contest)}. Geometric means over n = {seeds_text(part['n'])}, bars: 95 % t intervals of log10; "
         "if a seed diverged: the median, without interval, or no mark if half of them did. Dotted: the loss of a "
@@ -115,23 +117,34 @@ def _picture(
 
 
 def _mark_diverged(axes: Axes, part: pd.DataFrame, style: dict[str, Style]) -> None:
-    """Write how many seeds diverged, one block below the other at the top of each depth, above all losses."""
+    """Write how many seeds diverged, one block below the other at the top of each depth, above all losses.
+
+    Called last, because the height of the axes follows from the title and the legend."""
     gone = part[part["diverged"] > 0]
     if gone.empty:
         return
-    lines = int(gone.groupby("depth").size().max())
-    room = (
-        (lines + 0.5) * LINE / axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted()).height / 72
-    )
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    height = axes.get_window_extent().height / figure.dpi * 72  # points
+    most = int(MOST_ROOM * height / LINE)
+    lines = min(most, int(gone.groupby("depth").size().max()))
+    room = (lines + 0.5) * LINE / height
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** (room / (1 - room)))
+    log_axis(axes, "y")
     for depth in sorted(set(gone["depth"].astype(float))):
-        rungs = gone[gone["depth"] == depth]
-        here = [rungs[rungs["block"] == block] for block in style if (rungs["block"] == block).any()]
-        for number, one in enumerate(here):
-            (rung,) = one.to_dict("records")
+        rungs = {rung["block"]: rung for rung in rows_of(gone[gone["depth"] == depth])}
+        texts = [
+            (f"× {rungs[block]['diverged']:.0f} of {rungs[block]['n']:.0f}", own.colour)
+            for block, own in style.items()
+            if block in rungs
+        ]
+        if len(texts) > lines:
+            texts = [*texts[: lines - 1], (f"× in {len(texts) - lines + 1} more", REFERENCE)]
+        for number, (text, colour) in enumerate(texts):
             axes.annotate(
-                f"× {rung['diverged']:.0f} of {rung['n']:.0f}",
+                text,
                 (depth, 1),
                 xycoords=axes.get_xaxis_transform(),
                 xytext=(0, -LINE * (number + 0.5)),
@@ -139,7 +152,7 @@ def _mark_diverged(axes: Axes, part: pd.DataFrame, style: dict[str, Style]) -> N
                 ha="center",
                 va="center",
                 fontsize=6.5,
-                color=style[rung["block"]].colour,
+                color=colour,
             )
 
 
