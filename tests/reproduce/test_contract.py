@@ -81,7 +81,7 @@ CELLS = {
     "long-range": 160,
     "parallel": 20,
     "recurrence": 60,
-    "shortcuts": 176,
+    "shortcuts": 160,
     "thousand": 140,
     "unattenuated": 120,
     "vanishing": 50,
