@@ -175,7 +175,7 @@ def _shown(pairs: Sequence[Pair]) -> column.Shown:
 
 
 def _loss(pair: Pair) -> str:
-    return f"{pair.diverged} diverged" if pair.diverged else three(pair.loss)
+    return f"× {pair.diverged}" if pair.diverged else three(pair.loss)
 
 
 def _picture(pairs: Sequence[Pair]) -> Picture:
@@ -214,6 +214,6 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
         "inits",
         title,
         f"Seeds that train. {joined(alt, 40)}",
-        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat, or how many diverged.",
+        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat, or × and how many diverged.",
         figure,
     )
