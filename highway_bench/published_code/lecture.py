@@ -1,8 +1,8 @@
 """The lecture's network as its own code in Keras writes it, trained by Keras; and by our code from the same weights.
 
 The task ``keras-lecture`` trains it by ``Model.fit`` with Keras's own Adam, batches and loss. With ``steps`` in its
-recipe it trains Keras's network and ours for so many steps instead, from equal weights on equal batches, and measures
-by how much their losses differ.
+recipe it trains Keras's network and ours for so many steps instead, from equal weights on equal batches and with
+Keras's loss, and measures by how much their losses differ.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 NAME = "keras-lecture"
 CLASSES = 10
+CLIPPED = 1e-7  # Keras's bound of probabilities
 STEPS_PER_EPOCH = 53  # of 52,500 images in batches of 1,000
 FLOP_RATE = 5e10  # of a CPU core; a training step is three forward passes
 ABSENT = "Keras is not installed: pip install highway-bench[peers]"
@@ -110,7 +111,9 @@ def compared(cell: Cell) -> Outcome:
         ours = cell_network(cell.but(task="trainability"))
         theirs = keras_model(keras, cell.depth, cell.width)
         copy_weights(ours, theirs)
-        training = Training(ours, train, "class", recipe_from(cell), cell.batch_size, cell.seed)
+        training = Training(
+            ours, train, "class", recipe_from(cell), cell.batch_size, cell.seed, own_loss=clipped_cross_entropy
+        )
         order = Training(ours, train, "class", recipe_from(cell), cell.batch_size, cell.seed).batches
         batches = itertools.islice(order, training.recipe.steps)
         losses = [
@@ -122,6 +125,14 @@ def compared(cell: Cell) -> Outcome:
         about = f"Keras {keras.__version__}; losses from {training.losses[0]:.3g} to {training.losses[-1]:.3g} nat"
         difference = Measurement(metric="loss_difference", value=largest, message=about)
         return Outcome(cell, (difference,), count_parameters(ours))
+
+
+def clipped_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Keras's loss of a softmax: −ln p of the right class, where p is at least 1e-7 and at most 1 − 1e-7.
+
+    Beyond these bounds an item has no gradient. ``outputs`` (N, C) are logits, ``targets`` (N,) classes."""
+    chosen = outputs.softmax(-1).gather(-1, targets[:, None])
+    return -chosen.clamp(CLIPPED, 1 - CLIPPED).log().mean()
 
 
 @contextmanager

@@ -65,8 +65,8 @@ class Lecture(Reproduction):
 
     Adam at 0.001 with ε = 1e-7 outside of the bias correction, as in the lecture's framework (Keras). Batches of 1,000,
     the incomplete last one included; 52,500 training and 17,500 test images, drawn at random. The framework draws
-    weights from a truncated normal (of the same variance). Like the table here, it prints the mean training loss during
-    an epoch.
+    weights from a truncated normal (of the same variance), and its loss clips probabilities at 1e-7, which ours does
+    not. Like the table here, it prints the mean training loss during an epoch.
     """
 
     takes = frozenset({"epochs", "seeds"})

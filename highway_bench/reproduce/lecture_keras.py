@@ -16,6 +16,9 @@ from highway_bench.reproduce.request import Request
 
 SEEDS = 6
 COMPARED_STEPS = 20
+# Version 1 compared Keras's loss, which clips probabilities at 1e-7, with ours, which does not. They were equal at seed
+# 10. At seed 16, probabilities came within 1e-7 of 1 in step 4, and in 20 steps the losses came to differ by 1.3 %
+SAME = RuleVersion(2, "2026-11-25", seen=17)
 EQUAL = 1e-12  # relative: losses that differ by less are equal in float64 but for rounding
 
 
@@ -29,7 +32,7 @@ class LectureInKeras(Reproduction):
 
     The extra ``peers`` installs Keras; without it the runs are skipped with that reason. The printed log is one run,
     so it is compared with the prediction interval of six. The same network is also trained by our code and by Keras
-    from the same weights on the same batches, in float64.
+    from the same weights on the same batches, in float64 and with Keras's loss.
     """
 
     takes = frozenset({"epochs", "seeds"})
@@ -41,7 +44,7 @@ class LectureInKeras(Reproduction):
         fit = {"epochs": request.epochs or KERAS_EPOCHS, "dataset": {"test_share": 0.25}}
         fitted = [cell_of("float32", fit, seed, request) for seed in self.seeds(request, SEEDS)]
         both = {**ADAM, "steps": COMPARED_STEPS, "layout": "stemless", "dataset": {"test_share": 0.25}}
-        return [*fitted, cell_of("float64", both, self.version.seen, request)]
+        return [*fitted, cell_of("float64", both, SAME.seen, request)]
 
     def claims(self, request: Request) -> Sequence[Claim]:
         n = len(self.seeds(request, SEEDS))
@@ -52,11 +55,11 @@ class LectureInKeras(Reproduction):
             for epoch in range(1, KERAS_EPOCHS + 1)
             for claim in losses_claims(epoch, n=n, least=SEEDS, version=self.version, whose=KERAS, needs=needs[epoch])
         ]
-        return [*printed, _same_network(self.version)]
+        return [*printed, _same_network()]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         curves = self.fresh(rows[rows["axis"] == "epoch"])
-        differences = rows[(rows["metric"] == "loss_difference") & rows["value"].notna()]
+        differences = rows[(rows["metric"] == "loss_difference") & rows["value"].notna() & rows["seed"].ge(SAME.seen)]
         *printed, same = self.claims(request)
         findings = [*(claim.judge(curves) for claim in printed), same.judge(differences)]
         note = f"Means over {curves['seed'].nunique()} seeds."
@@ -87,19 +90,19 @@ def cell_of(dtype: str, recipe: dict[str, object], seed: int, request: Request) 
     )
 
 
-def _same_network(version: RuleVersion) -> Claim:
+def _same_network() -> Claim:
     def observe(differences: pd.DataFrame, _: float) -> Observation:
         values = list(differences["value"])
         largest = [Quantity.exact("largest relative difference", float(value)) for value in values]
         return Observation(decisive=largest)
 
     return Claim(
-        statement="our network is the lecture's: from the same weights and batches it has the same losses",
+        statement="our network is the lecture's: with its loss, from the same weights and batches, it trains alike",
         source="the lecture's code",
         evidence=Evidence.COMPUTED,
         quantity=f"largest relative difference of the loss in {COMPARED_STEPS} steps of float64",
         statistic=Statistic.EXACT,
         region=Region(most=EQUAL),
         observe=observe,
-        version=version,
+        version=SAME,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from highway_bench.cell import Cell
 from highway_bench.report.rows import prepared
@@ -68,6 +69,20 @@ def test_keras_trains_the_network_that_we_train() -> None:
     assert measured.value < 1e-13
     start, end = (float(text) for text in measured.message.split("from ")[1].removesuffix(" nat").split(" to "))
     assert end < start, "the networks did not train"
+
+
+@WITH_KERAS
+def test_the_loss_is_that_of_keras_where_it_clips_probabilities() -> None:
+    lecture = importlib.import_module("highway_bench.published_code.lecture")
+    logits = torch.tensor([[40.0, 0.0], [0.0, 40.0], [0.1, 0.2]], dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([0, 0, 1])
+    with lecture.keras_in(small("float64", {})) as keras:
+        theirs = keras.losses.sparse_categorical_crossentropy(targets, logits.softmax(-1)).mean()
+    ours = lecture.clipped_cross_entropy(logits, targets)
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-14)
+    (own,), (other,) = (torch.autograd.grad(loss, logits, retain_graph=True) for loss in (ours, theirs))
+    torch.testing.assert_close(own, other)
+    assert (own[:2] == 0).all()  # beyond the bounds
 
 
 @WITH_KERAS
