@@ -99,18 +99,17 @@ class Committed:
         """Every reproduction, at each size at which it was run, or else at its default size without rows.
 
         A request whose cells are all part of a larger one is left out."""
+        asked = {request_of(words_of(record), record) for record in self.runs.values()}
         sizes: dict[str, dict[frozenset[str], Request]] = {name: {} for name in reproductions}
-        for record in self.runs.values():
-            if (named := request_of(words_of(record), record)) is not None:
-                name, request = named
-                sizes[name][identities(self.known_cells(reproductions.get(name), request))] = request
+        for name, request in sorted(filter(None, asked), key=str):
+            sizes[name][identities(self.known_cells(reproductions.get(name), request))] = request
         known = identity_of(self.rows)
-        every = []
+        repetitions = []
         for name, requests in sizes.items():
             largest = {cells: one for cells, one in requests.items() if not any(cells < other for other in requests)}
             for cells, request in (largest or {frozenset(): Request(device="cpu")}).items():
-                every.append(self._repetition(reproductions.get(name), request, self.rows[known.isin(cells)]))
-        return every
+                repetitions.append(self._repetition(reproductions.get(name), request, self.rows[known.isin(cells)]))
+        return repetitions
 
     def known_cells(self, reproduction: Reproduction, request: Request) -> list[Cell]:
         """The cells of a reproduction, with those that follow from committed rows."""
@@ -118,8 +117,9 @@ class Committed:
 
     @cached_property
     def _trainings(self) -> pd.DataFrame:
-        """The rows that say how trainings ended, prepared as for a report."""
-        ends = self.rows[self.rows["metric"].isin(ENDS)]
+        """The rows of reproductions that say how trainings ended, prepared as for a report."""
+        ran = {run for run, record in self.runs.items() if words_of(record)[:1] == ["reproduce"]}
+        ends = self.rows[self.rows["metric"].isin(ENDS) & self.rows["run_id"].isin(ran)]
         return ends if ends.empty else prepared(ends, self.runs)
 
     def _repetition(self, reproduction: Reproduction, request: Request, rows: pd.DataFrame) -> Repetition:

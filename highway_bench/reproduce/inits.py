@@ -214,6 +214,6 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
         "inits",
         title,
         f"Seeds that train. {joined(alt, 40)}",
-        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat; ×: seeds that diverged.",
+        "Seeds that train, of those run. Second line: geometric mean of the final losses in nat; ×: diverged seeds.",
         figure,
     )
