@@ -119,8 +119,8 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         for label, own_style in style.items():
             own = mean[mean["label"] == label]
             for axes, metric in zip((change, loss, error), EFFECTS, strict=True):
-                _seeds(axes, part[part["label"] == label], metric, own_style)
                 _line(axes, own, metric, own_style)
+            _seeds(error, part[part["label"] == label], EFFECTS[-1], own_style)  # in all panels they take 135 kB
             most = own.iloc[int(own["lesion_loss_change"].argmax())]
             middle = float(own["lesion_loss_change"].median())
             by = f"by {three(middle)}" if abs(middle) > LINEAR_LOSS else f"by less than {LINEAR_LOSS:g}"
@@ -145,7 +145,8 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         head(figure, title)
         legend(figure, style, lines=True)
     caption = (
-        f"{_caption(contest, mean)} A removed layer is replaced by the identity; over the whole training set. "
+        f"{_caption(contest, mean, ' in the last panel')} A removed layer is replaced by the identity; over the whole "
+        "training set. "
         f"Symlog axes are linear within ±{LINEAR_LOSS:g} nat and ±{LINEAR_ERROR:g} points, and logarithmic beyond."
     )
     return Picture(name, title, f"Lesion curve. {joined(alt)}", caption, figure)
@@ -182,10 +183,10 @@ def _depths(part: pd.DataFrame) -> str:
     return ", ".join(f"{depth:g}" for depth in sorted(part["depth"].unique()))
 
 
-def _caption(contest: dict[str, object], mean: pd.DataFrame) -> str:
+def _caption(contest: dict[str, object], mean: pd.DataFrame, where: str = "") -> str:
     counts: Sequence[int] = sorted(set(mean["n"]))
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
-        f"{contest_text(contest)}. Means over the n = {n} seeds that train, bands 95 % t intervals; thin lines "
-        "are single seeds, where there are fewer than ten."
+        f"{contest_text(contest)}. Means over the n = {n} seeds that train, bands 95 % t intervals; thin lines"
+        f"{where} are single seeds, where there are fewer than ten."
     )

@@ -48,7 +48,8 @@ def loss_curves(results: Results) -> list[Picture]:
 
 def _picture(name: str, chunk: list[tuple[dict[str, object], pd.DataFrame]], results: Results) -> Picture:
     style = of_blocks(
-        styles(results.rows["label"], results.about), (block for _, part in chunk for block in part["label"].unique())
+        styles(results.of_task("trainability")["label"], results.about),
+        (block for _, part in chunk for block in part["label"].unique()),
     )
     alt: list[str] = []
     diverged = False

@@ -44,7 +44,7 @@ SPREAD: Final = 1.1  # from the first to the last mark of a depth, so that bars 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
 def loss_by_depth(results: Results) -> list[Picture]:
     """One picture per contest: one line per block; the number of diverged seeds is at the top of each depth."""
-    style = styles(results.rows["label"], results.about)
+    style = styles(results.of_task("trainability")["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
     single = list(groups(results.training_runs(), CONTEST))

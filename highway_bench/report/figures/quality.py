@@ -52,7 +52,7 @@ def quality_against_time(results: Results) -> list[Picture]:
         raise NothingToShow("quality against step time needs the trainability task with verdicts for several blocks")
     every = [contest for contest, _ in results.contests()]
     names = [title_of(contest, every, family_name) for contest, *_ in drawn]
-    style = styles(results.rows["label"], results.about)
+    style = styles(results.of_task("trainability")["label"], results.about)
     return [_picture(drawn, names, of_blocks(style, pd.concat([points for *_, points in drawn])["block"]), results)]
 
 

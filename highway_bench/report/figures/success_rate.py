@@ -31,7 +31,7 @@ MOST_LEVEL = 5  # more labels of depths than this are rotated
 @register_figure("success-by-depth", title="success by depth", order=10)
 def success_rate(results: Results) -> list[Picture]:
     """One picture per contest."""
-    style = styles(results.rows["label"], results.about)
+    style = styles(results.of_task("trainability")["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
     pictures = [
