@@ -84,9 +84,8 @@ def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style, *, f
         axes.plot([at] * len(finite), finite, marker=".", markersize=4.5, alpha=0.55, **options)
 
 
-def some_diverged(axes: Axes, at: Sequence[float], counts: Sequence[int], style: Style, *, shift: float = 0.0) -> None:
-    """Draw a small cross at the top of the axes wherever some seeds diverged, and its number below it, ``shift`` points
-    to the right."""
+def some_diverged(axes: Axes, at: Sequence[float], counts: Sequence[int], style: Style) -> None:
+    """Draw a small cross at the top of the axes wherever some seeds diverged, and its number below it."""
     known = [(x, number) for x, number in zip(at, counts, strict=True) if number > 0]
     if not known:
         return
@@ -96,7 +95,7 @@ def some_diverged(axes: Axes, at: Sequence[float], counts: Sequence[int], style:
             f"{number}",
             (x, EDGE),
             xycoords=axes.get_xaxis_transform(),
-            xytext=(shift, -9),
+            xytext=(0, -9),
             textcoords="offset points",
             ha="center",
             fontsize=6.5,
