@@ -34,8 +34,12 @@ class TunedReproduction(Reproduction):
     def arms(self, request: Request) -> Mapping[Hashable, Candidate]:
         """Every arm by its name, at a single depth."""
 
+    def others(self, request: Request) -> list[Cell]:
+        """The cells of no arm; by default none."""
+        return []
+
     def cells(self, request: Request) -> list[Cell]:
-        return self.pending(request, {})
+        return [*self.pending(request, {}), *self.others(request)]
 
     def pending(self, request: Request, values: Mapping[Cell, Metrics]) -> list[Cell]:
         trainings = trainings_of(values)

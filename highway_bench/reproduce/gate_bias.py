@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import seaborn
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
+from highway_bench.decide.candidate import Candidate
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
@@ -20,10 +21,11 @@ from highway_bench.report.figures.base import head, joined, log_axis, mark, pane
 from highway_bench.report.figures.drawing import FEW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.format import listed, signed, three
 from highway_bench.report.style import Style
-from highway_bench.reproduce._cells import trained, tuned_sgd
+from highway_bench.reproduce._cells import sgd, trained
 from highway_bench.reproduce._measured import measured
-from highway_bench.reproduce._paired import ArmRuns, arm, loss_record, ratio, with_edge
-from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce._paired import ArmRuns, loss_record, ratio, with_edge
+from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.guards import left_chance, untrained
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
@@ -39,9 +41,10 @@ WITHOUT_BLOCK = 2  # layers without the block: the first convolution and the aff
 WIDTH, BATCH = 8, 32
 STEPS = 600
 SEEDS, OTHER_SEEDS = 16, 5  # of the advised bias and those next to it; of the others, which can only contradict
-RATES = (1.0, 0.3, 0.1, 0.03, 0.01)
+FIRST_RATES = (0.3, 0.1, 0.03)
 LEFT_CHANCE = left_chance("mnist-5k")
-VERSION = RuleVersion(2, "2026-11-23", seen=4)  # version 1 had 150 steps, and rates whose best was at their edge
+# Version 1 had 150 steps, and rates whose best was at their edge. In version 2 a single run chose the rate
+VERSION = RuleVersion(3, "2026-11-25", seen=20)
 LONG = "arXiv:1507.06228"
 
 PUBLISHED: Mapping[int, float] = {16: 0.9943, 32: 0.9955}  # width → best test accuracy on MNIST
@@ -59,7 +62,7 @@ SCATTER = 0.2  # decades between runs: 0.13 to 0.26 were measured after 150 step
 @register_reproduction(
     "gate-bias", title="Gate biases of convolutional highway networks by depth", source=f"{LONG}, §2.2 and table 1"
 )
-class GateBias(Reproduction):
+class GateBias(TunedReproduction):
     """Highway networks of 3×3 convolutions on MNIST-5k with gate biases of 0 to −4 at 10, 20 and 30 layers; and the two
     networks of the paper's MNIST table.
 
@@ -87,25 +90,22 @@ class GateBias(Reproduction):
         NotAttempted("92.40 % of CIFAR-10 and 67.76 % of CIFAR-100", f"{LONG}, table 3", "the data are not here"),
     )
 
-    def cells(self, request: Request) -> list[Cell]:
-        crossed = [
-            cell for layers in _layers(request) for bias in BIASES for cell in crossed_cells(layers, bias, request)
-        ]
-        return crossed + [sized_cell(width, request) for width in PUBLISHED]
+    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+        return {(layers, bias): arm_of(layers, bias, request) for layers in _layers(request) for bias in BIASES}
+
+    def others(self, request: Request) -> list[Cell]:
+        return [sized_cell(width, request) for width in PUBLISHED]
 
     def claims(self, request: Request) -> Sequence[Claim]:
         guidelines = [_guideline(layers, request) for layers in _layers(request) if layers in GUIDELINE]
         return [*guidelines, *(_accuracy(width, sized_cell(width, request)) for width in PUBLISHED)]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        values = measured(rows, self.cells(request))
-        arms = {
-            layers: {bias: arm(values, crossed_cells(layers, bias, request)) for bias in BIASES}
-            for layers in _layers(request)
-        }
+        values, tuned = measured(rows, self.others(request)), self.tuned_runs(rows, request)
+        arms = {layers: {bias: tuned[layers, bias].runs for bias in BIASES} for layers in _layers(request)}
         records = [
             {"layers": layers, "bias": bias, "advised": "advised" if GUIDELINE.get(layers) == bias else ""}
-            | with_edge(record_of(runs), RATES)
+            | with_edge(record_of(runs), tuned[layers, bias].tried)
             for layers, by_bias in arms.items()
             for bias, runs in by_bias.items()
         ]
@@ -124,26 +124,24 @@ def _layers(request: Request) -> Sequence[int]:
     return layers
 
 
-def crossed_cells(layers: int, bias: float, request: Request) -> list[Cell]:
+def arm_of(layers: int, bias: float, request: Request) -> Candidate:
     """The runs of one depth and bias; more of those that decide."""
-    seeds = SEEDS if bias in (GUIDELINE.get(layers), *neighbours_of(layers)) else OTHER_SEEDS
-    recipe = tuned_sgd(request.steps or STEPS, RATES, layout="conv-highway")
-    return [
-        trained(
-            "highway",
-            "conv",
-            block_options={"gate_bias": bias},
-            match="width",
-            depth=layers - WITHOUT_BLOCK,
-            nominal_width=WIDTH,
-            batch_size=BATCH,
-            dataset="mnist-5k",
-            recipe=recipe,
-            device=request.device,
-            seed=seed,
-        )
-        for seed in range(VERSION.seen, VERSION.seen + (request.seeds or seeds))
-    ]
+    decides = bias in (GUIDELINE.get(layers), *neighbours_of(layers))
+    seeds = request.seeds or (SEEDS if decides else OTHER_SEEDS)
+    depth = layers - WITHOUT_BLOCK
+    template = trained(
+        "highway",
+        "conv",
+        block_options={"gate_bias": bias},
+        match="width",
+        depth=depth,
+        nominal_width=WIDTH,
+        batch_size=BATCH,
+        dataset="mnist-5k",
+        recipe=sgd(request.steps or STEPS, layout="conv-highway"),
+        device=request.device,
+    )
+    return Candidate(template, (depth,), FIRST_RATES, fresh=range(VERSION.seen, VERSION.seen + seeds), more=())
 
 
 def sized_cell(width: int, request: Request) -> Cell:

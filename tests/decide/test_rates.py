@@ -50,6 +50,9 @@ def test_more_seeds_decide_between_the_best_two() -> None:
     losses: dict[tuple[float, int], float | None] = {(0.3, 7): 0.5, (0.1, 7): 0.2, (0.03, 7): 0.21}
     assert next_tries(losses, FIRST, SEEDS) == [Try(rate, seed) for rate in (0.1, 0.03) for seed in (8, 9)]
     losses |= {(0.1, 8): 0.4, (0.1, 9): 0.4, (0.03, 8): 0.2, (0.03, 9): 0.2}
+    assert chosen_rate(losses, SEEDS) == 0.03
+    assert next_tries(losses, FIRST, SEEDS) == [Try(0.01, seed) for seed in SEEDS]  # 0.03 is the lowest of those tried
+    losses |= {(0.01, seed): 0.3 for seed in SEEDS}
     assert next_tries(losses, FIRST, SEEDS) == []
     assert chosen_rate(losses, SEEDS) == 0.03
 

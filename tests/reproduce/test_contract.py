@@ -73,7 +73,7 @@ CELLS = {
     "faulty-bilstm": 60,
     "figure1": 40,
     "flops": 27,
-    "gate-bias": 176,
+    "gate-bias": 47,
     "gates": 15,
     "inits": 96,
     "lecture": 8,
@@ -82,7 +82,7 @@ CELLS = {
     "parallel": 20,
     "recurrence": 60,
     "shortcuts": 160,
-    "thousand": 140,
+    "thousand": 42,
     "unattenuated": 120,
     "vanishing": 50,
 }

@@ -7,33 +7,43 @@ from typing import Any
 
 import pytest
 
+from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, crossed_cells, sized_cell
+from highway_bench.reproduce.gate_bias import BIASES, FIRST_RATES, GUIDELINE, PUBLISHED, arm_of, sized_cell
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
+from tests.reproduce.conftest import Values, followed
 
 REQUEST = Request()
 GATE_BIAS = reproductions.get("gate-bias")
 
 
-def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99) -> dict[Any, dict[str, float]]:
-    result = {
-        cell: {
-            "final_loss": losses.get((layers, bias), 1.0) * (1 + 0.02 * ((cell.seed + int(bias)) % 2)),
-            "rate": 0.1,
-            "test_accuracy": 0.9,
-        }
-        for layers in GUIDELINE
-        for bias in BIASES
-        for cell in crossed_cells(layers, bias, Request())
-    }
-    return result | {
-        sized_cell(width, Request()): {"final_loss": 0.01, "test_accuracy": accuracy} for width in PUBLISHED
-    }
+def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99, request: Request = REQUEST) -> Values:
+    """Every run, and its loss by layers and bias."""
+
+    def metrics(cell: Cell) -> dict[str, float]:
+        if "own_rate" not in cell.recipe:
+            return {"final_loss": 0.01, "test_accuracy": accuracy}
+        bias = cell.block_options["gate_bias"]
+        loss = losses.get((cell.depth + 2, bias), 1.0) * (1 + 0.02 * ((cell.seed + int(bias)) % 2))
+        return {"final_loss": loss, "rate": 0.1, "test_accuracy": 0.9}
+
+    return followed(GATE_BIAS, request, metrics)
+
+
+def runs_of(result: Values, layers: int, bias: float) -> list[Cell]:
+    """The runs of one depth and bias that count."""
+    return [
+        cell
+        for cell in result
+        if "own_rate" in cell.recipe
+        and cell.trial is None
+        and (cell.depth + 2, cell.block_options["gate_bias"]) == (layers, bias)
+    ]
 
 
 def verdicts(frame: Any, request: Request = REQUEST) -> list[Verdict]:
@@ -67,7 +77,7 @@ def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> No
 @pytest.mark.parametrize("bias", BIASES)
 def test_one_seed_that_diverged_decides_nothing(rows_of: Any, bias: float) -> None:
     result = values({})
-    result[crossed_cells(10, bias, REQUEST)[1]]["final_loss"] = math.inf
+    result[runs_of(result, 10, bias)[1]]["final_loss"] = math.inf
     assert verdicts(rows_of(result))[0] in (Verdict.NOT_TESTABLE, Verdict.UNDECIDED)
 
 
@@ -79,20 +89,20 @@ def test_biases_that_all_stay_at_chance_are_not_compared(rows_of: Any) -> None:
 
 
 def test_the_biases_that_decide_have_more_seeds() -> None:
-    seeds = {layers: [len(crossed_cells(layers, bias, REQUEST)) for bias in BIASES] for layers in (10, 20, 30, 15)}
+    seeds = {layers: [len(arm_of(layers, bias, REQUEST).fresh) for bias in BIASES] for layers in (10, 20, 30, 15)}
     assert seeds == {
         10: [16, 16, 16, 5, 5],
         20: [5, 16, 16, 16, 5],
         30: [5, 5, 16, 16, 16],
         15: [5, 5, 5, 5, 5],  # the guideline has no bias for it
     }
-    assert len(crossed_cells(10, 0.0, Request(seeds=3))) == 3
+    assert len(arm_of(10, 0.0, Request(seeds=3)).fresh) == 3
 
 
 def test_a_bias_that_leaves_chance_at_some_seeds_only_is_not_compared(rows_of: Any) -> None:
     """The mean of losses near zero and at chance is the loss of no net."""
     result = values(dict.fromkeys(GUIDELINE.items(), 0.1))
-    for cell in crossed_cells(10, 0.0, REQUEST)[:8]:
+    for cell in runs_of(result, 10, 0.0)[:8]:
         result[cell]["final_loss"] = 2.3
     (finding, *_) = GATE_BIAS.outcome(rows_of(result), REQUEST).findings
     assert finding.verdict == Verdict.NOT_TESTABLE
@@ -123,7 +133,7 @@ def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:
 
 def test_nothing_measured_but_one_depth(rows_of: Any) -> None:
     request = Request(depth=(10,), seeds=1)
-    only = {cell: {"final_loss": 0.5} for cell in crossed_cells(10, -1.0, request)}
+    only = {cell: {"final_loss": 0.5} for cell in arm_of(10, -1.0, request).pending({})}
     assert set(verdicts(rows_of(only), request)) == {Verdict.NOT_TESTABLE}
 
 
@@ -131,7 +141,7 @@ def test_the_networks() -> None:
     sized = [sized_cell(width, Request(device="cpu")) for width in (16, 32)]
     assert [count_parameters(cell_network(cell)) for cell in sized] == [38_986, 151_690]
     cells = GATE_BIAS.cells(Request(seeds=1, steps=7))
-    assert len(set(cells)) == len(GUIDELINE) * len(BIASES) + len(PUBLISHED)
+    assert len(set(cells)) == len(GUIDELINE) * len(BIASES) * len(FIRST_RATES) + len(PUBLISHED)
     assert {cell.depth for cell in cells} == {8, 18, 28}
     items = 60_000 if make_dataset("mnist").missing() is None else 4_000
     assert sized_cell(16, Request(epochs=2)).recipe["steps"] == 2 * items // 100
