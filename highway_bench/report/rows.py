@@ -97,7 +97,8 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     ``label`` is the block with its options, and with its start where the rows have several starts of it.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
     ``runs`` requested last is used. In ``recipe``, a rate that was chosen for the cell is ``tuned``; ``as_run`` is the
-    recipe with that rate. A frame that is prepared already is returned unchanged.
+    recipe with that rate. Where it was chosen again, only the runs at the last choice are kept. A frame that is
+    prepared already is returned unchanged.
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
@@ -119,6 +120,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             frame[name] = numbers.astype("int64") if whole else numbers
     frame["as_run"] = frame["recipe"]
     frame["recipe"] = mapped(frame["recipe"], comparable)
+    frame = _of_last_choice(frame)
     others = mapped(frame["family_options"], without_init)
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame)))
     frame["family_label"] = list(map(block_label, frame["family"], others))
@@ -249,3 +251,12 @@ def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     cells = rows.loc[ordered.drop_duplicates(keep="last").index, list(CELL)]
     newest = results.loc[cells.index[~cells.astype("string").fillna("").duplicated(keep="last")]]
     return rows[rows["digest"].isna() | results.isin(newest)]
+
+
+def _of_last_choice(frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame`` without the runs at a chosen rate of which a later run has another: only the last choice counts."""
+    own = frame[frame["as_run"].ne(frame["recipe"]) & frame["trial"].isna()]
+    setting = [name for name in CELL if name not in ("trial", "seed", "threads", "machine")]
+    in_time = own.sort_values("time_utc", kind="stable", na_position="first")
+    last = in_time.groupby(setting, dropna=False)["as_run"].transform("last")
+    return frame.drop(index=last.index[last.ne(in_time["as_run"])])
