@@ -4,45 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
 
-import numpy as np
 import pandas as pd
-import seaborn
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
 from highway_bench.errors import BadInput
-from highway_bench.measure.statistics import CONFIDENCE
-from highway_bench.report import columns as column
-from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import FEW, reference_losses, seed_dots, some_diverged
-from highway_bench.report.format import listed, signed, three
-from highway_bench.report.style import Style
+from highway_bench.report.format import signed
+from highway_bench.reproduce._biased_arms import (
+    BIASES,
+    LEFT_CHANCE,
+    PAIRS,
+    ByDepth,
+    counts_of,
+    is_mixed,
+    named,
+    record_of,
+    unbeaten,
+)
 from highway_bench.reproduce._cells import sgd, trained
+from highway_bench.reproduce._gate_bias_pictures import picture_of, table_of
 from highway_bench.reproduce._measured import measured
-from highway_bench.reproduce._paired import ArmRuns, loss_record, ratio, with_edge
+from highway_bench.reproduce._paired import ratio, with_edge
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
-from highway_bench.reproduce.guards import left_chance, untrained
+from highway_bench.reproduce.guards import untrained
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
 from highway_bench.success.ladder import TRAINABLE
 
-ByDepth = Mapping[int, Mapping[float, ArmRuns]]  # layers → bias → runs
 GUIDELINE: Mapping[int, float] = {10: -1.0, 20: -2.0, 30: -3.0}  # layers → bias
-BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
-MARKERS = "os^Dv"
+SCATTER = 0.2  # decades between runs: 0.13 to 0.26 were measured after 150 steps
 WITHOUT_BLOCK = 2  # layers without the block: the first convolution and the affine map
 WIDTH, BATCH = 8, 32
 STEPS = 600
 SEEDS, OTHER_SEEDS = 16, 5  # of the advised bias and those next to it; of the others, which can only contradict
 FIRST_RATES = (0.3, 0.1, 0.03)
-LEFT_CHANCE = left_chance("mnist-5k")
 # Version 1 had 150 steps, and rates whose best was at their edge. In version 2 a single run chose the rate
 VERSION = RuleVersion(3, "2026-11-25", seen=20)
 LONG = "arXiv:1507.06228"
@@ -51,12 +51,6 @@ PUBLISHED: Mapping[int, float] = {16: 0.9943, 32: 0.9955}  # width → best test
 SIZED_STEPS, SIZED_BATCH = 300, 100
 
 ACCURACY = 0.1  # points: a published accuracy is reached within them
-NOTE = (
-    f"Means leave out seeds that diverged. Where some seeds leave chance, but fewer than {TRAINABLE:.0%}, the loss is "
-    "the median, without an interval."
-)
-PAIRS = math.comb(len(BIASES), 2)  # all biases of one depth are compared, so an interval's error is shared by as many
-SCATTER = 0.2  # decades between runs: 0.13 to 0.26 were measured after 150 steps
 
 
 @register_reproduction(
@@ -111,8 +105,8 @@ class GateBias(TunedReproduction):
         ]
         findings = [claim.judge((arms, values)) for claim in self.claims(request)]
         table = pd.DataFrame(records)
-        pictures = [_picture(table, arms)] if table["loss"].notna().any() else []
-        return Conclusion(findings=findings, tables=[_shown(table)], pictures=pictures)
+        pictures = [picture_of(table, arms)] if table["loss"].notna().any() else []
+        return Conclusion(findings=findings, tables=[table_of(table)], pictures=pictures)
 
 
 def _layers(request: Request) -> Sequence[int]:
@@ -180,35 +174,6 @@ def neighbours_of(layers: int) -> list[float]:
     return [bias for bias in BIASES[max(0, index - 1) : index + 2] if bias != advised]
 
 
-def leaving_chance(runs: ArmRuns) -> int:
-    """The number of seeds at which a net has learnt something."""
-    return sum(map(LEFT_CHANCE.by, runs.values()))
-
-
-def is_mixed(runs: ArmRuns) -> bool:
-    """Whether the net leaves chance at some seeds, but at fewer than 90 %: a mean of such losses is that of none."""
-    return 0 < leaving_chance(runs) < TRAINABLE * len(runs)
-
-
-def record_of(runs: ArmRuns) -> dict[str, Any]:
-    """The runs of a bias as a row of the table; the median loss, without an interval, where they are mixed."""
-    record = loss_record(runs) | {"trained": leaving_chance(runs)}
-    if not is_mixed(runs):
-        return record
-    median = float(np.median([run["final_loss"] for run in runs.values()]))
-    return record | {"loss": median if math.isfinite(median) else math.nan, "low": math.nan, "high": math.nan}
-
-
-def unbeaten(arms: Mapping[float, ArmRuns], confidence: float) -> list[float]:
-    """The biases that leave chance at 90 % of their seeds, and whose loss is not above that of any other of them."""
-    trains = {bias: runs for bias, runs in arms.items() if runs and leaving_chance(runs) >= TRAINABLE * len(runs)}
-    return [
-        bias
-        for bias, runs in trains.items()
-        if not any(ratio("", runs, other, confidence).low > 1 for other in trains.values())
-    ]
-
-
 def _guideline(layers: int, request: Request) -> Claim:
     advised = GUIDELINE[layers]
     neighbours = neighbours_of(layers)
@@ -225,13 +190,13 @@ def _guideline(layers: int, request: Request) -> Claim:
         worse = max(known, key=lambda one: one.low, default=ratios[neighbours[0]])
         every = [untrained("each bias", list(runs.values()), LEFT_CHANCE) for runs in arms.values()]
         mixed = [bias for bias in (advised, *neighbours) if is_mixed(arms[bias])]
-        reasons = [every[0] if all(every) else "", f"only some seeds leave chance at {_biases(mixed)}" if mixed else ""]
+        reasons = [every[0] if all(every) else "", f"only some seeds leave chance at {named(mixed)}" if mixed else ""]
         return Observation(
             decisive=list(dict.fromkeys([worse, *better])),
             against=better,
             reported=[ratios[bias] for bias in neighbours],
             untestable="; ".join(filter(None, reasons)),
-            note=f"not worse than any: {_biases(unbeaten(arms, confidence))}; seeds that leave chance: {_counts(arms)}",
+            note=f"not worse than any: {named(unbeaten(arms, confidence))}; seeds that leave chance: {counts_of(arms)}",
         )
 
     return Claim(
@@ -251,14 +216,6 @@ def _guideline(layers: int, request: Request) -> Claim:
         comparisons=PAIRS,
         version=VERSION,
     )
-
-
-def _biases(biases: Sequence[float]) -> str:
-    return listed([signed(bias) for bias in biases]) if biases else "none"
-
-
-def _counts(arms: Mapping[float, ArmRuns]) -> str:
-    return ", ".join(f"{leaving_chance(runs)} of {len(runs)} at {signed(bias)}" for bias, runs in arms.items())
 
 
 def _accuracy(width: int, cell: Cell) -> Claim:
@@ -281,90 +238,3 @@ def _accuracy(width: int, cell: Cell) -> Claim:
         irrefutable="its budget is smaller than the paper's",
         observe=observe,
     )
-
-
-def _shown(table: pd.DataFrame) -> column.Shown:
-    columns = [
-        column.whole("layers", "layers", "the first and the last included"),
-        column.number("bias", "gate bias"),
-        column.words("advised", "guideline"),
-        column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
-        column.percent("accuracy", "test accuracy"),
-        column.number("rate", "rate", hint="tuned for each depth and bias"),
-        column.words("edge", "edge of the rates"),
-        column.whole("n", "seeds"),
-        column.whole("trained", "leave chance", f"seeds that have {LEFT_CHANCE.text}"),
-        column.whole("diverged", "diverged"),
-    ]
-    return column.shown("gate-bias", "Gate bias by depth", table, columns, note=NOTE)
-
-
-def _picture(table: pd.DataFrame, arms: ByDepth) -> Picture:
-    """Loss against bias, one line per depth; a ring marks the guideline's bias."""
-    depths = sorted(arms)
-    shades = seaborn.color_palette("viridis", len(depths) + 1).as_hex()[
-        :-1
-    ]  # no colour of a block; the last is too pale
-    styles = {
-        layers: (shade, MARKERS[number % len(MARKERS)])
-        for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))
-    }
-    title = "Biases that no other beats: " + "; ".join(_best(layers, arms[layers]) for layers in depths)
-    with settings():
-        figure, (axes,) = panels(1, 1, 3.0)
-        for number, (layers, (shade, marker)) in enumerate(styles.items()):
-            own = table[(table["layers"] == layers) & table["loss"].notna()].sort_values("bias")
-            shifted = own["bias"] + 0.05 * (number - (len(styles) - 1) / 2)
-            spread = np.nan_to_num(np.array([own["loss"] - own["low"], own["high"] - own["loss"]]))
-            axes.errorbar(shifted, own["loss"], yerr=spread, color=shade, marker=marker, capsize=2, linewidth=1.2)
-            for x, bias in zip(shifted, own["bias"], strict=True):
-                losses = [run["final_loss"] for run in arms[layers][bias].values()]
-                few = len(losses) + 1 if is_mixed(arms[layers][bias]) else FEW
-                seed_dots(axes, x, losses, Style(shade, marker, "-"), few=few)
-            advised = own["advised"] != ""
-            axes.scatter(
-                shifted[advised],
-                own["loss"][advised],
-                s=130,
-                facecolors="none",
-                edgecolors=shade,
-                linewidths=1.2,
-                zorder=4,
-            )
-            gone = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "bias"]
-            at = [bias + 0.05 * (number - (len(styles) - 1) / 2) for bias in gone]
-            numbers = table.loc[(table["layers"] == layers) & (table["diverged"] > 0), "diverged"]
-            some_diverged(axes, at, [int(number) for number in numbers], Style(shade, marker, "-"))
-        chance = make_dataset("mnist-5k").chance_loss
-        reference_losses(axes, chance, THRESHOLD * chance, side="outside")
-        log_axis(axes, "y")
-        axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
-        axes.set_xlabel("gate bias at the start")
-        axes.set_ylabel("final training loss, nat (log)")
-        head(figure, title)
-        handles = [mark(marker, f"{layers} layers", shade) for layers, (shade, marker) in styles.items()]
-        handles.append(mark("o", "guideline", filled=False))
-        mixed = any(is_mixed(runs) for by_bias in arms.values() for runs in by_bias.values())
-        handles += [mark("x", "number: diverged seeds")] if table["diverged"].any() else []
-        handles += [mark(".", "a seed")] if (table["n"] - table["diverged"]).between(2, FEW - 1).any() or mixed else []
-        figure.legend(handles=handles, ncols=3, loc="outside lower left")
-    alt = joined(
-        [
-            f"{record['layers']:.0f} layers, bias {signed(record['bias'])}: {three(record['loss'])}"
-            for record in table.to_dict("records")
-        ],
-        20,
-    )
-    return Picture(
-        "gate-bias",
-        title,
-        f"Final training loss by gate bias. {alt}",
-        "Convolutional highway networks on 4,000 digits, rate tuned for each; bars are 95 % over seeds, "
-        "rings the guideline's bias. Where only some seeds leave chance: the median, and a dot for every seed.",
-        figure,
-    )
-
-
-def _best(layers: int, arms: Mapping[float, ArmRuns]) -> str:
-    best = unbeaten(arms, 1 - (1 - CONFIDENCE) / PAIRS)
-    return f"{layers} layers: " + ("all" if len(best) == len(arms) else _biases(best))
