@@ -12,21 +12,11 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report import columns as column
+from highway_bench.reproduce._bilstm_claims import HALF, MARGIN, NEARLY_ALL, POINT, SCATTER, is_at_chance
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
-from highway_bench.reproduce.bilstm import (
-    BATCH,
-    HALF,
-    MARGIN,
-    NEARLY_ALL,
-    POINT,
-    SCATTER,
-    WIDTH,
-    chance_of,
-    is_at_chance,
-    recipe,
-)
+from highway_bench.reproduce.bilstm import BATCH, WIDTH, chance_of, recipe
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean, rate
 from highway_bench.reproduce.request import Request

@@ -40,7 +40,7 @@ def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool 
             "params": 1_000,
             "status": "diverged" if diverged else "ok",
         }
-        value = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - bilstm.VERSION.seen) % 3]
+        value = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - BILSTM.version.seen) % 3]
         scalars = {"rate": 0.003, "step_seconds": 0.1}
         scalars |= {} if diverged else {"test_accuracy": value, "train_accuracy": 0.9}
         rows += [row(**own, metric=metric, value=one) for metric, one in scalars.items()]
@@ -123,7 +123,7 @@ def test_depth_that_helps_contradicts() -> None:
 def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
     """``rows`` with a larger spread over the seeds of one depth, and the same mean."""
     own = (rows["depth"] == depth) & (rows["metric"] == "test_accuracy")
-    return rows.assign(value=rows["value"] + own * by * (1 - 2 * ((rows["seed"] - bilstm.VERSION.seen) % 2)))
+    return rows.assign(value=rows["value"] + own * by * (1 - 2 * ((rows["seed"] - BILSTM.version.seen) % 2)))
 
 
 def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
@@ -140,7 +140,7 @@ def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) ->
     """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the rate at chance decides."""
     rows = rows_of(FLAT)
     below = (rows["block"] == "plain") & (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
-    below &= rows["seed"] < bilstm.VERSION.seen + collapsed
+    below &= rows["seed"] < BILSTM.version.seen + collapsed
     result = BILSTM.outcome(rows.assign(value=rows["value"].mask(below, CHANCE + 0.019)), Request())
     assert verdicts(result)[1] == expected
     assert f"10 layers: {100 * collapsed / 11:.1f} % [" in result.findings[1].measured
