@@ -83,10 +83,10 @@ def advised(answer: Answer) -> str:
     costs = {cost["block"]: cost["ratio"] for cost in answer.costs if not math.isnan(cost["ratio"])}
     known = {block: times(costs[block]) for block in answer.use if block in costs}
     if known and len(answer.use) <= TIES:
-        parts = [f"{text} plain's under `{block}`" if several else f"{text} plain's" for block, text in known.items()]
+        parts = [f"{text} plain's with `{block}`" if several else f"{text} plain's" for block, text in known.items()]
         sentences.append(f"A step takes {listed(parts)}.")
-    if answer.avoid:
-        fails = [f"`{block}` ({k} of {n} seeds train)" for block, k, n in answer.avoid]
+    if avoided := [*answer.avoid, *answer.unsure]:
+        fails = [f"`{block}` ({k} of {n} seeds train)" for block, k, n in avoided]
         fails = (
             fails
             if len(fails) <= MOST_AVOIDED

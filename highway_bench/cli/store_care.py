@@ -82,12 +82,12 @@ def prune(
 
     The records of runs stay. The file becomes smaller.
     """
-    from highway_bench.report.rows import prepared
+    from highway_bench.report.rows import newest
     from highway_bench.results import Store
 
     with Store(store, read_only=dry_run) as opened:
         frame = opened.frame()
-        shown = set(prepared(frame, opened.runs())["digest"])
+        shown = set(newest(frame, opened.runs())["digest"])
         older = frame[~frame["digest"].isin(shown)]
         cells, rows = older["digest"].nunique(), len(older)
         if not dry_run:

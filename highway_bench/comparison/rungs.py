@@ -42,7 +42,7 @@ def first_seconds(candidates: Sequence[Candidate], check: pd.DataFrame, workers:
     steps = check[check["metric"].eq("step_seconds") & check["value"].notna()]
     pace = (steps["value"].astype(float) / steps["depth"].astype(float)).groupby(steps["family"].astype(str)).median()
     first = min(depth for one in candidates for depth in one.depths)
-    further = 2 * (len(TUNING_SEEDS) - 1) + FRESH_SEEDS  # runs of the best two rates, and of the best one
+    further = 2 * (len(TUNING_SEEDS) - 1) + FRESH_SEEDS  # at least: runs of the best two rates, and of the best one
     seconds = 0.0
     for one in candidates:
         if first in one.depths:

@@ -7,11 +7,11 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, starts_of
 from highway_bench.decide.part import Part
+from highway_bench.decide.rates import SGD_RATES
 from highway_bench.plan.grid import TRAINED
 
 BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
 DEPTHS = (10, 20, 50, 100, 200, 500)
-FIRST_RATES = (0.3, 0.1, 0.03)
 RECIPE: dict[str, Any] = {
     "optimiser": "sgd",
     "momentum": 0.9,
@@ -38,4 +38,4 @@ def dense(device: str = "cpu") -> Part:
         )
         for block in BLOCKS
     ]
-    return Part("dense", tuple(one for cell in cells for one in starts_of(cell, DEPTHS, FIRST_RATES)))
+    return Part("dense", tuple(one for cell in cells for one in starts_of(cell, DEPTHS, SGD_RATES)))

@@ -72,7 +72,7 @@ class LanguagePart(Part):
             yield from candidate.tries(SHALLOW, candidate.first, trainings, TUNING_SEEDS[:1])
 
     def more_tries(self, trainings: Trainings) -> Iterator[Cell]:
-        """The other seeds of the best two rates, at the better starts."""
+        """The seeds that choose the rate, at the better starts."""
         for candidate in self.better_starts(trainings):
             yield from candidate.tries(SHALLOW, candidate.first, trainings)
 

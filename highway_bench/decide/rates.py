@@ -14,6 +14,9 @@ from typing import NamedTuple
 GRID = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 """Learning rates, each about a third of the one before."""
 
+SGD_RATES = (0.3, 0.1, 0.03)
+"""The rates that SGD with momentum begins with."""
+
 LossByRun = Mapping[tuple[float, int], float | None]
 """The final loss of each finished run by rate and seed; ``None`` for one that diverged or failed."""
 

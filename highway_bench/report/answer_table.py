@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import pandas as pd
@@ -17,7 +17,7 @@ from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import DEFAULT, groups, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
-from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
+from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer, Successes
 from highway_bench.report.tables.costs import COST
 from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
 
@@ -49,6 +49,11 @@ def _notes(results: Results) -> list[str]:
     if results.contests():
         notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
     notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
+    if any(answer.verdict == TIED for answer in answers):
+        notes.append(
+            "Tied: the losses of these seeds do not show which is the lowest. A connection that scatters more is tied "
+            "at a higher loss than one that scatters less. The first named has the lowest loss."
+        )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
         f"{block} is the bare sum {BARE}, without norm, gate or scale."
@@ -59,8 +64,12 @@ def _notes(results: Results) -> list[str]:
     starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
     notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
     notes += _dependent(results)
-    costs = pd.DataFrame([cost for answer in answers if answer.use for cost in answer.costs], columns=COST)
-    notes += size_notes(costs, results.phase())
+    costs = [
+        {**cost, "family": answer.family.partition(" ")[0]} for answer in answers if answer.use for cost in answer.costs
+    ]
+    notes += size_notes(pd.DataFrame(costs, columns=[*COST, "family"]), results.phase())
+    if any(cost["bytes_per_layer"] > 0 for cost in costs):
+        notes[-1] += " Bytes are the activations of a layer that are saved for the backward pass."
     edges = _edges(answers)
     return notes + (
         [f"{EDGE} Best rate at an edge of those tried, so a better one may lie outside: {edges}."] if edges else []
@@ -82,7 +91,7 @@ def _dependent(results: Results) -> list[str]:
     if not named:
         return []
     return [
-        "With one start or kind of branch these train, with another they do not, at the depths in brackets. "
+        "Whether these train depends on their start or on the kind of branch, at the depths in brackets: "
         f"{'; '.join(named)}."
     ]
 
@@ -112,14 +121,10 @@ def _columns(phase: str) -> list[Column]:
     return [
         _text("family", lambda answer: answer.family),
         column.words("depth", "depth"),
-        _text(
-            "use",
-            _use,
-            "several are tied: the cheapest comes first if all their step times are known, otherwise the lowest loss",
-        ),
+        _text("use", _use, "the connection of the lowest final training loss, and those that are tied with it"),
         _text("avoid", _avoid, "connections that do not train, by the number of seeds that succeed"),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
-        _text("test accuracy", _accuracy, "mean over seeds"),
+        _text("test accuracy", _accuracy, "mean over seeds; of many that are tied, of the one that is named"),
         _cost(ratio_heading(phase)),
         _text("bytes per layer", _bytes, "activations saved for the backward pass, counted exactly"),
     ]
@@ -132,23 +137,29 @@ def _text(heading: str, make: Callable[[Answer], str], hint: str = "") -> Column
 def _use(answer: Answer) -> str:
     names = _marked(answer, answer.use)
     if len(names) > TIES:
-        return f"{names[0]}, the {'cheapest' if answer.cheapest_first else 'lowest loss'} of {len(names)} tied"
+        return f"{names[0]}, the lowest loss of {len(names)} tied"
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or answer.verdict
 
 
 def _avoid(answer: Answer) -> str:
+    perhaps = [f"perhaps {text}" for text in _by_count(answer, answer.unsure)]
+    return "; ".join(_by_count(answer, answer.avoid) + perhaps)
+
+
+def _by_count(answer: Answer, every: Iterable[Successes]) -> list[str]:
+    """The blocks of each number of successes."""
     by_count: dict[str, list[str]] = {}
-    for block, k, n in answer.avoid:
+    for block, k, n in every:
         by_count.setdefault(f"{k} of {n}", []).append(block)
     texts = []
     for count, blocks in by_count.items():
         each = f"({count}{' each' * (len(blocks) > 1)})".replace(" ", "\N{NO-BREAK SPACE}")
         texts.append(f"{', '.join(_some(_marked(answer, blocks)))} {each}")
-    return "; ".join(texts)
+    return texts
 
 
 def _avoided(answer: Answer) -> list[str]:
-    return [block for block, _, _ in answer.avoid]
+    return [one.block for one in (*answer.avoid, *answer.unsure)]
 
 
 def _marked(answer: Answer, blocks: Iterable[str]) -> list[str]:
@@ -175,32 +186,44 @@ def _sure(answer: Answer) -> str:
     return f"{answer.verdict}: {below}{answer.reason}"
 
 
+def _of_each(answer: Answer, texts: Mapping[str, str]) -> str:
+    """The text of every connection of ``use``, once if they are equal; of many, that of the one that is named."""
+    known = {block: texts[block] for block in answer.use if block in texts}
+    if len(answer.use) > TIES:
+        return known.get(answer.best, "")
+    if len(set(known.values())) == 1:
+        return next(iter(known.values()))
+    return "; ".join(f"{block} {text}" for block, text in known.items())
+
+
 def _accuracy(answer: Answer) -> str:
-    known = answer.accuracies
-    return " to ".join(dict.fromkeys(f"{three(100 * value)} %" for value in (min(known), max(known)))) if known else ""
+    return _of_each(answer, {block: f"{three(100 * value)} %" for block, value in answer.accuracies.items()})
 
 
 def _cost(heading: str) -> Column:
     def make(record: Record) -> str:
         answer: Answer = record["answer"]
-        texts = [
-            quoted(cost["ratio"], cost["ratio_low"], cost["ratio_high"], cost["ratio_gap"]) for cost in answer.costs
-        ]
-        named = [f"{cost['block']} {text}" for cost, text in zip(answer.costs, texts, strict=True)]
-        if len(set(texts)) == 1 and answer.use:
-            named = texts[:1]
-        elif len(answer.use) > TIES or not answer.use:
-            known = [name for name, cost in zip(named, answer.costs, strict=True) if not math.isnan(cost["ratio"])]
-            named = [" to ".join([known[0], *known[1:][-1:]])] if known else texts[:1]
-        at = f"depth {answer.cost_depth}: " if named and answer.depths != (answer.cost_depth,) else ""
-        return at + "; ".join(named)
+        texts = {
+            cost["block"]: quoted(cost["ratio"], cost["ratio_low"], cost["ratio_high"], cost["ratio_gap"])
+            for cost in answer.costs
+        }
+        if answer.use:
+            text = _of_each(answer, texts)
+            if len(answer.use) > TIES and answer.cheapest not in ("", answer.best):
+                text += f"; the cheapest, {answer.cheapest}, {texts[answer.cheapest]}"
+        else:  # only costs are known: the range
+            known = [cost["block"] for cost in answer.costs if not math.isnan(cost["ratio"])]
+            ends = dict.fromkeys([*known[:1], *known[-1:]])
+            text = " to ".join(f"{block} {texts[block]}" for block in ends) or next(iter(texts.values()), "")
+        at = f"depth {answer.cost_depth}: " if text and answer.depths != (answer.cost_depth,) else ""
+        return at + text
 
     return column.Head(heading, "step time over plain's, 95 % interval over processes", number=False, ratio=True), make
 
 
 def _bytes(answer: Answer) -> str:
-    counts = [cost["bytes_per_layer"] for cost in answer.costs if cost["bytes_per_layer"] > 0]
-    return " to ".join(dict.fromkeys(quantity(value, "B") for value in (min(counts), max(counts)))) if counts else ""
+    counts = {cost["block"]: cost["bytes_per_layer"] for cost in answer.costs if cost["bytes_per_layer"] > 0}
+    return _of_each(answer, {block: quantity(value, "B") for block, value in counts.items()})
 
 
 def _edges(answers: list[Answer]) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from highway_bench.cell import canonical
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results.schema import COLUMNS
+from highway_bench.results.schema import COLUMNS, OUTCOMES
 
 Runs = Mapping[str, Mapping[str, Any]]
 """The records of a store's runs, by run id."""
@@ -97,7 +97,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     ``label`` is the block with its options, and with its start where the rows have several starts of it.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
     ``runs`` requested last is used. In ``recipe``, a rate that was chosen for the cell is ``tuned``; ``as_run`` is the
-    recipe with that rate. Where it was chosen again, only the runs at the last choice are kept. A frame that is
+    recipe with that rate. Where the rate was chosen again, only the runs at the last choice are kept. A frame that is
     prepared already is returned unchanged.
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
@@ -109,7 +109,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
         raise BadInput(f"not a results frame: no column {', '.join(missing[:3])}")
     if rows.empty:
         raise NothingMeasured("the store has no rows to report on")
-    frame = _newest(rows, runs or {})
+    frame = newest(rows, runs or {})
     for name, (kind, _) in COLUMNS.items():
         if kind == "TEXT":
             text = frame[name].astype(object)
@@ -120,7 +120,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             frame[name] = numbers.astype("int64") if whole else numbers
     frame["as_run"] = frame["recipe"]
     frame["recipe"] = mapped(frame["recipe"], comparable)
-    frame = _of_last_choice(frame)
+    frame = _of_last_choice(frame, runs or {})
     others = mapped(frame["family_options"], without_init)
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame)))
     frame["family_label"] = list(map(block_label, frame["family"], others))
@@ -235,28 +235,33 @@ def _named_starts(frame: pd.DataFrame) -> pd.Series:
     return inits.where(inits.notna(), starts)
 
 
-def _newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
+def newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """The rows of the digest of each cell that a run measured or requested last."""
+    results = rows.groupby(["digest", "machine"], dropna=False, sort=False).ngroup()
+    ordered = results.loc[_latest(rows, runs).sort_values(kind="stable").index]
+    # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
+    cells = rows.loc[ordered.drop_duplicates(keep="last").index, list(CELL)]
+    kept = results.loc[cells.index[~cells.astype("string").fillna("").duplicated(keep="last")]]
+    return rows[rows["digest"].isna() | results.isin(kept)]
+
+
+def _latest(rows: pd.DataFrame, runs: Runs) -> pd.Series:
+    """When the digest of each row was measured or requested last."""
     requested: dict[str, str] = {}
     for run in runs.values():
         requested |= {
             digest: max(requested.get(digest, ""), str(run.get("started") or "")) for digest in run.get("digests") or ()
         }
-    results = rows.groupby(["digest", "machine"], dropna=False, sort=False).ngroup()
     measured_at = rows["time_utc"].astype(object).fillna("").astype(str)
     requested_at = mapped(rows["digest"], lambda digest: requested.get(digest, ""))
-    latest = measured_at.where(measured_at > requested_at, requested_at)
-    ordered = results.loc[latest.sort_values(kind="stable").index]
-    # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
-    cells = rows.loc[ordered.drop_duplicates(keep="last").index, list(CELL)]
-    newest = results.loc[cells.index[~cells.astype("string").fillna("").duplicated(keep="last")]]
-    return rows[rows["digest"].isna() | results.isin(newest)]
+    return measured_at.where(measured_at > requested_at, requested_at)
 
 
-def _of_last_choice(frame: pd.DataFrame) -> pd.DataFrame:
-    """``frame`` without the runs at a chosen rate of which a later run has another: only the last choice counts."""
-    own = frame[frame["as_run"].ne(frame["recipe"]) & frame["trial"].isna()]
+def _of_last_choice(frame: pd.DataFrame, runs: Runs) -> pd.DataFrame:
+    """``frame`` without the runs at an earlier choice of the learning rate, on whatever machine it was made."""
+    chosen = frame["as_run"].notna() & frame["as_run"].ne(frame["recipe"]) & frame["trial"].isna()
+    own = frame[chosen & frame["status"].isin(list(OUTCOMES))]
     setting = [name for name in CELL if name not in ("trial", "seed", "threads", "machine")]
-    in_time = own.sort_values("time_utc", kind="stable", na_position="first")
+    in_time = own.loc[_latest(own, runs).sort_values(kind="stable").index]
     last = in_time.groupby(setting, dropna=False)["as_run"].transform("last")
     return frame.drop(index=last.index[last.ne(in_time["as_run"])])

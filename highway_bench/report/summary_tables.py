@@ -89,17 +89,27 @@ def _notes(contest: dict[str, Any], part: pd.DataFrame, ladder: bool, families: 
 
 def ratio_heading(phase: str) -> str:
     """The heading of the step times' ratios in ``phase``."""
-    return f"step ÷ plain's ({phase})" if phase else "step ÷ plain's"
+    return f"{step_text(phase)} ÷ plain's" if phase else "step ÷ plain's"
 
 
 def size_notes(costs: pd.DataFrame, phase: str) -> list[str]:
-    """Sentences on the sizes of the networks whose steps were timed and whose bytes were counted."""
-    notes = []
-    for what, of in ((f"{step_text(phase).capitalize()}s were timed", "timed"), ("Bytes were counted", "bytes")):
-        sizes = costs[[f"{of}_width", f"{of}_batch"]].dropna().drop_duplicates()
-        texts = [size_text(math.nan, *size) for size in sorted(sizes.itertuples(index=False, name=None))]
-        notes += [f"{what} at {'; '.join(texts)}."] if texts else []
-    return notes
+    """Sentences on the sizes of the networks whose steps were timed and whose bytes were counted; of several sizes with
+    the families, if ``costs`` has a column ``family``."""
+    said: dict[str, list[str]] = {}
+    for what, of in ((f"{step_text(phase)}s were timed", "timed"), ("bytes were counted", "bytes")):
+        size = [f"{of}_width", f"{of}_batch"]
+        sizes = {
+            size_text(math.nan, *numbers.values()): list(part["family"].unique()) if "family" in part else []
+            for numbers, part in groups(costs.dropna(subset=size).sort_values(size, kind="stable"), size)
+        }
+        texts = [
+            f"{size} ({', '.join(families)})" if len(sizes) > 1 and families else size
+            for size, families in sizes.items()
+        ]
+        if texts:
+            said.setdefault("; ".join(texts), []).append(what)
+    sentences = [f"{' and '.join(what)} at {sizes}." for sizes, what in said.items()]
+    return [sentence[0].upper() + sentence[1:] for sentence in sentences]
 
 
 def _l_max(record: Record) -> str:

@@ -16,7 +16,7 @@ from highway_bench.success.ladder import TRAINABLE
 ByBias = Mapping[float, ArmRuns]
 ByDepth = Mapping[int, ByBias]  # by layers
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
-PAIRS = math.comb(len(BIASES), 2)  # all biases of one depth are compared, so an interval's error is shared by as many
+PAIRS = math.comb(len(BIASES), 2)  # of biases at one depth: so many comparisons correct the intervals (Bonferroni)
 LEFT_CHANCE = left_chance("mnist-5k")
 
 
@@ -26,7 +26,7 @@ def leaving_chance(runs: ArmRuns) -> int:
 
 
 def is_mixed(runs: ArmRuns) -> bool:
-    """Whether the net leaves chance at some seeds, but at fewer than 90 %: a mean of such losses is that of none."""
+    """Whether the net leaves chance at some seeds, but at fewer than 90 %. No net has the mean of such losses."""
     return 0 < leaving_chance(runs) < TRAINABLE * len(runs)
 
 

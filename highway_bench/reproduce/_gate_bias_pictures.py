@@ -45,7 +45,8 @@ def table_of(table: pd.DataFrame) -> column.Shown:
 def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
     """Loss against bias, one line per depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
-    *shades, _ = seaborn.color_palette("viridis", len(depths) + 1).as_hex()  # of no block; the last is too pale
+    # No block has these colours; the last is too pale
+    *shades, _ = seaborn.color_palette("viridis", len(depths) + 1).as_hex()
     styles = {
         layers: (shade, MARKERS[number % len(MARKERS)])
         for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))

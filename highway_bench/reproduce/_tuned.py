@@ -35,7 +35,7 @@ class TunedReproduction(Reproduction):
         """Every arm by its name, at a single depth."""
 
     def others(self, request: Request) -> list[Cell]:
-        """The cells of no arm; by default none."""
+        """Further cells, which belong to no arm. By default there are none."""
         return []
 
     def cells(self, request: Request) -> list[Cell]:

@@ -10,6 +10,7 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
+from highway_bench.decide.rates import SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.report.format import signed
 from highway_bench.reproduce._biased_arms import (
@@ -42,7 +43,6 @@ WITHOUT_BLOCK = 2  # layers without the block: the first convolution and the aff
 WIDTH, BATCH = 8, 32
 STEPS = 600
 SEEDS, OTHER_SEEDS = 16, 5  # of the advised bias and those next to it; of the others, which can only contradict
-FIRST_RATES = (0.3, 0.1, 0.03)
 # Version 1 had 150 steps, and rates whose best was at their edge. In version 2 a single run chose the rate
 VERSION = RuleVersion(3, "2026-11-25", seen=20)
 LONG = "arXiv:1507.06228"
@@ -119,7 +119,7 @@ def _layers(request: Request) -> Sequence[int]:
 
 
 def arm_of(layers: int, bias: float, request: Request) -> Candidate:
-    """The runs of one depth and bias; more of those that decide."""
+    """The arm of one depth and bias. Biases that decide have more seeds."""
     decides = bias in (GUIDELINE.get(layers), *neighbours_of(layers))
     seeds = request.seeds or (SEEDS if decides else OTHER_SEEDS)
     depth = layers - WITHOUT_BLOCK
@@ -135,7 +135,7 @@ def arm_of(layers: int, bias: float, request: Request) -> Candidate:
         recipe=sgd(request.steps or STEPS, layout="conv-highway"),
         device=request.device,
     )
-    return Candidate(template, (depth,), FIRST_RATES, fresh=range(VERSION.seen, VERSION.seen + seeds), more=())
+    return Candidate(template, (depth,), SGD_RATES, fresh=range(VERSION.seen, VERSION.seen + seeds), more=())
 
 
 def sized_cell(width: int, request: Request) -> Cell:

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
+from highway_bench.decide.rates import SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.plan.grid import TRAINED
@@ -40,10 +41,9 @@ LADDER = (10, 20, 50, 100, 200, 500, 1_101)  # layers: one plain layer, and up t
 DEEP = 1_000  # the claim is about networks with at least this number of block layers
 STEPS, SEEDS = 200, 10
 BATCH = TRAINED.batches["vector"]
-FIRST_RATES = (0.3, 0.1, 0.03)
 BLOCKS = ("plain", "highway")
-# Version 1 had one depth, whose rates' best was at their edge. In version 2 a single run chose the rate, and plain's
-# best was at the edge
+# Version 1 had one depth, and its best rate was at the edge of those tried. In version 2 a single run chose the rate,
+# and plain's best rate was at that edge
 VERSION = RuleVersion(3, "2026-11-25", seen=13)
 DATASET = "mnist-5k"
 
@@ -91,7 +91,7 @@ class Thousand(TunedReproduction):
                 recipe=recipe,
                 device=request.device,
             )
-            found[block, depth] = Candidate(template, (depth,), FIRST_RATES, fresh=seeds, more=())
+            found[block, depth] = Candidate(template, (depth,), SGD_RATES, fresh=seeds, more=())
         return found
 
     def claims(self, request: Request) -> Sequence[Claim]:

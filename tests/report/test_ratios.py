@@ -169,7 +169,7 @@ def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_ever
     assert text.startswith("undecided [")
     assert f"highway {text}" in answer_table(Results(frame)).entries[0]
     (table,) = summary_tables(Results(frame))
-    at = [head.text for head in table.heads].index("step ÷ plain's (forward)")
+    at = [head.text for head in table.heads].index("forward step ÷ plain's")
     assert [row[at] for row in table.entries] == ["1", text]
     (picture,) = step_time_ratio(Results(frame))
     assert picture.title == f"dense, depth 10: highway's step ÷ plain's: {text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
 from highway_bench.report.tables.trainability import Contests, gives_verdicts, not_tried
-from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
+from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINABLE, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
 TIES: Final = 3
@@ -32,18 +32,27 @@ BlockCost = Mapping[str, Any]
 """The columns ``block`` and ``COST`` of one block."""
 
 
+class Successes(NamedTuple):
+    """How many of a block's runs succeed."""
+
+    block: str
+    k: int
+    n: int
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer for one contest and depth; for depths that were not measured, one answer covers several.
 
     ``family`` names the contest. ``verdict``: ``ahead``, the first of ``use`` has a lower loss than every other block
     that trains; ``the only one that trains``; ``tied``, each of ``use`` may be the best; ``undecided``; ``not
-    measured``. ``use`` is ordered by loss, or ``cheapest_first`` if the ratios of all step times are decided.
-    ``avoid`` has the blocks that do not train, each with its successes and runs. ``margin`` is that of ``best``, the
+    measured``. ``use`` is ordered by loss. ``avoid`` has the blocks that do not train, each with its successes and
+    runs; ``unsure`` those of them whose interval holds the rate of one that trains. ``margin`` is that of ``best``, the
     block of lowest loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test
     accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
-    ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds, or why
-    there is no verdict. ``untried`` is the number of blocks that train at the depth before and were not tried here.
+    ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds that the
+    margin is from, or why there is no verdict. ``untried`` is the number of blocks that train at the depth before and
+    were not tried here.
     """
 
     family: str
@@ -51,15 +60,21 @@ class Answer:
     verdict: str
     reason: str
     use: tuple[str, ...] = ()
-    cheapest_first: bool = False
-    avoid: tuple[tuple[str, int, int], ...] = ()
+    avoid: tuple[Successes, ...] = ()
+    unsure: tuple[Successes, ...] = ()
     best: str = ""
     margin: Margin | None = None
-    accuracies: tuple[float, ...] = ()
+    accuracies: Mapping[str, float] = field(default_factory=dict)
     costs: tuple[BlockCost, ...] = ()
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
     untried: int = 0
+
+    @property
+    def cheapest(self) -> str:
+        """The connection of ``use`` whose step takes the least time; empty unless all their ratios are decided."""
+        ratios = {cost["block"]: cost["ratio"] for cost in self.costs if is_decided(*_estimate(cost))}
+        return min(ratios, key=ratios.__getitem__) if self.use and set(ratios) == set(self.use) else ""
 
 
 def answers(
@@ -95,23 +110,23 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
     if not ran:
         return Answer(family, (depth,), NOT_MEASURED, "no run finished")
     of = {verdict: [cell["block"] for cell in ran if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
-    fails = tuple((cell["block"], cell["k"], cell["n"]) for cell in ran if cell["verdict"] == STALLS)
+    fails = [cell for cell in ran if cell["verdict"] == STALLS]
+    avoid, unsure = (
+        tuple(Successes(*(cell[name] for name in Successes._fields)) for cell in fails if _may_train(cell) == maybe)
+        for maybe in (False, True)
+    )
     edges = {cell["block"]: f"{three(cell['rate'])}, the {cell['edge']}" for cell in ran if cell["edge"]}
     seeds = seeds_text(cell["n"] for cell in ran)
-    common: dict[str, Any] = {"family": family, "depths": (depth,), "avoid": fails, "edges": edges}
+    common: dict[str, Any] = {"family": family, "depths": (depth,), "avoid": avoid, "unsure": unsure, "edges": edges}
     if not of[TRAINS] or len(ran) == 1:
         return Answer(verdict=UNDECIDED, reason=_undecided(ran, of, seeds), **common)
     ahead = lead(runs, of[TRAINS])
     use = (ahead.best, *ahead.tied)
-    ratios = {cost["block"]: cost["ratio"] for cost in _records(costs, use) if is_decided(*_estimate(cost))}
-    if cheapest_first := len(ratios) == len(use):
-        use = tuple(sorted(use, key=lambda block: ratios[block]))
     accuracy = {cell["block"]: cell["test_accuracy"] for cell in ran}
     common |= {
         "use": use,
-        "cheapest_first": cheapest_first,
         "best": ahead.best,
-        "accuracies": tuple(accuracy[block] for block in use if not math.isnan(accuracy[block])),
+        "accuracies": {block: accuracy[block] for block in use if not math.isnan(accuracy[block])},
         "costs": tuple(_records(costs, use)),
         "cost_depth": depth,
     }
@@ -120,9 +135,16 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
         k, n = next((cell["k"], cell["n"]) for cell in ran if cell["block"] == use[0])
         return Answer(verdict=ALONE, reason=f"{k} of {n} seeds{unknown}", **common)
     if not ahead.tied:
-        return Answer(verdict=AHEAD, reason=f"{seeds}{unknown}", margin=ahead.margins[0], **common)
+        (margin, *_) = ahead.margins
+        return Answer(verdict=AHEAD, reason=f"{counted(margin.seeds, 'seed')}{unknown}", margin=margin, **common)
     margin = next(margin for margin in ahead.margins if not margin.decided)
-    return Answer(verdict=TIED, reason=f"{seeds}{_seeds_needed(margin)}{unknown}", margin=margin, **common)
+    reason = f"{counted(margin.seeds, 'seed')}{_seeds_needed(margin)}{unknown}"
+    return Answer(verdict=TIED, reason=reason, margin=margin, **common)
+
+
+def _may_train(cell: Mapping[str, Any]) -> bool:
+    """Whether the success rate of a block that does not train may be that of one that does, by Wilson's interval."""
+    return bool(cell["rate_high"] >= TRAINABLE)
 
 
 def _undecided(ran: list[dict[str, Any]], of: Mapping[str, list[str]], seeds: str) -> str:
@@ -142,7 +164,7 @@ def _seeds_needed(margin: Margin) -> str:
     if math.isnan(margin.needed):
         return ""
     enough = margin.needed <= MOST_SEEDS
-    return f"; about {margin.needed:g} would decide" if enough else f"; even {MOST_SEEDS} would not decide"
+    return f"; about {margin.needed:g} would tell" if enough else f"; even {MOST_SEEDS} would not tell"
 
 
 def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:
