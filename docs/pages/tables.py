@@ -17,7 +17,7 @@ from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report import Results
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
-from highway_bench.report.format import listed, three, times
+from highway_bench.report.format import counted, listed, three, times
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer
@@ -93,6 +93,8 @@ def advised(answer: Answer) -> str:
             else [*fails[: MOST_AVOIDED - 1], f"{len(fails) - MOST_AVOIDED + 1} more"]
         )
         sentences.append(f"Avoid {listed(fails)}.")
+    if answer.failed_before:
+        sentences.append(f"{counted(len(answer.failed_before), 'other')} failed at a smaller depth.")
     edges = [f"`{block}`" for block in answer.use if block in answer.edges]
     if edges:
         sentences.append(

@@ -122,7 +122,7 @@ def _columns(phase: str) -> list[Column]:
         _text("family", lambda answer: answer.family),
         column.words("depth", "depth"),
         _text("use", _use, "the connection of the lowest final training loss, and those that are tied with it"),
-        _text("avoid", _avoid, "connections that do not train, by the number of seeds that succeed"),
+        _text("avoid", _avoid, "connections that do not train, here by the number of seeds that succeed"),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
         _text("test accuracy", _accuracy, "mean over seeds; of many that are tied, of the one that is named"),
         _cost(ratio_heading(phase)),
@@ -143,7 +143,8 @@ def _use(answer: Answer) -> str:
 
 def _avoid(answer: Answer) -> str:
     perhaps = [f"perhaps {text}" for text in _by_count(answer, answer.unsure)]
-    return "; ".join(_by_count(answer, answer.avoid) + perhaps)
+    before = ", ".join(_some(list(answer.failed_before)))
+    return "; ".join(_by_count(answer, answer.avoid) + perhaps + ([f"at a smaller depth: {before}"] if before else []))
 
 
 def _by_count(answer: Answer, every: Iterable[Successes]) -> list[str]:

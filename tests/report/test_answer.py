@@ -222,6 +222,13 @@ def test_what_may_train_by_its_interval_is_avoided_perhaps(make: Make) -> None:
     assert row["avoid"] == "residual (3 of 5); perhaps plain (4 of 5)"
 
 
+def test_what_failed_at_a_smaller_depth_is_avoided_where_it_was_not_tried(make: Make) -> None:
+    losses = {("plain", 10): [2.0] * 5, ("highway", 10): spread(0.1), ("highway", 20): spread(0.1)}
+    losses |= {("residual", 10): spread(0.2), ("residual", 20): [2.0] * 5}
+    found = {row["depth"]: row["avoid"] for row in printed(results_of(make, ladder(make, losses)))}
+    assert found == {"10": "plain (0 of 5)", "20": "residual (0 of 5); at a smaller depth: plain"}
+
+
 def test_a_family_without_any_verdict_comes_last(make: Make) -> None:
     rows = ladder(make, {("plain", 10): spread(0.1, 2), ("highway", 10): spread(0.01, 2)}, family="conv")
     rows += ladder(make, {("plain", 10): spread(0.1), ("highway", 10): spread(0.01)}, family="dense")

@@ -16,7 +16,7 @@ from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
-from highway_bench.report.tables.trainability import Contests, gives_verdicts, not_tried
+from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_tried
 from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINABLE, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
@@ -52,7 +52,7 @@ class Answer:
     accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
     ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds that the
     margin is from, or why there is no verdict. ``untried`` is the number of blocks that train at the depth before and
-    were not tried here.
+    were not tried here; ``failed_before`` are blocks that do not train at a smaller depth and were not tried here.
     """
 
     family: str
@@ -69,6 +69,7 @@ class Answer:
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
     untried: int = 0
+    failed_before: tuple[str, ...] = ()
 
     @property
     def cheapest(self) -> str:
@@ -95,6 +96,7 @@ def answers(
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
+            answer = replace(answer, failed_before=tuple(failed_before(part, int(depth))))
             if untried := len(not_tried(part, int(depth))):
                 why = f"{answer.reason}; not tried: {counted(untried, 'connection')} that trained at the depth before"
                 answer = replace(answer, reason=why, untried=untried)

@@ -114,6 +114,14 @@ def not_tried(part: pd.DataFrame, depth: int) -> list[str]:
     return sorted(set(before.loc[before["verdict"] == TRAINS, "block"]) - set(here["block"]))
 
 
+def failed_before(part: pd.DataFrame, depth: int) -> list[str]:
+    """The blocks of a contest that do not train at their last depth before ``depth``, and have no run at ``depth``."""
+    ran = part[part["n"] > 0].sort_values("depth", kind="stable")
+    last = ran[ran["depth"] < depth].drop_duplicates("block", keep="last")
+    here = set(ran.loc[ran["depth"] == depth, "block"])
+    return [block for block in last.loc[last["verdict"] == STALLS, "block"] if block not in here]
+
+
 def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     cells = rows_of(part)
     count = Counter(cell["status"] for cell in cells)
