@@ -85,8 +85,8 @@ def advised(answer: Answer) -> str:
     if known and len(answer.use) <= TIES:
         parts = [f"{text} plain's with `{block}`" if several else f"{text} plain's" for block, text in known.items()]
         sentences.append(f"A step takes {listed(parts)}.")
-    if avoided := [*answer.avoid, *answer.unsure]:
-        fails = [f"`{block}` ({k} of {n} seeds train)" for block, k, n in avoided]
+    if answer.avoid:
+        fails = [f"`{block}` ({k} of {n} seeds train)" for block, k, n in answer.avoid]
         fails = (
             fails
             if len(fails) <= MOST_AVOIDED
@@ -94,7 +94,8 @@ def advised(answer: Answer) -> str:
         )
         sentences.append(f"Avoid {listed(fails)}.")
     if answer.failed_before:
-        sentences.append(f"{counted(len(answer.failed_before), 'other')} failed at a smaller depth.")
+        before = counted(len(answer.failed_before), "connection")
+        sentences.append(f"Not tried here, since they fail at a smaller depth: {before}.")
     edges = [f"`{block}`" for block in answer.use if block in answer.edges]
     if edges:
         sentences.append(

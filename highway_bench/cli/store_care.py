@@ -78,7 +78,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Remove the rows that no report shows: those of a cell's older source, where newer ones exist.
+    """Remove the rows of a cell's older source where newer ones exist. No report shows them.
 
     The records of runs stay. The file becomes smaller.
     """

@@ -91,7 +91,7 @@ def _dependent(results: Results) -> list[str]:
     if not named:
         return []
     return [
-        "Whether these train depends on their start or on the kind of branch, at the depths in brackets: "
+        "Whether these train depends on their start or on the kind of branch, at the depths in brackets. "
         f"{'; '.join(named)}."
     ]
 
@@ -121,8 +121,8 @@ def _columns(phase: str) -> list[Column]:
     return [
         _text("family", lambda answer: answer.family),
         column.words("depth", "depth"),
-        _text("use", _use, "the connection of the lowest final training loss, and those that are tied with it"),
-        _text("avoid", _avoid, "connections that do not train, here by the number of seeds that succeed"),
+        _text("use", _use, "of those that train, the one of the lowest final training loss, and those tied with it"),
+        _text("avoid", _avoid, "those that do not train; perhaps: Wilson's interval of the share reaches 90 %"),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
         _text("test accuracy", _accuracy, "mean over seeds; of many that are tied, of the one that is named"),
         _cost(ratio_heading(phase)),
@@ -177,7 +177,7 @@ def _sure(answer: Answer) -> str:
         return answer.reason
     below = ""
     if answer.margin is not None and math.isnan(answer.margin.low):
-        below = f"too few common seeds of {answer.best} and {answer.margin.block}, "
+        below = f"{answer.best} and {answer.margin.block}, "
     elif answer.margin is not None:
         ratios = answer.margin.ratio, answer.margin.high, answer.margin.low
         value, low, high = (three(100 * (1 - ratio)) for ratio in ratios)
@@ -192,7 +192,7 @@ def _of_each(answer: Answer, texts: Mapping[str, str]) -> str:
     known = {block: texts[block] for block in answer.use if block in texts}
     if len(answer.use) > TIES:
         return known.get(answer.best, "")
-    if len(set(known.values())) == 1:
+    if len(known) == len(answer.use) and len(set(known.values())) == 1:
         return next(iter(known.values()))
     return "; ".join(f"{block} {text}" for block, text in known.items())
 
@@ -211,7 +211,7 @@ def _cost(heading: str) -> Column:
         if answer.use:
             text = _of_each(answer, texts)
             if len(answer.use) > TIES and answer.cheapest not in ("", answer.best):
-                text += f"; the cheapest, {answer.cheapest}, {texts[answer.cheapest]}"
+                text += f"; lowest: {answer.cheapest} {texts[answer.cheapest]}"
         else:  # only costs are known: the range
             known = [cost["block"] for cost in answer.costs if not math.isnan(cost["ratio"])]
             ends = dict.fromkeys([*known[:1], *known[-1:]])

@@ -259,9 +259,10 @@ def _latest(rows: pd.DataFrame, runs: Runs) -> pd.Series:
 
 def _of_last_choice(frame: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """``frame`` without the runs at an earlier choice of the learning rate, on whatever machine it was made."""
-    chosen = frame["as_run"].notna() & frame["as_run"].ne(frame["recipe"]) & frame["trial"].isna()
-    own = frame[chosen & frame["status"].isin(list(OUTCOMES))]
-    setting = [name for name in CELL if name not in ("trial", "seed", "threads", "machine")]
+    own = frame[frame["as_run"].notna() & frame["as_run"].ne(frame["recipe"]) & frame["trial"].isna()]
+    same = [name for name in CELL if name not in ("trial", "seed", "threads", "machine")]
+    setting = own.groupby(same, dropna=False, sort=False).ngroup()
     in_time = own.loc[_latest(own, runs).sort_values(kind="stable").index]
-    last = in_time.groupby(setting, dropna=False)["as_run"].transform("last")
-    return frame.drop(index=last.index[last.ne(in_time["as_run"])])
+    ended = in_time[in_time["status"].isin(list(OUTCOMES))]  # runs that failed are no choice
+    last = setting.map(ended.groupby(setting.loc[ended.index])["as_run"].last())
+    return frame.drop(index=own.index[last.notna() & last.ne(own["as_run"])])

@@ -16,7 +16,7 @@ from highway_bench.success.ladder import TRAINABLE
 ByBias = Mapping[float, ArmRuns]
 ByDepth = Mapping[int, ByBias]  # by layers
 BIASES = (0.0, -1.0, -2.0, -3.0, -4.0)
-PAIRS = math.comb(len(BIASES), 2)  # of biases at one depth: so many comparisons correct the intervals (Bonferroni)
+PAIRS = math.comb(len(BIASES), 2)  # of biases at one depth: the number of comparisons that Bonferroni corrects for
 LEFT_CHANCE = left_chance("mnist-5k")
 
 

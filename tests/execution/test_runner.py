@@ -128,7 +128,7 @@ def test_resume_measures_only_what_is_missing_or_failed(fakes: str, store: Store
 
 
 def test_a_run_with_nothing_to_do_is_recorded_with_its_digests(fakes: str, store: Store, cell: MakeCell) -> None:
-    """Only its record shows that these are the digests of the current source: see the report's ``_newest``."""
+    """Only its record shows that these are the digests of the current source: see the report's ``newest``."""
     first = run_cells([cell()], store, plugins=[fakes])
     summary = run_cells([cell(), cell()], store, plugins=[fakes])
     assert (summary.measured, summary.stored, summary.exit_status) == (0, 1, 0)

@@ -120,7 +120,7 @@ def test_tied_names_the_interval_and_the_seeds(make: Make) -> None:
     (row,) = printed(results)
     assert row["use"] == "residual or highway"
     margin = r"(\S+)'s loss \S+ % \[−\S+, \d\S+\] below that of \S+"
-    pattern = rf"tied: {margin}, 5 seeds; (about \d+ would|even 100 would not) tell"
+    pattern = rf"tied: {margin}, 5 seeds; (about \d+ would|even 100 would not) decide"
     assert re.fullmatch(pattern, row["how sure"])
     assert row["forward-backward step ÷ plain's"] == "residual 1.50 [1.50, 1.50]; highway 1.10 [1.10, 1.10]"
 
@@ -209,7 +209,7 @@ def test_of_many_that_are_tied_the_lowest_loss_is_named_with_the_cost_of_the_che
     rows += timed(make, {"plain": 1.0} | {f"my-{index}": 2 - 0.1 * index for index in range(7)}, 10)
     (row,) = printed(results_of(make, rows))
     assert row["use"] == "my-0, the lowest loss of 7 tied"
-    assert row["forward-backward step ÷ plain's"] == "2.00 [2.00, 2.00]; the cheapest, my-6, 1.40 [1.40, 1.40]"
+    assert row["forward-backward step ÷ plain's"] == "2.00 [2.00, 2.00]; lowest: my-6 1.40 [1.40, 1.40]"
 
 
 def test_what_may_train_by_its_interval_is_avoided_perhaps(make: Make) -> None:
@@ -244,7 +244,7 @@ def test_seeds_that_blocks_do_not_share_decide_nothing(make: Make) -> None:
     (row,) = printed(results_of(make, rows))
     assert (row["use"], row["how sure"]) == (
         "highway or residual",
-        "tied: too few common seeds of highway and residual, 0 seeds",
+        "tied: highway and residual, too few seeds in common",
     )
 
 
@@ -259,7 +259,7 @@ def test_the_bare_sum_and_starts_are_named_where_it_fails(make: Make) -> None:
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
     assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note
-    assert "on their start or on the kind of branch, at the depths in brackets: dense: residual (10)." in note
+    assert "on their start or on the kind of branch, at the depths in brackets. dense: residual (10)." in note
 
 
 def test_the_start_of_all_connections_is_named(make: Make) -> None:

@@ -68,18 +68,26 @@ def test_tuning_runs_of_a_protocol_are_one_run_a_rate(make: Make, search: Callab
         assert set(best["edge"]) == {""}
 
 
-def test_only_the_runs_at_the_last_choice_count(make: Make, search: Callable[..., list[Row]]) -> None:
-    """Ten runs at one rate, then the connection is tuned again, and five run at another."""
+def test_only_the_runs_at_the_last_choice_count(make: Make) -> None:
+    """Ten runs at one rate, of which one failed; then the connection is tuned again, and five run at another."""
     rows = []
     for rate, seeds, day in ((0.3, range(10), 1), (0.1, range(5), 2)):
         recipe = {"steps": 400, "optimiser": "sgd", "rate": rate, "own_rate": True}
         for seed in seeds:
             base = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=recipe, seed=seed)
             own = {"recipe": json.dumps(recipe), "time_utc": f"2026-01-0{day}"}
+            own |= {"status": "timeout"} if (rate, seed) == (0.3, 3) else {}
             rows += [row | own for row in make["training"](base, rate, rate=rate)]
     for ordered in (rows, rows[::-1]):
         (rung,) = results_of(make, ordered).trainability().to_dict("records")
         assert (rung["rate"], rung["final_loss"], rung["seeds"]) == (0.1, pytest.approx(0.1), list(range(5)))
+        assert rung["unfinished"] == 0
+    asked_again = {"run-2": {"started": "2026-01-03", "digests": [row["digest"] for row in rows[:1]]}}
+    (rung,) = Results(make["frame"](rows), asked_again).trainability().to_dict("records")
+    assert rung["rate"] == 0.3
+    failed = [row | {"status": "oom"} if row["time_utc"] == "2026-01-02" else row for row in rows]
+    (rung,) = results_of(make, failed).trainability().to_dict("records")
+    assert rung["n"] == 9
 
 
 def test_rates_at_an_end_are_edges_and_have_no_part_in_the_slope(make: Make, search: Callable[..., list[Row]]) -> None:

@@ -16,8 +16,8 @@ from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
-from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_tried
-from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINABLE, TRAINS
+from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_tried, surely_fails
+from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
 TIES: Final = 3
@@ -46,13 +46,13 @@ class Answer:
 
     ``family`` names the contest. ``verdict``: ``ahead``, the first of ``use`` has a lower loss than every other block
     that trains; ``the only one that trains``; ``tied``, each of ``use`` may be the best; ``undecided``; ``not
-    measured``. ``use`` is ordered by loss. ``avoid`` has the blocks that do not train, each with its successes and
-    runs; ``unsure`` those of them whose interval holds the rate of one that trains. ``margin`` is that of ``best``, the
+    measured``. ``use`` is ordered by loss. ``avoid`` has the blocks that surely do not train, ``unsure`` those whose
+    success rate may be that of one that trains, each with its successes and runs. ``margin`` is that of ``best``, the
     block of lowest loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test
     accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
     ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds that the
     margin is from, or why there is no verdict. ``untried`` is the number of blocks that train at the depth before and
-    were not tried here; ``failed_before`` are blocks that do not train at a smaller depth and were not tried here.
+    were not tried here. ``failed_before`` are those that surely do not train at a smaller depth and were not tried.
     """
 
     family: str
@@ -114,8 +114,8 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
     of = {verdict: [cell["block"] for cell in ran if cell["verdict"] == verdict] for verdict in (TRAINS, OPEN, FEW)}
     fails = [cell for cell in ran if cell["verdict"] == STALLS]
     avoid, unsure = (
-        tuple(Successes(*(cell[name] for name in Successes._fields)) for cell in fails if _may_train(cell) == maybe)
-        for maybe in (False, True)
+        tuple(Successes(*(cell[name] for name in Successes._fields)) for cell in fails if surely_fails(cell) == surely)
+        for surely in (True, False)
     )
     edges = {cell["block"]: f"{three(cell['rate'])}, the {cell['edge']}" for cell in ran if cell["edge"]}
     seeds = seeds_text(cell["n"] for cell in ran)
@@ -140,13 +140,8 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
         (margin, *_) = ahead.margins
         return Answer(verdict=AHEAD, reason=f"{counted(margin.seeds, 'seed')}{unknown}", margin=margin, **common)
     margin = next(margin for margin in ahead.margins if not margin.decided)
-    reason = f"{counted(margin.seeds, 'seed')}{_seeds_needed(margin)}{unknown}"
-    return Answer(verdict=TIED, reason=reason, margin=margin, **common)
-
-
-def _may_train(cell: Mapping[str, Any]) -> bool:
-    """Whether the success rate of a block that does not train may be that of one that does, by Wilson's interval."""
-    return bool(cell["rate_high"] >= TRAINABLE)
+    seeds = counted(margin.seeds, "seed") if margin.seeds > 1 else "too few seeds in common"
+    return Answer(verdict=TIED, reason=f"{seeds}{_seeds_needed(margin)}{unknown}", margin=margin, **common)
 
 
 def _undecided(ran: list[dict[str, Any]], of: Mapping[str, list[str]], seeds: str) -> str:
@@ -166,7 +161,7 @@ def _seeds_needed(margin: Margin) -> str:
     if math.isnan(margin.needed):
         return ""
     enough = margin.needed <= MOST_SEEDS
-    return f"; about {margin.needed:g} would tell" if enough else f"; even {MOST_SEEDS} would not tell"
+    return f"; about {margin.needed:g} would decide" if enough else f"; even {MOST_SEEDS} would not decide"
 
 
 def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
@@ -14,7 +15,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.success.ladder import FEW, FULL_SEEDS, NO_VERDICT, STALLS, TRAINS, verdict
+from highway_bench.success.ladder import FEW, FULL_SEEDS, NO_VERDICT, STALLS, TRAINABLE, TRAINS, verdict
 
 METRICS = (
     "final_loss",
@@ -115,11 +116,18 @@ def not_tried(part: pd.DataFrame, depth: int) -> list[str]:
 
 
 def failed_before(part: pd.DataFrame, depth: int) -> list[str]:
-    """The blocks of a contest that do not train at their last depth before ``depth``, and have no run at ``depth``."""
-    ran = part[part["n"] > 0].sort_values("depth", kind="stable")
-    last = ran[ran["depth"] < depth].drop_duplicates("block", keep="last")
-    here = set(ran.loc[ran["depth"] == depth, "block"])
-    return [block for block in last.loc[last["verdict"] == STALLS, "block"] if block not in here]
+    """The blocks of a contest that surely do not train at the depth judged last before ``depth``, and were not tried at
+    ``depth``."""
+    judged = part[part["verdict"].isin([TRAINS, STALLS]) & part["depth"].lt(depth)]
+    last = judged.sort_values("depth", kind="stable").drop_duplicates("block", keep="last")
+    here = set(part.loc[part["depth"] == depth, "block"])
+    return [cell["block"] for cell in rows_of(last) if surely_fails(cell) and cell["block"] not in here]
+
+
+def surely_fails(cell: Mapping[str, Any]) -> bool:
+    """Whether a block does not train at a depth, and its success rate is below that of one that does by Wilson's
+    interval."""
+    return bool(cell["verdict"] == STALLS and cell["rate_high"] < TRAINABLE)
 
 
 def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
