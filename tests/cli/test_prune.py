@@ -69,3 +69,16 @@ def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> Non
     done = invoke("results", "prune", "--store", pruned, "--dry-run")
     assert done.exit_code == 0, done.output
     assert "4 rows of 2 cells" in done.stdout
+
+
+def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke: Invoke, here: Path) -> None:
+    """Reports leave them out, but their source is the newest."""
+    path = here / "rates.sqlite"
+    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    with Store(path) as store:
+        for day, rate in ((1, 0.3), (2, 0.1)):
+            chosen = cell.but(recipe={"rate": rate, "own_rate": True}).columns()
+            shared = chosen | {"digest": str(rate), "machine": "m", "status": "ok", "time_utc": f"2026-01-0{day}"}
+            store.put(str(rate), [row(**shared, metric="final_loss", value=rate)])
+    done = invoke("results", "prune", "--store", path)
+    assert "0 rows of 0 cells" in done.stdout
