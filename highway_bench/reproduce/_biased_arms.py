@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from highway_bench.report.format import listed, signed
-from highway_bench.reproduce._paired import ArmRuns, loss_record, ratio
+from highway_bench.reproduce._paired import ArmRuns, diverged, loss_record, ratio
 from highway_bench.reproduce.guards import left_chance
 from highway_bench.success.ladder import TRAINABLE
 
@@ -40,8 +40,13 @@ def record_of(runs: ArmRuns) -> dict[str, Any]:
 
 
 def unbeaten(arms: ByBias, confidence: float) -> list[float]:
-    """The biases that leave chance at 90 % of their seeds, and whose loss is not above that of any other of them."""
-    trains = {bias: runs for bias, runs in arms.items() if runs and leaving_chance(runs) >= TRAINABLE * len(runs)}
+    """The biases that leave chance at 90 % of their seeds and diverge at none, and whose loss is not above that of any
+    other of them."""
+    trains = {
+        bias: runs
+        for bias, runs in arms.items()
+        if runs and leaving_chance(runs) >= TRAINABLE * len(runs) and not diverged(runs)
+    }
     return [
         bias
         for bias, runs in trains.items()
