@@ -121,7 +121,7 @@ class AccuracyGap(NamedTuple):
 
     @property
     def is_higher(self) -> bool:
-        """Whether the difference is told apart from 0."""
+        """Whether the interval of the difference lies above 0."""
         return self.points.low > 0
 
 
