@@ -5,15 +5,17 @@ The success by depth on a ladder up to such a network comes first, next to that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
+from highway_bench.decide.candidate import Candidate
+from highway_bench.decide.rates import SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.plan.grid import TRAINED
@@ -25,9 +27,10 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._cells import edge, trained, tuned_sgd
+from highway_bench.reproduce._cells import edge, sgd, trained
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
-from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Share, Statistic
 from highway_bench.reproduce.request import Request
@@ -38,9 +41,10 @@ LADDER = (10, 20, 50, 100, 200, 500, 1_101)  # layers: one plain layer, and up t
 DEEP = 1_000  # the claim is about networks with at least this number of block layers
 STEPS, SEEDS = 200, 10
 BATCH = TRAINED.batches["vector"]
-RATES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # gated stacks train best at the high rates, plain ones at the low
 BLOCKS = ("plain", "highway")
-VERSION = RuleVersion(2, "2026-11-23", seen=3)  # version 1 had one depth, whose rates' best was at their edge
+# Version 1 had one depth, and its best rate was at the edge of those tried. In version 2 a single run chose the rate,
+# and plain's best rate was at that edge
+VERSION = RuleVersion(3, "2026-11-25", seen=13)
 DATASET = "mnist-5k"
 
 # Chance is the constant predictor's loss, ln 10. A run trains if its final loss is at
@@ -53,12 +57,12 @@ LONG = "arXiv:1507.06228, §2.2"
 
 
 @register_reproduction("thousand", title="SGD does not stall beyond 1,000 layers", source=LONG)
-class Thousand(Reproduction):
+class Thousand(TunedReproduction):
     """1 plain and 9 to 1,100 highway layers of 50 units on MNIST-5k, SGD with momentum, gate bias −ln L; and plain.
 
-    The rate is tuned over the same grid for both at every depth; the best rate is run on other seeds. The paper states
-    no data, width, bias or curve of its pilot, so only "it does not stall" can be tested. Plain layers of the same
-    depth are the control. Seeds train together where that is faster.
+    The rate is tuned for both at every depth; the best rate is run on other seeds. The paper states no data, width,
+    bias or curve of its pilot, so only "it does not stall" can be tested. Plain layers of the same depth are the
+    control. Seeds train together where that is faster.
     """
 
     version = VERSION
@@ -71,26 +75,24 @@ class Thousand(Reproduction):
         ),
     )
 
-    def cells(self, request: Request) -> list[Cell]:
+    def arms(self, request: Request) -> dict[Hashable, Candidate]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        recipe = tuned_sgd(request.steps or STEPS, RATES, together=SEEDS)
-        return [
-            trained(
+        recipe, seeds = sgd(request.steps or STEPS, together=SEEDS), self.seeds(request, SEEDS)
+        found: dict[Hashable, Candidate] = {}
+        for block, depth in itertools.product(BLOCKS, _depths(request)):
+            template = trained(
                 block,
                 "dense",
-                depth=layers - 1,
+                depth=depth,
                 nominal_width=TRAINED.widths["vector"],
                 batch_size=BATCH,
                 dataset=DATASET,
                 recipe=recipe,
                 device=request.device,
-                seed=seed,
             )
-            for layers in request.depth or LADDER
-            for seed in self.seeds(request, SEEDS)
-            for block in BLOCKS
-        ]
+            found[block, depth] = Candidate(template, (depth,), SGD_RATES, fresh=seeds, more=())
+        return found
 
     def claims(self, request: Request) -> Sequence[Claim]:
         deep: list[int | None] = [depth for depth in _depths(request) if depth >= DEEP]
@@ -108,7 +110,10 @@ class Thousand(Reproduction):
             _picture(curves[curves["depth"] == depth], ended[ended["depth"] == depth], depth) for depth in drawn
         ]
         tables = [success_table(successes)] if any(successes.values()) else []
-        return Conclusion(findings=findings, tables=[*tables, _table(ended, curves)], pictures=pictures)
+        tuned = self.tuned_runs(rows, request)
+        edges = [edge(run["rate"], tuned[run["block"], run["depth"]].tried) for run in rows_of(ended)]
+        table = _table(ended.assign(edge=edges), curves)
+        return Conclusion(findings=findings, tables=[*tables, table], pictures=pictures)
 
 
 def _chance() -> float:
@@ -210,15 +215,14 @@ def _loss(own: pd.DataFrame) -> str:
 def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
     """The table with one row per run."""
     results = [_result(record, curves, _chance()) for record in rows_of(ended)]
-    edges = [edge(float(rate), RATES) for rate in ended["rate"]]
-    table = ended.assign(layers=ended["depth"] + 1, result=results, edge=edges)
+    table = ended.assign(layers=ended["depth"] + 1, result=results)
     columns = [
         column.words("block", "block"),
         column.whole("layers", "layers"),
         column.whole("width", "width"),
         column.whole("params", "parameters"),
         column.whole("seed", "seed"),
-        column.number("rate", "rate", hint="the best of the same rates for both blocks"),
+        column.number("rate", "rate", hint="chosen by the same rule for both blocks"),
         column.words("edge", "edge of the rates"),
         column.words("result", "outcome"),
         column.number("final_loss", "final loss", "nat", f"mean of the last {TAIL:.0%} of the steps"),

@@ -82,7 +82,7 @@ CELLS = {
     "parallel": 20,
     "recurrence": 60,
     "shortcuts": 160,
-    "thousand": 140,
+    "thousand": 42,
     "unattenuated": 120,
     "vanishing": 50,
 }

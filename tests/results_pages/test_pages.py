@@ -17,13 +17,13 @@ from docs.pages.claims import NOT_ALL, claim_lines, tally
 from docs.pages.committed import Committed, Study, command_of, profile_of, request_of
 from docs.pages.tables import without_lone_blocks
 from highway_bench.cell import Cell
-from highway_bench.execution.needs import with_needs
 from highway_bench.history.files import write_text
 from highway_bench.reproduce._printed_log import REACHED
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results import Store, export_runs, row
+from tests.reproduce.conftest import followed
 
 ABSENT = "**Not measured.**"
 FRONTIER = ["/a/path/highway-bench", "run", "--profile", "frontier", "--store", "/a/path/x.sqlite"]
@@ -62,11 +62,14 @@ def ladder() -> Iterable[tuple[Cell, dict[str, float]]]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of exported rows: a small ladder, and a reproduction of three seeds."""
     folder = tmp_path_factory.mktemp("data")
-    cells = with_needs(reproductions.get("thousand").cells(Request(device="cpu", seeds=3)))
+    runs = followed(
+        reproductions.get("thousand"),
+        Request(device="cpu", seeds=3),
+        lambda cell: metrics(cell, 0.1 if cell.block == "highway" else 2.3, cell.seed),
+    )
     with Store(folder / "store.sqlite") as store:
         put(store, "run-1", FRONTIER, dict(ladder()))
-        put(store, "run-2", THOUSAND, {cell: metrics(cell, 0.1 if cell.block == "highway" else 2.3, cell.seed)
-                                       for cell in cells})  # fmt: skip
+        put(store, "run-2", THOUSAND, runs)
         export_runs(store, folder / "rows")
     return folder / "rows"
 
