@@ -124,6 +124,7 @@ def _columns(phase: str) -> list[Column]:
         _text("use", _use, "of those that train, the one of the lowest final training loss, and those tied with it"),
         _text("avoid", _avoid, "those that do not train; perhaps: Wilson's interval of the share reaches 90 %"),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
+        _text("learning rate", _rate, "the best of those tried, with the optimiser"),
         _text("test accuracy", _accuracy, "mean over seeds; of many that are tied, of the one that is named"),
         _cost(ratio_heading(phase)),
         _text("bytes per layer", _bytes, "activations saved for the backward pass, counted exactly"),
@@ -195,6 +196,10 @@ def _of_each(answer: Answer, texts: Mapping[str, str]) -> str:
     if len(known) == len(answer.use) and len(set(known.values())) == 1:
         return next(iter(known.values()))
     return "; ".join(f"{block} {text}" for block, text in known.items())
+
+
+def _rate(answer: Answer) -> str:
+    return _of_each(answer, {block: f"{rate:g}, {answer.optimiser}" for block, rate in answer.rates.items()})
 
 
 def _accuracy(answer: Answer) -> str:

@@ -35,6 +35,9 @@ class Style:
         return self.colour if self.filled else "white"
 
 
+NEUTRAL: Final = "#555555"
+"""The colour of what belongs to no block: reference lines, notes, marks of the legend."""
+
 KNOWN: Final[dict[str, Style]] = {
     "plain": Style("#000000", "o", "-"),
     "highway": Style("#0072B2", "s", "-"),

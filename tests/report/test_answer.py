@@ -106,6 +106,7 @@ def test_ahead_with_margin_cost_and_accuracy_at_one_depth(make: Make) -> None:
     assert re.fullmatch(r"\d\d\.\d %", row["test accuracy"])
     assert row["how sure"] == "ahead: loss 50.0 % [50.0, 50.0] below that of highway, 5 seeds"
     assert row["avoid"] == "plain (0 of 5)"
+    assert row["learning rate"] == "0.03, sgd"
 
 
 def test_tied_names_the_interval_and_the_seeds(make: Make) -> None:
@@ -195,7 +196,7 @@ def test_best_rates_at_an_edge_are_marked_also_of_what_fails(make: Make) -> None
     results = results_of(make, rows)
     (row,) = printed(results)
     assert (row["use"], row["avoid"]) == ("highway †", "residual † (0 of 5)")
-    assert "residual (0.0300, the lowest) at depth 10" in answer_table(results).note
+    assert "residual (0.03, the lowest) at depth 10" in answer_table(results).note
     (matrix,) = matrices(results)
     assert [cells[0].lines[-1] for _, _, cells in matrix.rows] == ["lowest rate", "lowest rate"]
 

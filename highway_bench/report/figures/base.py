@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from highway_bench.registry import Registry
 from highway_bench.report.format import quantity
 from highway_bench.report.results import Results
-from highway_bench.report.style import RC, Style
+from highway_bench.report.style import NEUTRAL, RC, Style
 
 WIDTH: Final = 4.8
 """Inches. Narrow, so that the text is legible at the width of a phone."""
@@ -136,8 +136,8 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
     )
 
 
-def mark(marker: str, label: str, colour: str = "#555555", *, filled: bool = True) -> Line2D:
-    """A legend entry for something else than a block."""
+def mark(marker: str, label: str, colour: str = NEUTRAL, *, filled: bool = True, **options: Any) -> Line2D:
+    """A legend entry for something else than a block. ``options`` are those of ``Line2D``."""
     return Line2D(
         [],
         [],
@@ -146,6 +146,7 @@ def mark(marker: str, label: str, colour: str = "#555555", *, filled: bool = Tru
         linestyle="none",
         label=label,
         markerfacecolor=colour if filled else "white",
+        **options,
     )
 
 

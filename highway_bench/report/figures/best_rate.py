@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from highway_bench.report.figures.base import (
     NothingToShow,
     Picture,
+    dodge,
     head,
     joined,
     legend,
@@ -28,9 +29,12 @@ from highway_bench.report.format import between, listed, signed, three
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of, without_start
-from highway_bench.report.style import Style, of_blocks, styles
+from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 
 RANGE = (0.5, 2.0)  # of a single best rate, on a log axis
+APART = 1.25  # the ratio of the depths at which two starts of a block are drawn, so that both are seen
+LINE = 0.14  # the height of a line of text, as a part of the panel's
+RING: dict[str, Any] = {"markersize": 11, "markeredgewidth": 0.8}
 
 
 @register_figure("best-rate", title="best learning rate by depth", order=130)
@@ -75,8 +79,10 @@ def _picture(
             own_labels = [label for label in style if without_start(label) == block]
             for row, label in enumerate(own_labels):
                 own = part[part["block"] == label].sort_values("depth")
-                alt.append(f"{label}: {_draw(panel, own, lines.get(label), style[label])}")
-                _write_slope(panel, lines.get(label), style[label], row)
+                shift = APART ** dodge(row, len(own_labels))
+                alt.append(f"{label}: {_draw(panel, own, lines.get(label), style[label], shift)}")
+                which = "slope" if len(own_labels) < 2 else "filled" if style[label].filled else "open"
+                _write_slope(panel, lines.get(label), style[label], which, len(own_labels) - 1 - row)
         for panel in axes:
             panel.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
             log_axis(panel, "x", at=depths)
@@ -87,21 +93,24 @@ def _picture(
         figure.supylabel("best learning rate (log)", fontsize=9)
         title = f"{contest_title}: {_finding(slopes)}"
         head(figure, title)
-        at_edge = [mark("o", "at an end of the tried rates", filled=False)] if part["edge"].ne("").any() else []
+        at_edge = [mark("o", "at an end of the tried rates", filled=False, **RING)] if part["edge"].ne("").any() else []
         untrained = [mark("x", "no run trains")] if part["k"].eq(0).any() else []
         legend(figure, style, [*at_edge, *untrained])
     caption = (
         f"{contest_text(contest)}. Lines: ln rate against ln depth by least squares, over depths that train and whose "
-        "best rate is inside of those tried; 95 % intervals of the slope, for at least three such depths."
+        "best rate is inside of those tried. Numbers: its slope with the 95 % interval, for at least three such "
+        "depths; of two starts, that of the filled and of the open marks."
     )
     return Picture(name, title, f"Best learning rate by depth. {joined(alt, 60)}", caption, figure)
 
 
-def _draw(panel: Axes, own: pd.DataFrame, line: dict[str, Any] | None, style: Style) -> str:
-    """Draw one block's rates and its line; returns them in words."""
+def _draw(panel: Axes, own: pd.DataFrame, line: dict[str, Any] | None, style: Style, shift: float) -> str:
+    """Draw one block's rates and its line, at depths times ``shift``; returns them in words."""
     for point in rows_of(own):
         shape = style if point["k"] else replace(style, marker="x")
-        point_with_interval(panel, point["depth"], point["rate"], shape, filled=point["edge"] == "")
+        point_with_interval(panel, point["depth"] * shift, point["rate"], shape)
+        if point["edge"]:
+            panel.plot(point["depth"] * shift, point["rate"], color=NEUTRAL, marker="o", markerfacecolor="none", **RING)
     points = ", ".join(
         f"{three(point['rate'])} at depth {point['depth']:g}" + (", an edge" if point["edge"] else "")
         for point in rows_of(own)
@@ -110,19 +119,19 @@ def _draw(panel: Axes, own: pd.DataFrame, line: dict[str, Any] | None, style: St
         return f"{points}; no slope"
     fitted = own[own["k"].gt(0) & own["edge"].eq("")]
     depths = np.array([fitted["depth"].min(), fitted["depth"].max()], dtype=float)
-    line_with_band(panel, depths, np.exp(line["intercept"]) * depths ** line["slope"], style, marker="none")
-    return f"{points}; {_slope_text(line)}"
+    line_with_band(panel, depths * shift, np.exp(line["intercept"]) * depths ** line["slope"], style, marker="none")
+    return f"{points}; slope {_slope_text(line)}"
 
 
-def _write_slope(panel: Axes, line: dict[str, Any] | None, style: Style, row: int) -> None:
-    """Write the slope into the panel, in the colour of its line; each start has a row."""
+def _write_slope(panel: Axes, line: dict[str, Any] | None, style: Style, which: str, row: int) -> None:
+    """Write the slope into the panel, in the colour of its line; each start has a row, counted from below."""
     if line is not None and not np.isnan(line["slope"]):
-        words, height = _slope_text(line), 0.05 + 0.1 * row
-        panel.text(0.04, height, words, transform=panel.transAxes, fontsize=6, color=style.colour)
+        words, height = f"{which} {_slope_text(line)}", 0.05 + LINE * row
+        panel.text(0.03, height, words, transform=panel.transAxes, fontsize=5.5, color=style.colour)
 
 
 def _slope_text(line: dict[str, Any]) -> str:
-    return f"slope {signed(line['slope'], '.2f')} {between(line['slope_low'], line['slope_high'])}"
+    return f"{signed(line['slope'], 'z.2f')} {between(line['slope_low'], line['slope_high'])}"
 
 
 def _finding(slopes: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from highway_bench.report.format import three
-from highway_bench.report.style import Style
+from highway_bench.report.style import NEUTRAL, Style
 
 BAND: Final = 0.18
 """Opacity of a band."""
@@ -20,8 +20,6 @@ EDGE: Final = 0.985
 """The position of crosses for missing and infinite values, as a share of the axis."""
 FEW: Final = 10
 """Intervals of fewer seeds have their seeds drawn under them."""
-REFERENCE: Final = "#555555"
-"""The colour of lines that mark a limit."""
 
 
 def line_with_band(
@@ -141,7 +139,7 @@ def reference_losses(
         if not loss > 0:
             continue
         draw = axes.axvline if along == "x" else axes.axhline
-        draw(loss, color=REFERENCE, linewidth=0.8, linestyle=":", zorder=0)
+        draw(loss, color=NEUTRAL, linewidth=0.8, linestyle=":", zorder=0)
         if not named:
             continue
         if along == "x":
@@ -150,4 +148,4 @@ def reference_losses(
             x, options = SIDES[side]
             place = {"xy": (x, loss), "xycoords": ("axes fraction", "data"), **options}
         text = f"{what} {three(loss)}"
-        axes.annotate(text, textcoords="offset points", fontsize=7.5, color=REFERENCE, zorder=0, **place)
+        axes.annotate(text, textcoords="offset points", fontsize=7.5, color=NEUTRAL, zorder=0, **place)

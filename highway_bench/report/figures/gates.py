@@ -23,7 +23,7 @@ from highway_bench.report.format import signed, three
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups
-from highway_bench.report.style import Style, styles
+from highway_bench.report.style import NEUTRAL, Style, styles
 from highway_bench.report.tables.gates import over_seeds
 
 LEAST_REACH = 0.1
@@ -88,7 +88,7 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
             start, moves, open_by = (float(own[metric].mean()) for metric in GATES)
             change = f"change by {three(moves)}" if abs(moves) > HARDLY * abs(start) else "hardly change"
             alt.append(f"{label}: gate biases start at {three(start)} and {change}, mean T is {three(open_by)}")
-        bias.axhline(0, color="#555555", linewidth=0.8)
+        bias.axhline(0, color=NEUTRAL, linewidth=0.8)
         reach = LEAST_REACH * float(mean["gate_bias_start"].abs().max())  # a drift of less must not fill the panel
         low, high = bias.get_ylim()
         bias.set_ylim(min(low, -reach), max(high, reach))
@@ -136,7 +136,7 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
             axes.set_yscale("symlog", linthresh=linear)
             axes.set_ylim(min(2 * low, -linear), max(2 * high, linear))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
-            axes.axhline(0, color="#555555", linewidth=0.8)
+            axes.axhline(0, color=NEUTRAL, linewidth=0.8)
         loss.set_ylabel("Δ loss, nat\n(symlog)")
         error.set_ylabel("Δ error, points\n(symlog)")
         error.set_xlabel("removed layer")

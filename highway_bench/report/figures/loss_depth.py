@@ -23,7 +23,6 @@ from highway_bench.report.figures.base import (
 )
 from highway_bench.report.figures.drawing import (
     FEW,
-    REFERENCE,
     intervals,
     line_with_band,
     reference_losses,
@@ -33,7 +32,7 @@ from highway_bench.report.format import listed, seeds_text, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
-from highway_bench.report.style import Style, of_blocks, styles
+from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
 MOST_ROOM: Final = 0.35  # of the height of the axes, for the numbers of diverged seeds
@@ -141,7 +140,7 @@ def _mark_diverged(axes: Axes, part: pd.DataFrame, style: dict[str, Style]) -> N
             if block in rungs
         ]
         if len(texts) > lines:
-            texts = [*texts[: lines - 1], (f"× in {len(texts) - lines + 1} more", REFERENCE)]
+            texts = [*texts[: lines - 1], (f"× in {len(texts) - lines + 1} more", NEUTRAL)]
         for number, (text, colour) in enumerate(texts):
             axes.annotate(
                 text,

@@ -28,7 +28,7 @@ from highway_bench.report.format import listed, quantity, three
 from highway_bench.report.labels import family_name, step_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
-from highway_bench.report.style import Style, of_blocks, styles
+from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.report.tables.summary import common_depth
 from highway_bench.success.ladder import TRAINS
 
@@ -92,7 +92,7 @@ def _picture(drawn: list[Panel], names: list[str], style: dict[str, Style], resu
         for panel, name, (contest, depth, phase, points) in zip(axes, names, drawn, strict=True):
             alt += [f"{name}, {text}" for text in _marks(panel, points, style)]
             front = pareto_front(points)
-            panel.step(front["seconds"], front["final_loss"], where="post", color="#555555", linewidth=0.9, zorder=1)
+            panel.step(front["seconds"], front["final_loss"], where="post", color=NEUTRAL, linewidth=0.9, zorder=1)
             fronts[f"{name}, depth {depth:,}"] = list(front["block"])
             reference_losses(panel, results.about.chance_loss(contest["dataset"]), points["success_loss"].max())
             log_axis(panel, "y")

@@ -25,6 +25,7 @@ from highway_bench.report.format import listed, three
 from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
+from highway_bench.report.style import NEUTRAL
 from highway_bench.results.schema import OUTCOMES, Status
 
 TRAINED: Final = "trained"
@@ -32,7 +33,7 @@ MARKS: Final = {
     TRAINED: ("o", "#0072B2", True),
     "stalled": ("o", "#999999", False),
     "diverged": ("x", "#D55E00", True),
-    "failed": ("|", "#555555", True),
+    "failed": ("|", NEUTRAL, True),
     "not tried": (".", "#BBBBBB", True),
 }
 

@@ -18,11 +18,11 @@ from highway_bench.report.figures.base import (
     shortened,
     title_size,
 )
-from highway_bench.report.figures.drawing import REFERENCE, intervals, line_with_band
+from highway_bench.report.figures.drawing import intervals, line_with_band
 from highway_bench.report.findings import what_trains
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
-from highway_bench.report.style import Style, of_blocks, styles
+from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.success.ladder import TRAINABLE
 
 MOST_LEVEL = 5  # more labels of depths than this are rotated
@@ -60,7 +60,7 @@ def _picture(
             depth, low, high = rungs["depth"], rungs["rate_low"], rungs["rate_high"]
             line_with_band(panel, depth, rungs["k"] / rungs["n"], style[block], low, high, clip_on=False)
             intervals(panel, depth, low, high, style[block], width=1.0)
-            panel.axhline(TRAINABLE, color=REFERENCE, linewidth=0.8, linestyle=":")
+            panel.axhline(TRAINABLE, color=NEUTRAL, linewidth=0.8, linestyle=":")
             falls = (rungs["k"] / rungs["n"]).diff(-1) > 0  # towards the next depth
             for at, k, n, left in zip(depth, rungs["k"], rungs["n"], falls, strict=True):
                 panel.annotate(

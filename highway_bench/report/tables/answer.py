@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.format import counted, listed, seeds_text, three
+from highway_bench.report.format import counted, listed, seeds_text
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.ratio import ONE_PROCESS, is_decided
-from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
 from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_tried, surely_fails
@@ -47,9 +47,10 @@ class Answer:
     ``family`` names the contest. ``verdict``: ``ahead``, the first of ``use`` has a lower loss than every other block
     that trains; ``the only one that trains``; ``tied``, each of ``use`` may be the best; ``undecided``; ``not
     measured``. ``use`` is ordered by loss. ``avoid`` has the blocks that surely do not train, ``unsure`` those whose
-    success rate may be that of one that trains, each with its successes and runs. ``margin`` is that of ``best``, the
-    block of lowest loss, over the next one; in a tie, over the next that it is tied with. ``accuracies`` are the test
-    accuracies of ``use``, ``costs`` their costs; without a verdict those of all blocks, at the depth ``cost_depth``.
+    success rate may be that of one that trains, each with its successes and runs. ``margin`` is that of ``best``
+    over the next one; in a tie, over the next that it is tied with. ``rates`` are the learning rates of ``use``, with
+    ``optimiser``, ``accuracies`` their test accuracies, ``costs`` their costs; without a verdict those of all blocks,
+    at the depth ``cost_depth``.
     ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds that the
     margin is from, or why there is no verdict. ``untried`` is the number of blocks that train at the depth before and
     were not tried here. ``failed_before`` are those that surely do not train at a smaller depth and were not tried.
@@ -62,14 +63,20 @@ class Answer:
     use: tuple[str, ...] = ()
     avoid: tuple[Successes, ...] = ()
     unsure: tuple[Successes, ...] = ()
-    best: str = ""
     margin: Margin | None = None
+    optimiser: str = ""
+    rates: Mapping[str, float] = field(default_factory=dict)
     accuracies: Mapping[str, float] = field(default_factory=dict)
     costs: tuple[BlockCost, ...] = ()
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
     untried: int = 0
     failed_before: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> str:
+        """The connection of the lowest loss; empty if none can be named."""
+        return self.use[0] if self.use else ""
 
     @property
     def cheapest(self) -> str:
@@ -96,7 +103,8 @@ def answers(
         for depth in sorted(part["depth"].unique()):
             at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
             answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
-            answer = replace(answer, failed_before=tuple(failed_before(part, int(depth))))
+            optimiser = str(recipe_of(contest["recipe"]).get("optimiser", ""))
+            answer = replace(answer, optimiser=optimiser, failed_before=tuple(failed_before(part, int(depth))))
             if untried := len(not_tried(part, int(depth))):
                 why = f"{answer.reason}; not tried: {counted(untried, 'connection')} that trained at the depth before"
                 answer = replace(answer, reason=why, untried=untried)
@@ -117,18 +125,17 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
         tuple(Successes(*(cell[name] for name in Successes._fields)) for cell in fails if surely_fails(cell) == surely)
         for surely in (True, False)
     )
-    edges = {cell["block"]: f"{three(cell['rate'])}, the {cell['edge']}" for cell in ran if cell["edge"]}
+    edges = {cell["block"]: f"{cell['rate']:g}, the {cell['edge']}" for cell in ran if cell["edge"]}
     seeds = seeds_text(cell["n"] for cell in ran)
     common: dict[str, Any] = {"family": family, "depths": (depth,), "avoid": avoid, "unsure": unsure, "edges": edges}
     if not of[TRAINS] or len(ran) == 1:
         return Answer(verdict=UNDECIDED, reason=_undecided(ran, of, seeds), **common)
     ahead = lead(runs, of[TRAINS])
     use = (ahead.best, *ahead.tied)
-    accuracy = {cell["block"]: cell["test_accuracy"] for cell in ran}
     common |= {
         "use": use,
-        "best": ahead.best,
-        "accuracies": {block: accuracy[block] for block in use if not math.isnan(accuracy[block])},
+        "rates": _known(ran, "rate", use),
+        "accuracies": _known(ran, "test_accuracy", use),
         "costs": tuple(_records(costs, use)),
         "cost_depth": depth,
     }
@@ -167,6 +174,12 @@ def _seeds_needed(margin: Margin) -> str:
 def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:
     by_block = {cost["block"]: {name: cost[name] for name in ("block", *COST)} for cost in rows_of(costs)}
     return [by_block[block] for block in blocks if block in by_block]
+
+
+def _known(ran: Sequence[Mapping[str, Any]], name: str, blocks: Sequence[str]) -> dict[str, float]:
+    """The values of one column for ``blocks``, without those that are not known."""
+    values = {cell["block"]: cell[name] for cell in ran}
+    return {block: values[block] for block in blocks if not math.isnan(values[block])}
 
 
 def _estimate(cost: BlockCost) -> tuple[float, float, float]:
