@@ -13,6 +13,9 @@ from highway_bench.cli._output import print_json, print_table
 from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from highway_bench.cell import Cell
     from highway_bench.decide.part import Part
 
 STORE = Path("reports/decide.sqlite")
@@ -44,11 +47,13 @@ def decide(
         return
     from highway_bench.decide.protocol import Trainer, get_part
     from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.report.format import listed
 
     what = "measurements" if part == "costs" else "trainings"
 
-    def announce(number: int, cells: int) -> None:
-        typer.echo(f"round {number}: {cells} {what}", err=True)
+    def announce(number: int, cells: Sequence[Cell]) -> None:
+        depths = listed([f"{depth}" for depth in sorted({cell.depth for cell in cells})])
+        typer.echo(f"round {number}: {len(cells)} {what} at depth {depths}", err=True)
 
     try:
         with showing_progress(log=log_file) as on_event:

@@ -28,14 +28,14 @@ from highway_bench.results.schema import COLUMNS
 class Trainer:
     """Trains parts. What ``store`` has is not measured again, so an interrupted part goes on where it stopped.
 
-    ``on_round`` receives the number of each round and of its cells, ``results`` has the results of all rounds.
+    ``on_round`` receives the number of each round and its cells, ``results`` has the results of all rounds.
     """
 
     store: Path
     engine: AnyEngine = "local"
     workers: int | None = None
     on_event: Callable[[Event], None] | None = None
-    on_round: Callable[[int, int], None] = lambda number, cells: None
+    on_round: Callable[[int, Sequence[Cell]], None] = lambda number, cells: None
     results: list[RunResult] = field(default_factory=list)
 
     def train(self, part: Part) -> Trainings:
@@ -44,7 +44,7 @@ class Trainer:
         trainings: dict[Cell, TrainingEnd] = {}
         while cells := part.pending(trainings):
             number += 1
-            self.on_round(number, len(cells))
+            self.on_round(number, cells)
             trainings |= ended(self.measure(cells), cells)
         return trainings
 

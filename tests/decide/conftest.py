@@ -39,7 +39,8 @@ class TrainedPart(NamedTuple):
 @pytest.fixture(scope="session")
 def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
     folder, rounds = tmp_path_factory.mktemp("decide"), []
-    trainer = Trainer(folder / "s.sqlite", InlineEngine(folder), on_round=lambda number, cells: rounds.append(cells))
+    engine = InlineEngine(folder)
+    trainer = Trainer(folder / "s.sqlite", engine, on_round=lambda number, cells: rounds.append(len(cells)))
     return TrainedPart(trainer.store, trainer.train(TINY), rounds)
 
 
