@@ -36,9 +36,10 @@ class Learning(StrEnum):
 EXPLAINED: Final = {
     Learning.TRAINS: "every run with the chosen learning rate reached the success threshold of the data",
     Learning.LEARNS: "the loss fell at least 10 % below that of the best constant prediction, but not to the threshold",
-    Learning.STALLS: "no learning rate that was tried brought the loss 10 % below that of the best constant prediction",
+    Learning.STALLS: "no learning rate that was tried brought the loss 10 % below that of the best constant "
+    "prediction, or a seed diverged",
     Learning.DIVERGES: "the loss stopped being finite at every learning rate that was tried",
-    Learning.FAILED: "the runs ended with an error",
+    Learning.FAILED: "a run ended with an error",
     Learning.LEFT_OUT: "not trained, for the reason given",
 }
 
@@ -113,7 +114,7 @@ class Advice:
 
     @property
     def cheapest(self) -> Connection | None:
-        """The leader whose step is the shortest, among those whose ratio is decided; ``None`` for no such leader."""
+        """The leader whose step is the shortest; ``None`` unless the ratios of all leaders are decided."""
         known = [one for one in self.use if self.result(one).cost.decided]
         return min(known, key=lambda one: self.result(one).cost.ratio) if len(known) == len(self.use) > 0 else None
 
@@ -127,6 +128,11 @@ class Advice:
         )
 
     @property
+    def exit_status(self) -> int:
+        """1 if a measurement failed, else 0."""
+        return int(any(one.learning == Learning.FAILED for one in self.results))
+
+    @property
     def headline(self) -> str:
         """The answer in one sentence."""
         depth, steps = self.about["depth"], self.ladder[-1]
@@ -137,9 +143,8 @@ class Advice:
             return f"Only {names} was compared."
         if self.verdict == QualityVerdict.TAKE:
             return f"Take {names}."
-        cheapest = self.cheapest
         if self.verdict == QualityVerdict.EQUAL:
-            cost = f"take the cheaper, {cheapest}" if cheapest else "take the cheaper; their step times are undecided"
+            cost = f"take the cheaper, {self.cheapest}" if self.cheaper_surely else "their step times do not decide"
             return f"{names} are equal: {cost}."
         needed = self.quality.needed
         seeds = f"about {needed} seeds" if needed else f"more than {MOST_SEEDS} seeds"
@@ -189,9 +194,9 @@ class Advice:
         if self.verdict == QualityVerdict.NONE or best is None:
             return "How good is it? There is nothing to compare."
         parts = [f"{best}: final loss {three(self.result(best).loss)}"]
-        for one in self.quality.behind:
-            relation = "behind" if one.worse else "equal" if one.equal else "tied"
-            parts.append(f"{one.name}: {percent(one.difference)} {interval(one)}, {relation}")
+        parts += [
+            f"{one.name}: {percent(one.difference)} {interval(one)}, {one.relation}" for one in self.quality.behind
+        ]
         compared = f"{counted(self.quality.seeds, 'seed')} of {self.ladder[-1]:,} steps, intervals of {CONFIDENCE}"
         return f"How good is it? {'; '.join(parts)} ({compared})."
 

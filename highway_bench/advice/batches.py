@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -100,7 +101,7 @@ class Batches(DataSet):
 def _load(path: str) -> Data:
     try:
         saved = torch.load(path, weights_only=True)
-    except OSError as error:
+    except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
         raise BadInput(f"the batches cannot be read: {error}") from error
     test = max(1, len(saved["inputs"]) // TEST_SHARE)
     parts = [Split(saved["inputs"][rows], saved["targets"][rows]) for rows in (slice(None, -test), slice(-test, None))]
@@ -148,14 +149,17 @@ def save_batches(batches: Callable[[], Iterable[Any]], name: str, path: Path) ->
     except RuntimeError as error:
         raise BadInput(f"data {name!r}: batches of several shapes cannot be joined: {error}") from error
     check_items(x, y, name)
+    x, y = x[:MOST_ITEMS], y[:MOST_ITEMS]
     x, y = (part.float() if part.is_floating_point() else part.long() for part in (x, y))
     if x.is_floating_point() and x.ndim == 2:
         x = x.view(len(x), 1, 1, -1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save({"inputs": x, "targets": y}, path)
-    except OSError as error:
-        raise BadInput(f"the batches cannot be written to {path}: {error.strerror}") from error
+        part = path.with_suffix(".part")  # an interruption leaves no half of a file under the name that is read
+        torch.save({"inputs": x, "targets": y}, part)
+        part.replace(path)
+    except (OSError, RuntimeError) as error:  # torch raises the latter where its archive cannot be written
+        raise BadInput(f"the batches cannot be written to {path}: {error}") from error
 
 
 def check_items(x: Tensor, y: Tensor, name: str) -> None:

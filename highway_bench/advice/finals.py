@@ -55,6 +55,11 @@ class Behind(Generic[Name]):
         """Whether it is as good as the best, within 1 %."""
         return self.low >= -EQUAL and self.high <= EQUAL
 
+    @property
+    def relation(self) -> str:
+        """Its place next to the best, in a word."""
+        return "behind" if self.worse else "equal" if self.equal else "tied"
+
 
 @dataclass(frozen=True)
 class JudgedFinals(Generic[Name]):

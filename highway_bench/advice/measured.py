@@ -47,7 +47,6 @@ class MeasuredCells:
         self.command = command
         self.failures: dict[Cell, str] = {}
         self.seconds: dict[Cell, float] = {}
-        self.runs = 0
         self._on_event = on_event or (lambda event: None)
         self._digests: dict[Cell, str] = {}
         self._values: dict[Cell, Scalars] = {}
@@ -63,7 +62,6 @@ class MeasuredCells:
             self.store, engine=self.engine, workers=self.workers, on_event=self._event, command=self.command
         )
         self._digests |= result.summary.digests
-        self.runs += result.summary.measured
         self.failures |= {ending.cell: f"{ending.status}: {ending.message}" for ending in result.failures}
         for cell in wanted:
             self._values[cell] = self.store.scalars(self._digests[cell])

@@ -115,9 +115,11 @@ def relation(advice: Advice, one: ConnectionResult) -> str:
     if one.connection not in advice.finalists or advice.quality.best is None:
         return NONE
     behind = advice.behind(one.connection)
-    if behind is None:
-        return "lowest loss" if one.connection == advice.quality.best else "diverged at a seed"
-    return "behind" if behind.worse else "equal within 1 %" if behind.equal else "tied"
+    if behind is not None:
+        return behind.relation
+    if one.connection == advice.quality.best:
+        return "lowest loss"
+    return "a run failed" if one.reason else "diverged at a seed"
 
 
 def difference(advice: Advice, one: ConnectionResult) -> str:

@@ -193,7 +193,7 @@ class AdviceWork:
         forecasts = [foreseen[key] for cell in cells if (key := self.measured.digest(cell)) in foreseen]
         learning = learning_of(values, succeeded, self.request.chance_loss)
         reasons = [self.measured.failures[cell] for cell in cells if cell in self.measured.failures]
-        if reasons and not finite:
+        if reasons:  # a run that failed says nothing about its network
             learning = Learning.FAILED
         return ConnectionResult(
             connection,

@@ -98,7 +98,7 @@ def advise(
         raise Interrupted.after_storing(out) from None
     if json:
         print_json(advice.plain())
-        return
+        raise typer.Exit(advice.exit_status)
     from highway_bench.advice.page import finalists_table
     from highway_bench.report.console import print_table as print_shown
 
@@ -107,6 +107,7 @@ def advise(
     for note in advice.notes:
         typer.echo(note)
     typer.echo(f"page: {advice.page}")
+    raise typer.Exit(advice.exit_status)
 
 
 def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: int | None, *, as_json: bool) -> None:

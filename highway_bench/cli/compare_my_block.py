@@ -90,6 +90,7 @@ def compare_my_block(
         print_json(as_json(compared, store))
     else:
         print_comparison(compared, store)
+    raise typer.Exit(compared.exit_status)
 
 
 def print_comparison(compared: BlockComparison, store: Path) -> None:

@@ -19,7 +19,7 @@ from highway_bench.comparison.rungs import REFERENCE, TimedPart, check_cells, fi
 from highway_bench.decide.candidate import Candidate, Trainings
 from highway_bench.decide.costs import CostPart
 from highway_bench.decide.protocol import OF_EVERY_BLOCK, Trainer, get_part
-from highway_bench.errors import BadInput, HighwayBenchError, UnknownName
+from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.measure.paired import ALPHA, UNKNOWN
@@ -57,12 +57,18 @@ class ReferenceCheck:
 @dataclass(frozen=True)
 class BlockComparison:
     """The comparison of ``block`` (its label): the ``checks``, its ``positions`` by family and depth, and sentences on
-    what is ``missing``."""
+    what is ``missing``. ``failed``: some trainings of the block ended with an error."""
 
     block: str
     checks: tuple[ReferenceCheck, ...]
     positions: tuple[BlockPosition, ...]
     missing: tuple[str, ...]
+    failed: bool = False
+
+    @property
+    def exit_status(self) -> int:
+        """1 if a training failed, 3 if nothing was compared, else 0."""
+        return 1 if self.failed else 0 if self.positions else NothingMeasured.exit_status
 
 
 def compare_my_block(
@@ -108,6 +114,8 @@ def compare_my_block(
     if check.failures:
         raise ReferenceDisagrees(f"nothing is compared: {check.failures}")
     checks = checked(finals(check.rows), committed)
+    if unchecked := {cell.family for cell in cells} - {one.family for one in checks}:
+        raise ReferenceDisagrees(f"nothing is compared: {REFERENCE} did not end in {listed(sorted(unchecked))}")
     trainer = Trainer(Path(store), engine, workers, on_event)
     first = first_seconds(candidates, check.rows, workers or cores())
     rungs = TimedPart(part, tuple(candidates), until, first, lambda cells: len(Plan(tuple(cells)).estimate(store).left))
@@ -119,7 +127,8 @@ def compare_my_block(
     missing += [line for candidate in candidates for line in untrained(candidate, trainings, mine, late)]
     missing += [trainer.failures] if trainer.failures else []
     own = label(candidates[0].template.columns())
-    return BlockComparison(own, tuple(checks), tuple(positions(mine, committed)), tuple(missing))
+    failed = bool(trainer.failures)
+    return BlockComparison(own, tuple(checks), tuple(positions(mine, committed)), tuple(missing), failed)
 
 
 def block_in(file: str, chosen: str | None = None) -> str:

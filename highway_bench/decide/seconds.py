@@ -50,19 +50,18 @@ def timing_cells(part: LanguagePart, trainings: Trainings) -> dict[str, Cell]:
 def step_ratios(result: RunResult, cells: Mapping[str, Cell]) -> Ratios:
     """The ratios of the blocks that were timed in the same rounds as the reference."""
     rows = result.rows[(result.rows["metric"] == "step_time") & (result.rows["axis"] == "")].set_index("digest")
-    samples = {}
+    timed = {}
     for block, cell in cells.items():
         digest = result.summary.digests[cell]
-        if digest in rows.index and rows.at[digest, "samples"]:
-            paired = json.loads(str(rows.at[digest, "paired"]))
-            samples[block] = json.loads(str(rows.at[digest, "samples"])), paired["process"], paired["wall"]
-    if REFERENCE not in samples:
+        if digest in rows.index and isinstance(samples := rows.at[digest, "samples"], str):  # null if it failed
+            timed[block] = json.loads(samples), json.loads(str(rows.at[digest, "paired"]))
+    if REFERENCE not in timed:
         raise BadInput(f"the step of {REFERENCE} was not timed, so no other block has a ratio to it")
-    base, processes, _ = samples[REFERENCE]
+    base, rounds = timed[REFERENCE]
     return {
-        block: ratio_over_processes(seconds, base, of, wall=wall)
-        for block, (seconds, of, wall) in samples.items()
-        if block != REFERENCE and of == processes
+        block: ratio_over_processes(seconds, base, paired["process"], wall=paired["wall"])
+        for block, (seconds, paired) in timed.items()
+        if block != REFERENCE and paired["plain"] == rounds["plain"]
     }
 
 

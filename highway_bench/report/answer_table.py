@@ -8,6 +8,7 @@ from typing import Final
 
 import pandas as pd
 
+from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import counted, listed, quantity, three
@@ -17,13 +18,15 @@ from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import DEFAULT, groups, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
-from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer, Successes
+from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer, Successes
 from highway_bench.report.tables.costs import COST
-from highway_bench.success.ladder import FULL_SEEDS, TRAINABLE
+from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
 MOST: Final = 5
 """The largest number of connections that are named as failing with as many seeds."""
+OF_START: Final = "With one start these train and with another they do not, at the depths in brackets."
+OF_FAMILY: Final = "In one of two families these train and in the other they do not, at the depths in brackets."
 BARE: Final = "y = x + H(x)"
 """The equation of the residual connection without norm, gate or scale."""
 
@@ -33,8 +36,7 @@ def answer_table(results: Results) -> Shown:
     answers = results.answer()
     measured = [answer for answer in answers if answer.verdict != NOT_MEASURED]
     title = f"Which connection to use: {len(measured)} of {counted(len(answers), 'row')} measured"
-    every = {depth for answer in measured for depth in answer.depths}
-    depths = ["any" if _covers(answer, every) else ", ".join(map(str, answer.depths)) for answer in answers]
+    depths = [", ".join(map(str, answer.depths)) for answer in answers]
     table = pd.DataFrame({"answer": answers, "depth": depths})
     note = "\n".join(_notes(results))
     return column.shown("answer-table", title, table, _columns(results.phase()), note=note)
@@ -43,16 +45,22 @@ def answer_table(results: Results) -> Shown:
 def _notes(results: Results) -> list[str]:
     """Sentences on the answers: seeds, starts that change a verdict, sizes of timed networks, rates at an edge."""
     answers = results.answer()
-    seeds = max((int(part["n"].max()) for _, part in results.contests()), default=FULL_SEEDS)
+    seeds = min((int(part["n"].min()) for _, part in results.contests()), default=FULL_SEEDS)
     notes = ["Brackets are 95 % intervals."]
     notes[0] += f" Steps are {step_text(results.phase())}s." if results.phase() else ""
     if results.contests():
         notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
-    notes[0] += f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional." if seeds < FULL_SEEDS else ""
+    if seeds < FULL_SEEDS:
+        low = wilson(LEAST_SEEDS, LEAST_SEEDS).low
+        notes[0] += (
+            f" Verdicts from fewer than {FULL_SEEDS} seeds are provisional: if {LEAST_SEEDS} of {LEAST_SEEDS} seeds "
+            f"succeed, the share may be as low as {100 * low:.0f} %."
+        )
     if any(answer.verdict == TIED for answer in answers):
         notes.append(
-            "Tied: the losses of these seeds do not show which is the lowest. A connection that scatters more is tied "
-            "at a higher loss than one that scatters less. The first named has the lowest loss."
+            "Tied: the interval of the difference of their losses includes 0. That of a connection whose losses "
+            "scatter is wide, so it may be tied although its mean is higher than that of one that is not. The first "
+            "named has the lowest loss."
         )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
@@ -77,22 +85,23 @@ def _notes(results: Results) -> list[str]:
 
 
 def _dependent(results: Results) -> list[str]:
-    """The connections that train with one start or kind of branch and not with another, by family, with depths."""
-    depths: dict[str, dict[str, set[int]]] = {}
+    """The connections that train with one start or family and not with another, with depths: a sentence for each kind
+    of difference."""
+    depths: dict[str, dict[str, dict[str, set[int]]]] = {}
     for one in results.conflicting_verdicts():
         families = sorted({network.partition(" · ")[0] for network in (one.trains, one.stalls)})
-        where = " against ".join(families) + (f" on {one.machine}" if one.machine else "")
-        depths.setdefault(where, {}).setdefault(one.block, set()).update(one.depths)
-    named = [
-        f"{where}: "
-        + listed([f"{block} ({listed([str(depth) for depth in sorted(at)])})" for block, at in own.items()])
-        for where, own in depths.items()
-    ]
-    if not named:
-        return []
+        where = " or ".join(families) + (f" on {one.machine}" if one.machine else "")
+        by_block = depths.setdefault(OF_START if len(families) == 1 else OF_FAMILY, {}).setdefault(where, {})
+        by_block.setdefault(one.block, set()).update(one.depths)
     return [
-        "Whether these train depends on their start or on the kind of branch, at the depths in brackets. "
-        f"{'; '.join(named)}."
+        f"{sentence} "
+        + "; ".join(
+            f"{where}: "
+            + listed([f"{block} ({listed([str(depth) for depth in sorted(at)])})" for block, at in own.items()])
+            for where, own in by_family.items()
+        )
+        + "."
+        for sentence, by_family in depths.items()
     ]
 
 
@@ -112,11 +121,6 @@ def _starts(results: Results) -> list[str]:
     return [f"All connections have the {start} start ({'; '.join(named)})."] if named else []
 
 
-def _covers(answer: Answer, depths: set[int]) -> bool:
-    """Whether an answer that was not measured is for all ``depths`` at which others were."""
-    return answer.verdict == NOT_MEASURED and bool(depths) and depths <= set(answer.depths)
-
-
 def _columns(phase: str) -> list[Column]:
     return [
         _text("family", lambda answer: answer.family),
@@ -127,7 +131,7 @@ def _columns(phase: str) -> list[Column]:
         _text("learning rate", _rate, "the best of those tried, with the optimiser"),
         _text("test accuracy", _accuracy, "mean over seeds; of many that are tied, of the one that is named"),
         _cost(ratio_heading(phase)),
-        _text("bytes per layer", _bytes, "activations saved for the backward pass, counted exactly"),
+        _text("bytes per layer (÷ plain's)", _bytes, "activations saved for the backward pass, counted exactly"),
     ]
 
 
@@ -185,7 +189,8 @@ def _sure(answer: Answer) -> str:
         best = f"{answer.best}'s " if answer.verdict == TIED else ""
         (other,) = _marked(answer, [answer.margin.block])
         below = f"{best}loss {value} % [{low}, {high}] below that of {other}, "
-    return f"{answer.verdict}: {below}{answer.reason}"
+    verdict = f"{answer.verdict} of those tried" if answer.untried and answer.verdict == AHEAD else answer.verdict
+    return f"{verdict}: {below}{answer.reason}"
 
 
 def _of_each(answer: Answer, texts: Mapping[str, str]) -> str:
@@ -216,7 +221,7 @@ def _cost(heading: str) -> Column:
         if answer.use:
             text = _of_each(answer, texts)
             if len(answer.use) > TIES and answer.cheapest not in ("", answer.best):
-                text += f"; lowest: {answer.cheapest} {texts[answer.cheapest]}"
+                text += f"; the lowest of the {len(answer.use)}: {answer.cheapest} {texts[answer.cheapest]}"
         else:  # only costs are known: the range
             known = [cost["block"] for cost in answer.costs if not math.isnan(cost["ratio"])]
             ends = dict.fromkeys([*known[:1], *known[-1:]])
@@ -228,8 +233,12 @@ def _cost(heading: str) -> Column:
 
 
 def _bytes(answer: Answer) -> str:
-    counts = {cost["block"]: cost["bytes_per_layer"] for cost in answer.costs if cost["bytes_per_layer"] > 0}
-    return _of_each(answer, {block: quantity(value, "B") for block, value in counts.items()})
+    texts = {}
+    for cost in answer.costs:
+        if cost["bytes_per_layer"] > 0:
+            ratio = "" if math.isnan(cost["bytes_ratio"]) else f" ({three(cost['bytes_ratio'])})"
+            texts[cost["block"]] = quantity(cost["bytes_per_layer"], "B") + ratio
+    return _of_each(answer, texts)
 
 
 def _edges(answers: list[Answer]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,20 @@ def test_batches_of_ones_own(layers: str, ask: Ask) -> None:
     assert numbers.chance_loss == pytest.approx(float(numbers.data.dataset.load().train.targets.var()), rel=0.02)
     with pytest.raises(BadInput, match="yields no batch"):
         ask(data=f"{layers}:no_batches")
+
+
+def test_batches_are_cut_and_a_broken_file_is_one_line(
+    layers: str, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = importlib.import_module("highway_bench.advice.batches")
+    monkeypatch.setattr(batches, "MOST_ITEMS", 20)
+    dataset = ask(f"{layers}:fine", data=f"{layers}:batches").data.dataset
+    assert sum(len(split.inputs) for split in dataset.load()) == 20
+    (saved,) = tmp_path.rglob("*.pt")
+    saved.write_bytes(saved.read_bytes()[:100])
+    batches._load.cache_clear()
+    with pytest.raises(BadInput, match="the batches cannot be read"):
+        dataset.load()
 
 
 def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:

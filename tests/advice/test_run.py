@@ -16,7 +16,10 @@ from typer.testing import CliRunner
 from highway_bench.advice.answer import Advice, Learning
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
+from highway_bench.advice.measured import MeasuredCells
+from highway_bench.advice.page import relation
 from highway_bench.advice.run import advise
+from highway_bench.advice.work import AdviceWork
 from highway_bench.cli import app
 from highway_bench.errors import BadInput
 from highway_bench.forecast import Forecast, NoSkill
@@ -103,6 +106,29 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
     assert lines[-1] == f"page: {advice.page}"
     printed = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert printed == {"schema": 2, **advice.plain()}
+
+
+def test_a_seed_that_failed_says_nothing_about_its_network(
+    run: Run, first: tuple[Advice, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finals, found = AdviceWork.finals, {}
+
+    def one_fails(self: AdviceWork, *words: Any) -> Any:
+        runs = finals(self, *words)
+        connection, (cell, *_) = list(runs.items())[-1]
+        self.measured.failures[cell] = "timeout: after 1 s"
+        value = MeasuredCells.value
+        lacking = lambda of, one, metric: None if one == cell else value(of, one, metric)  # noqa: E731
+        monkeypatch.setattr(MeasuredCells, "value", lacking)
+        found["connection"] = connection
+        return runs
+
+    monkeypatch.setattr(AdviceWork, "finals", one_fails)
+    advice, _ = run()
+    result = advice.result(found["connection"])
+    assert (result.learning, result.reason) == (Learning.FAILED, "timeout: after 1 s")
+    assert relation(advice, result) == "a run failed"
+    assert (advice.exit_status, first[0].exit_status) == (1, 0)
 
 
 def test_a_forecast_is_shown_only_if_it_has_skill(

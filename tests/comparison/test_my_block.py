@@ -71,7 +71,7 @@ def test_no_depth_is_begun_after_the_time(
     my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine
 ) -> None:
     compared = compare(my_gate, committed, tmp_path, engine(LOSSES), minutes=1e-9)
-    assert compared.positions == ()
+    assert (compared.positions, compared.exit_status) == ((), 3)
     assert compared.missing[0] == "dense, depth 1 and 2: no time left, the same command goes on"
 
 
@@ -135,6 +135,7 @@ def test_failed_trainings_are_named(
         assert compared.positions == ()
         assert compared.missing[0] == "dense, depth 1 and 2: no training finished"
         assert "my-gate" in compared.missing[-1]
+        assert compared.exit_status == 1
 
 
 def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine) -> None:

@@ -82,10 +82,11 @@ def test_every_family_and_depth_of_the_store_has_an_answer(
 def test_not_measured_is_in_the_table_for_a_family_and_for_a_depth(make: Make) -> None:
     rows = ladder(make, {("plain", depth): [0.1] * 5 for depth in (10, 20)} | {("highway", 10): [0.1] * 5})
     rows += ladder(make, {("plain", 10): [0.1] * 5, ("highway", 10): [0.1] * 5}, family="conv")
+    rows += make["memory"](make["cell"]("memory", "plain", "conv", 20), 10.0)
     rows += make["memory"](make["cell"]("memory", "plain", "mlp", 4), 10.0)
     gaps = {(row["family"], row["depth"]): row["use"] for row in printed(results_of(make, rows))}
     assert gaps["conv", "20"] == NOT_MEASURED
-    assert gaps["mlp", "any"] == NOT_MEASURED
+    assert gaps["mlp", "4"] == NOT_MEASURED
     assert gaps["dense on digits", "20"] == UNDECIDED
 
 
@@ -95,6 +96,7 @@ def test_ahead_with_margin_cost_and_accuracy_at_one_depth(make: Make) -> None:
     rows += timed(make, {"plain": 1.0, "residual": 1.1}, 10) + timed(make, {"plain": 1.0, "residual": 3.0}, 50)
     rows += make["memory"](make["cell"]("memory", "residual", "dense", 10), 300.0)
     rows += make["memory"](make["cell"]("memory", "residual", "dense", 50), 900.0)
+    rows += make["memory"](make["cell"]("memory", "plain", "dense", 10), 100.0)
     results = results_of(make, rows)
     (answer,) = [answer for answer in results.answer() if answer.verdict != NOT_MEASURED]
     assert (answer.verdict, answer.use, answer.avoid) == (AHEAD, ("residual",), (("plain", 0, 5),))
@@ -102,7 +104,7 @@ def test_ahead_with_margin_cost_and_accuracy_at_one_depth(make: Make) -> None:
     assert answer.margin.ratio == pytest.approx(0.5)
     row = next(row for row in printed(results) if row["use"] == "residual")
     assert row["forward-backward step ÷ plain's"] == "1.10 [1.10, 1.10]"
-    assert row["bytes per layer"] == "300 B"
+    assert row["bytes per layer (÷ plain's)"] == "300 B (3.00)"
     assert re.fullmatch(r"\d\d\.\d %", row["test accuracy"])
     assert row["how sure"] == "ahead: loss 50.0 % [50.0, 50.0] below that of highway, 5 seeds"
     assert row["avoid"] == "plain (0 of 5)"
@@ -210,7 +212,7 @@ def test_of_many_that_are_tied_the_lowest_loss_is_named_with_the_cost_of_the_che
     rows += timed(make, {"plain": 1.0} | {f"my-{index}": 2 - 0.1 * index for index in range(7)}, 10)
     (row,) = printed(results_of(make, rows))
     assert row["use"] == "my-0, the lowest loss of 7 tied"
-    assert row["forward-backward step ÷ plain's"] == "2.00 [2.00, 2.00]; lowest: my-6 1.40 [1.40, 1.40]"
+    assert row["forward-backward step ÷ plain's"] == "2.00 [2.00, 2.00]; the lowest of the 7: my-6 1.40 [1.40, 1.40]"
 
 
 def test_what_may_train_by_its_interval_is_avoided_perhaps(make: Make) -> None:
@@ -260,7 +262,10 @@ def test_the_bare_sum_and_starts_are_named_where_it_fails(make: Make) -> None:
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
     assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note
-    assert "on their start or on the kind of branch, at the depths in brackets. dense: residual (10)." in note
+    assert (
+        "With one start these train and with another they do not, at the depths in brackets. dense: residual (10)."
+        in note
+    )
 
 
 def test_the_start_of_all_connections_is_named(make: Make) -> None:

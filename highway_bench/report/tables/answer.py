@@ -13,7 +13,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import counted, listed, seeds_text
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.ratio import ONE_PROCESS, is_decided
-from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of, without_start
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
 from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_tried, surely_fails
@@ -25,11 +25,11 @@ TIES: Final = 3
 MOST_SEEDS: Final = 100
 """More seeds than this are not named as the number that would settle a tie."""
 
-KNOWN: Final = ("block", "ratio", "ratio_low", "ratio_high", "ratio_gap", "bytes_per_layer")
+KNOWN: Final = ("block", "ratio", "ratio_low", "ratio_high", "ratio_gap", "bytes_per_layer", "bytes_ratio")
 """The costs of a block of which nothing was trained."""
 
 BlockCost = Mapping[str, Any]
-"""The columns ``block`` and ``COST`` of one block."""
+"""The columns ``block`` and ``COST`` of one block, and ``bytes_ratio``, its bytes per layer over the baseline's."""
 
 
 class Successes(NamedTuple):
@@ -101,8 +101,9 @@ def answers(
     for contest, part in contests:
         single, own = (next(of for setting, of in parts if setting == contest) for parts in (trained, priced))
         for depth in sorted(part["depth"].unique()):
-            at = [frame[frame["depth"] == depth] for frame in (part, single, own)]
-            answer = _answer(title_of(contest, every, contest_name), int(depth), *at)
+            rungs, ended, cost = (frame[frame["depth"] == depth] for frame in (part, single, own))
+            family = title_of(contest, every, contest_name)
+            answer = _answer(family, int(depth), rungs, ended, cost, about.baseline)
             optimiser = str(recipe_of(contest["recipe"]).get("optimiser", ""))
             answer = replace(answer, optimiser=optimiser, failed_before=tuple(failed_before(part, int(depth))))
             if untried := len(not_tried(part, int(depth))):
@@ -114,7 +115,9 @@ def answers(
     return decided + _not_measured(contests, timed, runs, rows, about)
 
 
-def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, costs: pd.DataFrame) -> Answer:
+def _answer(
+    family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, costs: pd.DataFrame, baseline: str
+) -> Answer:
     """The answer for one depth of a contest: ``rungs`` has one row per block, ``runs`` one per run."""
     ran = [cell for cell in rows_of(rungs) if cell["n"]]
     if not ran:
@@ -136,7 +139,7 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
         "use": use,
         "rates": _known(ran, "rate", use),
         "accuracies": _known(ran, "test_accuracy", use),
-        "costs": tuple(_records(costs, use)),
+        "costs": tuple(_records(costs, use, baseline)),
         "cost_depth": depth,
     }
     unknown = "".join(f"; {word}: {listed(of[word])}" for word in (OPEN, FEW) if of[word])
@@ -171,9 +174,11 @@ def _seeds_needed(margin: Margin) -> str:
     return f"; about {margin.needed:g} would decide" if enough else f"; even {MOST_SEEDS} would not decide"
 
 
-def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:
+def _records(costs: pd.DataFrame, blocks: Sequence[str], baseline: str) -> list[BlockCost]:
     by_block = {cost["block"]: {name: cost[name] for name in ("block", *COST)} for cost in rows_of(costs)}
-    return [by_block[block] for block in blocks if block in by_block]
+    units = [cost["bytes_per_layer"] for block, cost in by_block.items() if without_start(block) == baseline]
+    known = [by_block[block] for block in blocks if block in by_block]
+    return [cost | {"bytes_ratio": cost["bytes_per_layer"] / units[0] if any(units) else math.nan} for cost in known]
 
 
 def _known(ran: Sequence[Mapping[str, Any]], name: str, blocks: Sequence[str]) -> dict[str, float]:
@@ -194,12 +199,11 @@ def _not_measured(
     trained: dict[str, set[int]] = {}
     for contest, part in contests:
         trained.setdefault(_name(contest["family_label"]), set()).update(map(int, part["depth"]))
-    ladder = set().union(*trained.values())
     short = {_name(label) for label in runs.loc[~runs["recipe"].map(gives_verdicts), "family_label"]}
     gaps: list[Answer] = []
     for family in about.family_order(rows["family"].dropna()):
         own = {int(depth) for depth in rows.loc[rows["family"] == family, "depth"].dropna()}
-        missing = sorted((ladder | own) - trained.get(family, set()))
+        missing = sorted(own - trained.get(family, set()))
         reason = "one short run per connection" if family in short else "not trained for a verdict"
         if family in trained and missing:
             gaps.append(Answer(family, tuple(missing), NOT_MEASURED, "not trained at this depth"))
@@ -228,7 +232,7 @@ def _name(family_label: str) -> str:
 def _costs_of(timed: pd.DataFrame, about: Descriptions) -> dict[int, tuple[BlockCost, ...]]:
     """By depth, the costs of all blocks but the baseline, cheapest first, in the comparison with the most ratios."""
     known = timed[(timed["block"] != about.baseline) & (timed["ratio"].notna() | timed["ratio_gap"].eq(ONE_PROCESS))]
-    known = known.assign(bytes_per_layer=math.nan)
+    known = known.assign(bytes_per_layer=math.nan, bytes_ratio=math.nan)
     most: dict[int, pd.DataFrame] = {}
     for setting, part in groups(known, COMPARISON):
         depth = int(str(setting["depth"]))
