@@ -73,8 +73,8 @@ def bench(session: nox.Session) -> None:
             raise
         failure = error
     if not {"--dry-run", "--help"} & set(others):
-        failure = follow(session) or failure
         make_page(session, store, page)
+        failure = follow(session) or failure
     if failure is not None:
         raise failure
 

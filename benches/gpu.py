@@ -334,15 +334,15 @@ def results_of(session: Session) -> str:
     return "\n".join(["", *lines, ""]) if lines else ""
 
 
-def write_page(session: Session) -> None:
-    """Write the page of what is stored so far."""
-    if session.store.is_file():
-        out = session.state / "page"
-        run_command(
-            python("-m", "highway_bench", "report", "--store", session.store, "--out", out),
-            session.state / "page.log",
-            120,
-        )
+def write_page(session: Session) -> bool:
+    """Write the page of what is stored so far; false, and a line that says why, if that failed."""
+    if not session.store.is_file():
+        return True
+    command = python("-m", "highway_bench", "report", "--store", session.store, "--out", session.state / "page")
+    status, reason = run_command(command, session.state / "page.log", 120)
+    if status != DONE:
+        say(f"no page: {reason}")
+    return status == DONE
 
 
 def say(line: str) -> None:
@@ -388,10 +388,11 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        write_page(session)
+        has_page = write_page(session)
         (session.state / "summary.md").write_text(state.summary(STEPS) + results_of(session), encoding="utf-8")
     say(f"\n{state.summary(steps)}\nstate: {session.state}")
-    return int(any(state.status(step) in (FAILED, LACKING) for step in steps if not step.only_with_git))
+    failed = any(state.status(step) in (FAILED, LACKING) for step in steps if not step.only_with_git)
+    return int(failed or not has_page)
 
 
 if __name__ == "__main__":

@@ -227,7 +227,6 @@ def gate_tables(results: Results) -> list[Shown]:
 
 HELPERS: Mapping[str, Any] = {
     "accuracy_gaps": tables.accuracy_gaps,
-    "advice": tables.advice,
     "answer_table": answer_table,
     "between": between,
     "byte_table": byte_table,
@@ -237,10 +236,10 @@ HELPERS: Mapping[str, Any] = {
     "definitions": dict(DEFINITIONS),
     "forecast": forecast,
     "gate_tables": gate_tables,
+    "in_short": tables.in_short,
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),
     "matrices": matrices,
     "mode_table": mode_table,
-    "overview": tables.OVERVIEW,
     "peer_tables": lambda results: peer_tables(peer_table(results.rows)) if results else [],
     "rate_table": rate_table,
     "ratio_table": ratio_table,

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,15 +18,11 @@ from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report import Results
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
-from highway_bench.report.format import counted, listed, three, times
+from highway_bench.report.format import between, listed, three, times
 from highway_bench.report.labels import contest_name, title_of
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
-from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer
+from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.success.ladder import TRAINS
-
-MOST_AVOIDED = 4
-"""The largest number of connections that a sentence names as failing."""
-OVERVIEW = (10, 50, 100)  # depths of the summary, with the deepest of each contest
 
 
 def by_block(
@@ -53,55 +50,40 @@ def without_lone_blocks(study: Study) -> Study:
     return replace(study, rows=study.rows.drop(pd.Index([]).append(alone)))
 
 
-def advice(results: Results) -> Iterator[str]:
-    """A sentence or two for each answer at the depths of the summary that was measured: what to use, at which cost, and
-    with which caveat."""
-    contests = results.contests()
-    every = [contest for contest, _ in contests]
-    deepest = {title_of(contest, every, contest_name): int(part["depth"].max()) for contest, part in contests}
-    for answer in results.answer():
-        if answer.verdict != NOT_MEASURED and {*answer.depths} & {*OVERVIEW, deepest[answer.family]}:
-            yield f"{answer.family}, depth {answer.depths[0]}: {advised(answer)}"
+def in_short(results: Results) -> Iterator[str]:
+    """For each contest that was measured, what to use at each depth, at which cost, and with which caveat."""
+    higher: dict[str, list[AccuracyGap]] = {}
+    for gap in accuracy_gaps(results):
+        if gap.is_higher:
+            higher.setdefault(gap.contest, []).append(gap)
+    measured = [answer for answer in results.answer() if answer.verdict != NOT_MEASURED]
+    for family, group in groupby(measured, key=lambda answer: answer.family):
+        own = list(group)
+        depths: dict[str, list[str]] = {}
+        for answer in own:
+            depths.setdefault(choice(answer), []).append(str(answer.depths[0]))
+        sentences = ["; ".join(f"depth {listed(at)} {text}" for text, at in depths.items()) + "."]
+        ratios = [cost["ratio"] for answer in own for cost in answer.costs if not math.isnan(cost["ratio"])]
+        if ratios:
+            low, high = times(min(ratios)), times(max(ratios))
+            sentences.append(f"A step takes {low if low == high else f'{low} to {high}'} plain's.")
+        sentences += [
+            f"At depth {gap.depth} `{gap.best}` has a higher test accuracy than `{gap.lowest_loss}`, by "
+            f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points."
+            for gap in higher.get(family, ())
+        ]
+        yield f"**{family}**: {' '.join(sentences)}"
 
 
-def advised(answer: Answer) -> str:
-    """What to use by an answer, in sentences."""
+def choice(answer: Answer) -> str:
+    """What to use by an answer, in a phrase."""
     if not answer.use:
-        return f"no connection can be named: {answer.reason}."
-    several = len(answer.use) > 1
-    names = listed_or([f"`{block}`" for block in answer.use])
+        return f"none can be named ({answer.reason})"
     if len(answer.use) > TIES:
-        names = f"`{answer.best}` or one of {len(answer.use) - 1} others"
-    sentences = [f"use {names}"]
-    if answer.verdict == AHEAD and answer.margin is not None:
-        below = three(100 * (1 - answer.margin.ratio))
-        sentences[0] += f", whose final loss is {below} % below that of `{answer.margin.block}`, the next one."
-    elif answer.verdict == TIED:
-        sentences[0] += ", whose final losses do not differ measurably."
-    else:
-        sentences[0] += ", the only one that trains."
-    costs = {cost["block"]: cost["ratio"] for cost in answer.costs if not math.isnan(cost["ratio"])}
-    known = {block: times(costs[block]) for block in answer.use if block in costs}
-    if known and len(answer.use) <= TIES:
-        parts = [f"{text} plain's with `{block}`" if several else f"{text} plain's" for block, text in known.items()]
-        sentences.append(f"A step takes {listed(parts)}.")
-    if answer.avoid:
-        fails = [f"`{block}` ({k} of {n} seeds train)" for block, k, n in answer.avoid]
-        fails = (
-            fails
-            if len(fails) <= MOST_AVOIDED
-            else [*fails[: MOST_AVOIDED - 1], f"{len(fails) - MOST_AVOIDED + 1} more"]
-        )
-        sentences.append(f"Avoid {listed(fails)}.")
-    if answer.failed_before:
-        before = counted(len(answer.failed_before), "connection")
-        sentences.append(f"Not tried here, since they fail at a smaller depth: {before}.")
-    edges = [f"`{block}`" for block in answer.use if block in answer.edges]
-    if edges:
-        sentences.append(
-            f"The best rate of {listed(edges)} is at the edge of those tried: a better one may lie beyond."
-        )
-    return " ".join(sentences)
+        return f"one of {len(answer.use)} that are tied (`{answer.best}` has the lowest loss)"
+    names = listed_or([f"`{block}`" for block in answer.use])
+    tied = " (tied)" if answer.verdict == TIED else ""
+    return names + tied + (" (of those tried so far)" if answer.untried else "")
 
 
 def listed_or(words: Sequence[str]) -> str:

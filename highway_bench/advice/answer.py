@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from optuna.study import Study
 
-from highway_bench.advice.connections import REFERENCE, Connection
+from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost
-from highway_bench.advice.finals import ALPHA, MOST_SEEDS, Behind, JudgedFinals, QualityVerdict
+from highway_bench.advice.finals import ALPHA, Behind, JudgedFinals, QualityVerdict
+from highway_bench.decide.candidate import REFERENCE
 from highway_bench.report.format import counted, listed, quantity, signed, three
+from highway_bench.report.tables.answer import MOST_SEEDS
 
 LEARNT: Final = 0.1
 """A run learns if its final loss is at least this share below that of the best constant prediction."""

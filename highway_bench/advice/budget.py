@@ -18,7 +18,7 @@ THIRD: Final = 3  # one in so many goes on, and trains so many times as long
 FINALISTS: Final = 4
 FIRST_TRIES, LATER_TRIES = 4, 2  # learning rates of a connection, in the first rung and in the others
 MOST_STEPS: Final = 400  # in the first rung
-LEAST_SEEDS, MOST_SEEDS = 3, 12
+LEAST_FINAL_SEEDS, MOST_FINAL_SEEDS = 3, 12
 
 CHOICES: Final = ((3, 2, 20, 13), (3, 1, 10, 3), (2, 1, 10, 2), (1, 1, 5, 2))
 """Rungs, seeds of the last one, least steps of the first one, and least connections, in the order of preference."""
@@ -127,9 +127,9 @@ def seeds_that_fit(seconds: float, workers: int, runs: Sequence[float], start: f
     budget = core_seconds(seconds, workers, start)
     for count in range(len(runs), 1, -1):
         seeds = int(budget / math.fsum(runs[:count]))
-        if seeds >= LEAST_SEEDS:
-            return count, min(seeds, MOST_SEEDS)
-    return min(2, len(runs)), LEAST_SEEDS - 1
+        if seeds >= LEAST_FINAL_SEEDS:
+            return count, min(seeds, MOST_FINAL_SEEDS)
+    return min(2, len(runs)), LEAST_FINAL_SEEDS - 1
 
 
 def core_seconds(seconds: float, workers: int, starting: float) -> float:

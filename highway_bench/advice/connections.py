@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from highway_bench.blocks import BlockGroup, blocks
 from highway_bench.cell import StartName
+from highway_bench.decide.candidate import REFERENCE
 from highway_bench.families import Family
 from highway_bench.plan.expand import differs
 
-REFERENCE: Final = "pre-norm"
 """The block that all others are compared with; it is part of every advice."""
 GROUPS: Final[tuple[BlockGroup, ...]] = ("core", "modern", "own")
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from highway_bench.advice.budget import TimingPlan
-from highway_bench.advice.connections import REFERENCE
 from highway_bench.advice.measured import MeasuredCells, TimedSteps
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
+from highway_bench.decide.candidate import REFERENCE
 from highway_bench.measure.statistics import ratio_over_processes
 from highway_bench.report.ratio import is_decided, quoted
 

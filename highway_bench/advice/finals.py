@@ -15,13 +15,13 @@ from statistics import fmean
 from typing import Final, Generic
 
 from highway_bench.measure.paired import BySeed, Contrast, Name, contrasts, ranked
+from highway_bench.report.tables.answer import MOST_SEEDS
 
 ALPHA: Final = 0.02
 """Of all comparisons with the best together. It is below the usual 0.05, because the best is chosen by the same losses,
 and because a wrong "take" costs the user more than an "undecided"."""
 EQUAL: Final = 0.01
 """Leaders whose interval of the relative difference lies within ± this are equal."""
-MOST_SEEDS: Final = 100  # more are not named
 
 
 class QualityVerdict(StrEnum):

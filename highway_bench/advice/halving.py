@@ -19,10 +19,11 @@ from optuna.study import Study
 from optuna.trial import TrialState, create_trial
 
 from highway_bench.advice.budget import FINALISTS, LATER_TRIES, HalvingPlan, in_rung
-from highway_bench.advice.connections import REFERENCE, Connection
+from highway_bench.advice.connections import Connection
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
+from highway_bench.decide.candidate import REFERENCE
 from highway_bench.decide.rates import next_tries
 from highway_bench.tuning import new_study
 

@@ -14,14 +14,14 @@ from typing import Any, Final, Literal
 
 from torch import nn
 
-from highway_bench.advice.connections import REFERENCE, Connection, connections_for
+from highway_bench.advice.connections import Connection, connections_for
 from highway_bench.advice.data_choice import DataChoice, checked, default_data, fingerprint, named_data
 from highway_bench.advice.joinable import check_inputs, check_joinable
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import ADAMW
-from highway_bench.decide.rates import SGD_RATES
+from highway_bench.decide.candidate import ADAMW, REFERENCE
+from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.source_tree import SourceTree
 from highway_bench.families import Family, family, make_family
@@ -44,7 +44,7 @@ RECIPES: Final[Mapping[Optimiser, Mapping[str, Any]]] = {
     "sgd": {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1},
     "adamw": ADAMW,  # that of ``decide``
 }
-FIRST_RATES: Final[Mapping[Optimiser, tuple[float, ...]]] = {"sgd": SGD_RATES, "adamw": (0.01, 0.003, 0.001)}
+FIRST_RATES: Final[Mapping[Optimiser, tuple[float, ...]]] = {"sgd": FIRST_SGD_RATES, "adamw": FIRST_ADAMW_RATES}
 WARM_UP: Final = 10  # AdamW's warm-up is the first tenth of the steps
 TUNING_SEEDS: Final = 20_000  # from here on; other parts of the package have smaller ones
 FINAL_SEEDS: Final = 40_000

@@ -14,7 +14,6 @@ from highway_bench.comparison.finals import SETTING, alike, label
 from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
 
-REFERENCE: Final = "pre-norm"
 CHECK_SEEDS: Final = (0, 1, 2)
 
 

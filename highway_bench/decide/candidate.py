@@ -12,6 +12,9 @@ from highway_bench.decide.rates import GRID, around, chosen_rate, next_tries
 from highway_bench.plan.matched import matched
 from highway_bench.tasks.from_cell import cell_family, cell_spec
 
+REFERENCE: Final = "pre-norm"
+"""The block that the others are compared with."""
+
 ADAMW: Final[Mapping[str, Any]] = {  # the optimiser of every part
     "optimiser": "adamw",
     "schedule": "cosine",

@@ -22,9 +22,9 @@ TIMING: Final[dict[str, Any]] = {"seconds": 0, "samples": 7, "processes": 3, "pr
 """All blocks of these parts take about 20 minutes on two idle cores."""
 
 
-def costs(device: str = "cpu") -> CostPart:
+def costs() -> CostPart:
     """Every block of these parts, once in each family."""
-    every = [*dense(device).candidates, *vision(device).candidates, *language(device).candidates]
+    every = [*dense().candidates, *vision().candidates, *language().candidates]
     once = {(one.template.family, str(one.template.family_options), one.template.block): one for one in reversed(every)}
     return CostPart("costs", tuple(reversed(once.values())))
 

@@ -7,7 +7,7 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, starts_of
 from highway_bench.decide.part import Part
-from highway_bench.decide.rates import SGD_RATES
+from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.plan.grid import TRAINED
 
 BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
@@ -21,7 +21,7 @@ RECIPE: dict[str, Any] = {
 }
 
 
-def dense(device: str = "cpu") -> Part:
+def dense() -> Part:
     """Every block of this part at each of its starts."""
     cells = [
         Cell(
@@ -32,10 +32,9 @@ def dense(device: str = "cpu") -> Part:
             width=TRAINED.widths["vector"],
             nominal_width=TRAINED.widths["vector"],
             batch_size=TRAINED.batches["vector"],
-            device=device,
             dataset="mnist-5k",
             recipe=RECIPE,
         )
         for block in BLOCKS
     ]
-    return Part("dense", tuple(one for cell in cells for one in starts_of(cell, DEPTHS, SGD_RATES)))
+    return Part("dense", tuple(one for cell in cells for one in starts_of(cell, DEPTHS, FIRST_SGD_RATES)))

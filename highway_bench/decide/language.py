@@ -14,24 +14,22 @@ from typing import Any
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import ADAMW, TUNING_SEEDS, Candidate, Trainings, starts_of
+from highway_bench.decide.candidate import ADAMW, REFERENCE, TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
-from highway_bench.decide.rates import around, size
+from highway_bench.decide.rates import FIRST_ADAMW_RATES, around, size
 from highway_bench.plan.matched import matched
 
 GROUPS = ("core", "modern")
-REFERENCE = "pre-norm"
 LEADERS = 5  # that are compared with the reference
 WIDTH, WIDER = 64, 128
 SHALLOW, DEEP = 6, 24
 FINAL_SEEDS = {SHALLOW: 10, DEEP: 5}
 WIDER_SEEDS = 3
-FIRST_RATES = (0.01, 0.003, 0.001)
 BATCH = 16
 RECIPE: dict[str, Any] = {**ADAMW, "warm_up": 100, "steps": 1_500}
 
 
-def language(device: str = "cpu") -> LanguagePart:
+def language() -> LanguagePart:
     """Every block of the groups core and modern at each of its starts."""
     names = [name for name in blocks.names() if blocks.get(name).group in GROUPS]
     cells = [
@@ -44,14 +42,13 @@ def language(device: str = "cpu") -> LanguagePart:
             width=WIDTH,
             nominal_width=WIDTH,
             batch_size=BATCH,
-            device=device,
             dataset="language",
             recipe=RECIPE,
         )
         for name in names
     ]
     return LanguagePart(
-        "language", tuple(one for cell in cells for one in starts_of(cell, (SHALLOW, DEEP), FIRST_RATES))
+        "language", tuple(one for cell in cells for one in starts_of(cell, (SHALLOW, DEEP), FIRST_ADAMW_RATES))
     )
 
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 GRID = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 """Learning rates, each about a third of the one before."""
 
-SGD_RATES = (0.3, 0.1, 0.03)
+FIRST_SGD_RATES = (0.3, 0.1, 0.03)
 """The rates that SGD with momentum begins with."""
+FIRST_ADAMW_RATES = (0.01, 0.003, 0.001)
+"""The rates that AdamW begins with."""
 
 LossByRun = Mapping[tuple[float, int], float | None]
 """The final loss of each finished run by rate and seed; ``None`` for one that diverged or failed."""
@@ -56,12 +58,6 @@ def chosen_rate(losses: LossByRun, seeds: Sequence[int]) -> float:
     """The rate of the lowest mean of log losses among those that have all ``seeds``; the lower one among equals."""
     complete = [rate for rate in GRID if all((rate, seed) in losses for seed in seeds)]
     return min(complete, key=lambda rate: (math.fsum(size(losses[rate, seed]) for seed in seeds), rate))
-
-
-def is_inside(rate: float, losses: LossByRun) -> bool:
-    """Whether a lower and a higher rate than ``rate`` were tried."""
-    tried = {one for one, _ in losses}
-    return min(tried) < rate < max(tried)
 
 
 def beyond(best: float, tried: Sequence[float]) -> float | None:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, Trainings
-from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, REFERENCE, LanguagePart, mean_size, rate_at
+from highway_bench.decide.candidate import REFERENCE, Candidate, Trainings
+from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, LanguagePart, mean_size, rate_at
 from highway_bench.decide.part import Part
 from highway_bench.errors import BadInput
 from highway_bench.measure.paired import leaders

@@ -9,7 +9,8 @@ from typing import Any, Final
 import pandas as pd
 from scipy import stats
 
-from highway_bench.decide.language import DEEP, REFERENCE, SHALLOW, WIDER, WIDTH
+from highway_bench.decide.candidate import REFERENCE
+from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDTH
 from highway_bench.decide.published import PUBLISHED
 from highway_bench.measure.paired import BySeed, contrasts
 from highway_bench.measure.statistics import wilson

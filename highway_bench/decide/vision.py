@@ -16,7 +16,7 @@ BATCH = 32
 RECIPE: dict[str, Any] = {**ADAMW, "warm_up": 50, "steps": 600, "dataset": {"pooled": 2}}
 
 
-def vision(device: str = "cpu") -> Part:
+def vision() -> Part:
     """Every block of this part at each of its starts, in each family."""
     cells = [
         Cell(
@@ -27,7 +27,6 @@ def vision(device: str = "cpu") -> Part:
             width=width,
             nominal_width=width,
             batch_size=BATCH,
-            device=device,
             dataset="mnist-5k",
             recipe=RECIPE,
         )

@@ -9,43 +9,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from highway_bench.cell import canonical
+from highway_bench.cell import Cell, canonical
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.schema import COLUMNS, OUTCOMES
 
 Runs = Mapping[str, Mapping[str, Any]]
 """The records of a store's runs, by run id."""
 
-CELL: Final = (
-    "task",
-    "block",
-    "block_options",
-    "family",
-    "family_options",
-    "start",
-    "match",
-    "width",
-    "nominal_width",
-    "depth",
-    "batch_size",
-    "seq_len",
-    "phase",
-    "dtype",
-    "device",
-    "mode",
-    "dataset",
-    "recipe",
-    "trial",
-    "seed",
-    "threads",
-    "machine",
-)
+CELL: Final = (*(one.name for one in fields(Cell)), "machine")
 """Columns that identify a cell on a machine."""
 
 COMPARISON: Final = (

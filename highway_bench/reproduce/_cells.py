@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from highway_bench.cell import Cell, Match
@@ -19,18 +19,6 @@ def sgd(steps: int, **words: Any) -> dict[str, Any]:
         "steps": steps,
         "threshold": THRESHOLD,
     } | words
-
-
-def tuned_sgd(steps: int, rates: Sequence[float], **words: Any) -> dict[str, Any]:
-    """The recipe of ``sgd`` whose rate is the best of ``rates``, with one run each."""
-    return sgd(steps, rate="tuned", rates=list(rates), **words)
-
-
-def edge(rate: float, rates: Sequence[float]) -> str:
-    """``lowest`` or ``highest`` if a tuned rate is that of ``rates``: the best may lie beyond it. Otherwise empty."""
-    if not rates:
-        return ""
-    return "lowest" if rate == min(rates) else "highest" if rate == max(rates) else ""
 
 
 def trained(

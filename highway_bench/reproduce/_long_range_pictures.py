@@ -18,7 +18,7 @@ from highway_bench.report.figures.base import dodge, head, joined, legend, log_a
 from highway_bench.report.format import between, count
 from highway_bench.report.style import Style
 from highway_bench.report.style import styles as styles_of
-from highway_bench.reproduce._cells import edge
+from highway_bench.report.tables.trainability import edge
 
 MISSED = 1.3  # × the budget: the y value at which a miss is drawn
 

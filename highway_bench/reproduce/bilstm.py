@@ -13,10 +13,10 @@ from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report.format import count
 from highway_bench.report.rows import of_task, recipe_of
-from highway_bench.report.tables.trainability import training_runs
+from highway_bench.report.tables.trainability import edge, training_runs
 from highway_bench.reproduce._bilstm_claims import BLOG, LEAST_SEEDS, NAMED, VERSION, CorpusAccuracies, claims_of
 from highway_bench.reproduce._bilstm_pictures import picture, shown
-from highway_bench.reproduce._cells import edge, trained
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim
 from highway_bench.reproduce.request import Request

@@ -10,7 +10,7 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
-from highway_bench.decide.rates import SGD_RATES
+from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.report.format import signed
 from highway_bench.reproduce._biased_arms import (
@@ -135,7 +135,7 @@ def arm_of(layers: int, bias: float, request: Request) -> Candidate:
         recipe=sgd(request.steps or STEPS, layout="conv-highway"),
         device=request.device,
     )
-    return Candidate(template, (depth,), SGD_RATES, fresh=range(VERSION.seen, VERSION.seen + seeds), more=())
+    return Candidate(template, (depth,), FIRST_SGD_RATES, fresh=range(VERSION.seen, VERSION.seen + seeds), more=())
 
 
 def sized_cell(width: int, request: Request) -> Cell:

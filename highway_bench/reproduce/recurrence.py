@@ -11,8 +11,8 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
-from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._cells import edge, trained
+from highway_bench.report.tables.trainability import edge, training_runs
+from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_pictures import steps_text
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
-from highway_bench.decide.rates import SGD_RATES
+from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.plan.grid import TRAINED
@@ -26,8 +26,8 @@ from highway_bench.report.figures.drawing import reference_losses
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
-from highway_bench.report.tables.trainability import training_runs
-from highway_bench.reproduce._cells import edge, sgd, trained
+from highway_bench.report.tables.trainability import edge, training_runs
+from highway_bench.reproduce._cells import sgd, trained
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
@@ -91,7 +91,7 @@ class Thousand(TunedReproduction):
                 recipe=recipe,
                 device=request.device,
             )
-            found[block, depth] = Candidate(template, (depth,), SGD_RATES, fresh=seeds, more=())
+            found[block, depth] = Candidate(template, (depth,), FIRST_SGD_RATES, fresh=seeds, more=())
         return found
 
     def claims(self, request: Request) -> Sequence[Claim]:

@@ -201,7 +201,7 @@ def brief() -> Iterator[None]:
         "HALVING": 100.0,
         "CHOICES": ((2, 1, 1, 2),),
         "MOST_STEPS": 1,
-        "MOST_SEEDS": 3,
+        "MOST_FINAL_SEEDS": 3,
         "TIMED_ROUNDS": (2,),
         "PROCESSES": 1,
     }.items():

@@ -7,9 +7,9 @@ import pytest
 from highway_bench.advice.budget import (
     FINALISTS,
     HALVING,
-    LEAST_SEEDS,
+    LEAST_FINAL_SEEDS,
     MARGIN,
-    MOST_SEEDS,
+    MOST_FINAL_SEEDS,
     Pace,
     halving_cost,
     halving_plan,
@@ -55,9 +55,9 @@ def test_a_third_goes_on_but_not_fewer_than_the_finals_have() -> None:
 
 def test_seeds_and_finalists_that_fit() -> None:
     assert seeds_that_fit(240, 2, [10, 10, 10, 10], 6.0) == (4, 10)
-    assert seeds_that_fit(10_000, 2, [10, 10, 10, 10]) == (4, MOST_SEEDS)
-    assert seeds_that_fit(60, 2, [10, 10, 10, 10], 6.0) == (3, LEAST_SEEDS)
-    assert seeds_that_fit(1, 2, [10, 10, 10]) == (2, LEAST_SEEDS - 1)
+    assert seeds_that_fit(10_000, 2, [10, 10, 10, 10]) == (4, MOST_FINAL_SEEDS)
+    assert seeds_that_fit(60, 2, [10, 10, 10, 10], 6.0) == (3, LEAST_FINAL_SEEDS)
+    assert seeds_that_fit(1, 2, [10, 10, 10]) == (2, LEAST_FINAL_SEEDS - 1)
 
 
 def test_slow_steps_are_timed_in_shallower_networks() -> None:

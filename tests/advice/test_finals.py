@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from highway_bench.advice.finals import ALPHA, MOST_SEEDS, QualityVerdict, judged
+from highway_bench.advice.finals import ALPHA, QualityVerdict, judged
 from highway_bench.measure.paired import holm, p_value
+from highway_bench.report.tables.answer import MOST_SEEDS
 
 SEEDS = 7
 BASE = np.exp(np.random.default_rng(0).normal(0, 0.3, SEEDS))  # what the seeds share

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highway_bench.decide.rates import GRID, Try, around, chosen_rate, is_inside, next_tries
+from highway_bench.decide.rates import GRID, Try, around, beyond, chosen_rate, next_tries
 
 SEEDS = (7, 8, 9)
 FIRST = (0.3, 0.1, 0.03)
@@ -24,6 +25,11 @@ def searched(best: float, *, spread: float = 1.0) -> dict[tuple[float, int], flo
     return losses
 
 
+def tried(losses: Mapping[tuple[float, int], float | None]) -> list[float]:
+    """The rates of ``losses`` in the order of the grid."""
+    return sorted({rate for rate, _ in losses}, key=GRID.index)
+
+
 def test_a_best_rate_inside_of_the_first_three() -> None:
     losses = searched(0.1)
     assert {rate for rate, _ in losses} == set(FIRST)
@@ -35,7 +41,7 @@ def test_a_best_rate_inside_of_the_first_three() -> None:
 def test_the_grid_goes_on_until_the_best_is_inside(best: float) -> None:
     losses = searched(best)
     assert chosen_rate(losses, SEEDS) == best
-    assert is_inside(best, losses) == (best not in (GRID[0], GRID[-1]))
+    assert beyond(best, tried(losses)) is None
 
 
 def test_diverged_runs_lead_to_lower_rates() -> None:
@@ -71,4 +77,4 @@ def test_a_search_ends_inside_of_the_tried_rates_whatever_the_losses(values: lis
         assert not losses.keys() & set(tries)  # no run is made twice, so that the search ends
         losses |= {one: outcome[one] for one in tries}
     chosen = chosen_rate(losses, SEEDS)
-    assert is_inside(chosen, losses) or chosen in (GRID[0], GRID[-1])
+    assert beyond(chosen, tried(losses)) is None

@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.decide.rates import SGD_RATES
+from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
 from highway_bench.reproduce.base import reproductions
@@ -142,7 +142,7 @@ def test_the_networks() -> None:
     sized = [sized_cell(width, Request(device="cpu")) for width in (16, 32)]
     assert [count_parameters(cell_network(cell)) for cell in sized] == [38_986, 151_690]
     cells = GATE_BIAS.cells(Request(seeds=1, steps=7))
-    assert len(set(cells)) == len(GUIDELINE) * len(BIASES) * len(SGD_RATES) + len(PUBLISHED)
+    assert len(set(cells)) == len(GUIDELINE) * len(BIASES) * len(FIRST_SGD_RATES) + len(PUBLISHED)
     assert {cell.depth for cell in cells} == {8, 18, 28}
     items = 60_000 if make_dataset("mnist").missing() is None else 4_000
     assert sized_cell(16, Request(epochs=2)).recipe["steps"] == 2 * items // 100

@@ -14,7 +14,7 @@ from highway_bench.measure.statistics import CONFIDENCE, Array
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of
 from highway_bench.report.tables.cells import by_cell
-from highway_bench.report.tables.trainability import METRICS
+from highway_bench.report.tables.trainability import METRICS, edge
 
 SEARCH: Final = ("rate", "rates", "ladder", "together")
 """Words of a recipe in which a search's trials differ from the runs at the chosen rate."""
@@ -75,10 +75,15 @@ def _best(tried: list[TriedRate]) -> dict[str, Any]:
     tried = sorted(tried)
     at = min(range(len(tried)), key=lambda index: (-tried[index].n, tried[index].size, tried[index].rate))
     logs = np.log([one.rate for one in tried])
-    edge = "lowest" if at == 0 else "highest" if at == len(tried) - 1 else ""
     spacing = float(np.diff(logs[max(0, at - 1) : at + 2]).max())
     best = tried[at]
-    return {"rate": best.rate, "k": best.k, "n": best.n, "edge": edge, "spacing": spacing}
+    return {
+        "rate": best.rate,
+        "k": best.k,
+        "n": best.n,
+        "edge": edge(best.rate, [one.rate for one in tried]),
+        "spacing": spacing,
+    }
 
 
 def _slope(depth: Array, rate: Array, spacing: Array) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from statistics import median
 from typing import Any
 
@@ -171,14 +171,16 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     for name in ("train_accuracy", "test_loss", "test_bits", "test_accuracy", "success_loss"):
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
-    record["edge"] = _edge(record["rate"], recipe_of(setting["recipe"]))
+    recipe = recipe_of(setting["recipe"])
+    record["edge"] = edge(record["rate"], recipe.get("rates") or () if recipe.get("rate") == "tuned" else ())
     return record
 
 
-def _edge(rate: float, recipe: dict[str, Any]) -> str:
-    """``lowest`` or ``highest`` if a tuned rate is that of those tried, otherwise empty."""
-    rates = list(recipe.get("rates") or ()) if recipe.get("rate") == "tuned" else []
-    return "lowest" if rates and rate == min(rates) else "highest" if rates and rate == max(rates) else ""
+def edge(rate: float, rates: Collection[float]) -> str:
+    """``lowest`` or ``highest`` if ``rate`` is that of the tried ``rates``: a better one may lie beyond. Else empty."""
+    if not rates:
+        return ""
+    return "lowest" if rate == min(rates) else "highest" if rate == max(rates) else ""
 
 
 def _middle(values: list[float]) -> float:
