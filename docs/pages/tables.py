@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from docs.pages.committed import Study, words_of
+from highway_bench.measure.paired import ALPHA
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report import Results
 from highway_bench.report import columns as column
@@ -63,10 +64,11 @@ def in_short(results: Results) -> Iterator[str]:
         for answer in own:
             depths.setdefault(choice(answer), []).append(str(answer.depths[0]))
         sentences = ["; ".join(f"depth {listed(at)} {text}" for text, at in depths.items()) + "."]
-        ratios = [cost["ratio"] for answer in own for cost in answer.costs if not math.isnan(cost["ratio"])]
+        costs = [cost for answer in own for cost in answer.costs if cost["block"] == answer.best]
+        ratios = [cost["ratio"] for cost in costs if not math.isnan(cost["ratio"])]
         if ratios:
             low, high = times(min(ratios)), times(max(ratios))
-            sentences.append(f"A step takes {low if low == high else f'{low} to {high}'} plain's.")
+            sentences.append(f"Its step takes {low if low == high else f'{low} to {high}'} plain's.")
         sentences += [
             f"At depth {gap.depth} `{gap.best}` has a higher test accuracy than `{gap.lowest_loss}`, by "
             f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points."
@@ -80,7 +82,7 @@ def choice(answer: Answer) -> str:
     if not answer.use:
         return f"none can be named ({answer.reason})"
     if len(answer.use) > TIES:
-        return f"one of {len(answer.use)} that are tied (`{answer.best}` has the lowest loss)"
+        return f"`{answer.best}` has the lowest loss of {len(answer.use)} that are tied"
     names = listed_or([f"`{block}`" for block in answer.use])
     tied = " (tied)" if answer.verdict == TIED else ""
     return names + tied + (" (of those tried so far)" if answer.untried else "")
@@ -93,7 +95,8 @@ def listed_or(words: Sequence[str]) -> str:
 
 class AccuracyGap(NamedTuple):
     """At one depth of a contest, the block of the highest mean test accuracy of those that train, and by how many
-    points it is above the block of the lowest training loss. Seeds with which one of them diverged do not count."""
+    points it is above the block of the lowest training loss. Seeds with which one of them diverged do not count. The
+    interval is corrected for the choice among these blocks (Bonferroni)."""
 
     contest: str
     depth: int
@@ -124,7 +127,8 @@ def accuracy_gaps(results: Results) -> Iterator[AccuracyGap]:
             if seeds.empty:
                 continue
             best, first = str(seeds.mean().idxmax()), lowest[name, int(depth)]
-            yield AccuracyGap(name, int(depth), first, best, t_interval(seeds[best] - seeds[first]))
+            confidence = 1 - ALPHA / (len(rungs) - 1)
+            yield AccuracyGap(name, int(depth), first, best, t_interval(seeds[best] - seeds[first], confidence))
 
 
 def provenance(studies: Iterable[Study]) -> Shown:

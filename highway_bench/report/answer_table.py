@@ -46,10 +46,13 @@ def _notes(results: Results) -> list[str]:
     """Sentences on the answers: seeds, starts that change a verdict, sizes of timed networks, rates at an edge."""
     answers = results.answer()
     seeds = min((int(part["n"].min()) for _, part in results.contests()), default=FULL_SEEDS)
-    notes = ["Brackets are 95 % intervals."]
+    notes = ["Brackets are 95 % intervals; those of the losses hold for all comparisons of a row together."]
     notes[0] += f" Steps are {step_text(results.phase())}s." if results.phase() else ""
     if results.contests():
-        notes[0] += f" A connection trains if {100 * TRAINABLE:g} % of its seeds reach the threshold of success."
+        notes[0] += (
+            " A run succeeds if its final training loss is at most the threshold, and a connection trains if "
+            f"{100 * TRAINABLE:g} % of its runs succeed."
+        )
     if seeds < FULL_SEEDS:
         low = wilson(LEAST_SEEDS, LEAST_SEEDS).low
         notes[0] += (
@@ -58,9 +61,9 @@ def _notes(results: Results) -> list[str]:
         )
     if any(answer.verdict == TIED for answer in answers):
         notes.append(
-            "Tied: the interval of the difference of their losses includes 0. That of a connection whose losses "
-            "scatter is wide, so it may be tied although its mean is higher than that of one that is not. The first "
-            "named has the lowest loss."
+            "Tied: losses are compared with the lowest one seed by seed, and the interval of the difference includes "
+            "0. It is wide if that difference varies between seeds, so a connection may be tied while one of a lower "
+            "mean loss is not. The first named has the lowest loss."
         )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [

@@ -192,7 +192,7 @@ def _guideline(layers: int, request: Request) -> Claim:
         mixed = [bias for bias in (advised, *neighbours) if is_mixed(arms[bias])]
         reasons = [every[0] if all(every) else "", f"only some seeds leave chance at {named(mixed)}" if mixed else ""]
         return Observation(
-            decisive=list(dict.fromkeys([worse, *better])),
+            decisive=list(dict.fromkeys([*better, worse])),  # what contradicts first
             against=better,
             reported=[ratios[bias] for bias in neighbours],
             untestable="; ".join(filter(None, reasons)),
