@@ -181,7 +181,7 @@ class Schedule:
         """``result``, with a remark in each of its rows where it trained in a smaller population than planned.
 
         The others are stored already, or an end of their worker divided the population. Its products are summed in
-        another order than those of one network, so float32 losses differ in their last digits.
+        another order than those of one network, so losses differ as after a change of the weights' last digits.
         """
         trained = [one for one in result.measurements if one.metric == TOGETHER and one.message is None]
         if not trained:
@@ -191,7 +191,7 @@ class Schedule:
         together = int(trained[0].value or 1)
         if together in planned:
             return result
-        remark = f"trained in a population of {together}, not of {max(planned)} as planned: last digits may differ"
+        remark = f"trained in a population of {together}, not of {max(planned)} as planned: rounding differs"
         return replace(
             result,
             message=_joined(result.message, remark),

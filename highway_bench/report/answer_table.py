@@ -156,13 +156,14 @@ def _avoid(answer: Answer) -> str:
 
 
 def _by_count(answer: Answer, every: Iterable[Successes]) -> list[str]:
-    """The blocks of each number of successes."""
-    by_count: dict[str, list[str]] = {}
-    for block, k, n in every:
-        by_count.setdefault(f"{k} of {n}", []).append(block)
+    """The blocks of each number of successes, and of diverged runs."""
+    by_count: dict[tuple[str, str], list[str]] = {}
+    for block, k, n, diverged in every:
+        ended = f", {diverged} diverged" if diverged else ""
+        by_count.setdefault((f"{k} of {n}", ended), []).append(block)
     texts = []
-    for count, blocks in by_count.items():
-        each = f"({count}{' each' * (len(blocks) > 1)})".replace(" ", "\N{NO-BREAK SPACE}")
+    for (count, ended), blocks in by_count.items():
+        each = f"({count}{' each' * (len(blocks) > 1)}{ended})".replace(" ", "\N{NO-BREAK SPACE}")
         texts.append(f"{', '.join(_some(_marked(answer, blocks)))} {each}")
     return texts
 

@@ -13,9 +13,9 @@ from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 
-# Without pre-norm: in nets of 8 units, in some of its seeds, a rounding grows to per cents within 40 steps.
+# Without pre-norm: in nets of 8 units its norms amplify rounding, in some seeds to per cents within 40 steps.
 BLOCKS, SEEDS = ("highway", "residual", "plain"), 4
-APART = "trained in a population of {}, not of 4 as planned: last digits may differ"
+APART = "trained in a population of {}, not of 4 as planned: rounding differs"
 KILLER = """
 import multiprocessing
 import os

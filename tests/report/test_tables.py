@@ -498,6 +498,13 @@ def test_verdicts_of_two_machines_do_not_conflict(make: Make) -> None:
     assert (conflict.depths, conflict.machine) == ((10,), "Other CPU")
 
 
+def test_a_share_that_may_be_that_of_one_that_trains_is_no_conflict(make: Make) -> None:
+    """At 4 of 5 seeds Wilson's interval reaches 96 %."""
+    frame = ladder(make, {("plain", 10): [0.1] * 4 + [2.0]})
+    pair = ladder(make, {("plain", 10): [0.1] * 5}).assign(family="dense-pair")
+    assert Results(pd.concat([frame, pair])).conflicting_verdicts() == []
+
+
 def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
     lost = [make["cell"]("trainability", "plain", "dense", 50, dataset="digits", recipe=make["ladder"], seed=seed)

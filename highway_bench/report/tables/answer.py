@@ -33,11 +33,12 @@ BlockCost = Mapping[str, Any]
 
 
 class Successes(NamedTuple):
-    """How many of a block's runs succeed."""
+    """How many of a block's runs succeed, and how many diverge."""
 
     block: str
     k: int
     n: int
+    diverged: int
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Conflicting verdicts: a block trains with one start or kind of branch and not with another.
+"""Conflicting verdicts: a block trains with one start or kind of branch and surely does not with another.
 
 Such a verdict depends on the start or the branch as much as on the block.
 """
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import block_label, groups, start_of, without_start
-from highway_bench.report.tables.trainability import Contests
-from highway_bench.success.ladder import STALLS, TRAINS
+from highway_bench.report.rows import block_label, groups, rows_of, start_of, without_start
+from highway_bench.report.tables.trainability import Contests, surely_fails
+from highway_bench.success.ladder import TRAINS
 
 
 @dataclass(frozen=True)
 class ConflictingVerdict:
-    """``block`` trains in the family ``trains`` and not in the family ``stalls``, at each of ``depths``.
+    """``block`` trains in the family ``trains`` and surely does not in the family ``stalls``, at each of ``depths``.
 
     Families are names with their options, and with the start of the block: ``dense · scaled-branch``. ``machine`` is
     empty if there is only one.
@@ -41,11 +41,14 @@ def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[Confli
     conflicts: dict[tuple[str, str, str, str], list[int]] = {}
     alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
     for setting, part in groups(rungs, alike):
-        networks = sorted(set(zip(part["family_label"], part["start"], part["verdict"], strict=True)))
-        for one, other in itertools.product(networks, repeat=2):
-            differs = (one[0] == other[0]) != (one[1] == other[1])  # in the family or in the start, not in both
-            if one[2] == TRAINS and other[2] == STALLS and differs:
-                trains, stalls = (block_label(family, None, start) for family, start, _ in (one, other))
+        cells = rows_of(part)
+        train, stall = (
+            sorted({(cell["family_label"], cell["start"]) for cell in cells if has(cell)})
+            for has in (lambda cell: cell["verdict"] == TRAINS, surely_fails)
+        )
+        for one, other in itertools.product(train, stall):
+            if (one[0] == other[0]) != (one[1] == other[1]):  # they differ in the family or in the start, not in both
+                trains, stalls = (block_label(family, None, start) for family, start in (one, other))
                 key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
                 conflicts.setdefault(key, []).append(int(str(setting["depth"])))
     return [
