@@ -115,7 +115,6 @@ def crosses(
 # Of the names of reference losses: the x position, and how the text lies there
 ABOVE: Final[Mapping[str, Any]] = {"xytext": (0, 3), "ha": "center"}
 SIDES: Final[Mapping[str, tuple[float, Mapping[str, Any]]]] = {
-    "left": (0.01, {"xytext": (0, 2), "ha": "left"}),
     "right": (0.99, {"xytext": (0, 2), "ha": "right"}),
     "outside": (1.01, {"xytext": (0, 0), "ha": "left", "va": "center"}),
 }
@@ -126,14 +125,14 @@ def reference_losses(
     chance: float,
     threshold: float,
     *,
-    side: Literal["left", "right", "outside"] = "right",
+    side: Literal["right", "outside"] = "right",
     along: Literal["x", "y"] = "y",
     named: bool = True,
 ) -> None:
     """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
 
-    Their names, with their numbers, are at one ``side`` of the axes, or ``outside`` at the right; above the axes where
-    losses are ``along`` x. Axes that share an axis with others need not be ``named``.
+    Their names, with their numbers, are at the ``right`` inside the axes or ``outside``; above the axes where losses
+    are ``along`` x. Axes that share an axis with others need not be ``named``.
     """
     for loss, what in ((chance, "chance"), (threshold, "threshold")):
         if not loss > 0:

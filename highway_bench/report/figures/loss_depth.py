@@ -95,7 +95,7 @@ def _picture(
                 f"{block} at depth {depth}: " + (f"{three(loss)} nat" if np.isfinite(loss) else "diverged")
                 for depth, loss in zip(rungs["depth"], rungs["final_loss"], strict=True)
             ]
-        reference_losses(axes, chance, part["success_loss"].max(), side="left")
+        reference_losses(axes, chance, part["success_loss"].max(), side="outside")
         log_axis(axes, "y")
         axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
         log_axis(axes, "x", at=depths)
