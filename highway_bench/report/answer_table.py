@@ -61,9 +61,10 @@ def _notes(results: Results) -> list[str]:
         )
     if any(answer.verdict == TIED for answer in answers):
         notes.append(
-            "Tied: losses are compared with the lowest one seed by seed, and the interval of the difference includes "
-            "0. It is wide if that difference varies between seeds, so a connection may be tied while one of a lower "
-            "mean loss is not. The first named has the lowest loss."
+            "Tied: these seeds do not separate the connections, which need not be equal. Losses are compared with the "
+            "lowest one seed by seed, and the interval of the difference includes 0. It is wide if that difference "
+            "varies between seeds, so a connection may be tied while one of a lower mean loss is not. The first named "
+            "has the lowest loss."
         )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
@@ -158,8 +159,8 @@ def _avoid(answer: Answer) -> str:
 def _by_count(answer: Answer, every: Iterable[Successes]) -> list[str]:
     """The blocks of each number of successes, and of diverged runs."""
     by_count: dict[tuple[str, str], list[str]] = {}
-    for block, k, n, diverged in every:
-        ended = f", {diverged} diverged" if diverged else ""
+    for block, k, n, diverged, rate in every:
+        ended = f", {diverged} diverged at rate {rate:g}" if diverged else ""
         by_count.setdefault((f"{k} of {n}", ended), []).append(block)
     texts = []
     for (count, ended), blocks in by_count.items():

@@ -122,7 +122,7 @@ class Results(Derived):
         ``test_bits``, ``test_accuracy`` and ``success_loss``; ``seeds`` and ``messages``; ``edge``: ``lowest`` or
         ``highest`` if the rate was tuned and is that of those tried, otherwise empty.
         """
-        table = trainability.trainability_table(self.training_runs(), self.about)
+        table = trainability.trainability_table(self.training_runs(), self.trials(), self.about)
         return self.with_units(table, "trainability", rate_low="1", rate_high="1", loss_low="nat", loss_high="nat")
 
     @once

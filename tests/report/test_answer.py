@@ -99,7 +99,7 @@ def test_ahead_with_margin_cost_and_accuracy_at_one_depth(make: Make) -> None:
     rows += make["memory"](make["cell"]("memory", "plain", "dense", 10), 100.0)
     results = results_of(make, rows)
     (answer,) = [answer for answer in results.answer() if answer.verdict != NOT_MEASURED]
-    assert (answer.verdict, answer.use, answer.avoid) == (AHEAD, ("residual",), (("plain", 0, 5, 0),))
+    assert (answer.verdict, answer.use, answer.avoid) == (AHEAD, ("residual",), (("plain", 0, 5, 0, 0.03),))
     assert answer.margin is not None
     assert answer.margin.ratio == pytest.approx(0.5)
     row = next(row for row in printed(results) if row["use"] == "residual")
@@ -220,9 +220,9 @@ def test_what_may_train_by_its_interval_is_avoided_perhaps(make: Make) -> None:
     losses = {("highway", 10): spread(0.1), ("plain", 10): [0.1] * 4 + [2.0], ("residual", 10): [0.1] * 3 + [2.0, None]}
     results = results_of(make, ladder(make, losses))
     (answer,) = results.answer()
-    assert (answer.avoid, answer.unsure) == ((("residual", 3, 5, 1),), (("plain", 4, 5, 0),))
+    assert (answer.avoid, answer.unsure) == ((("residual", 3, 5, 1, 0.03),), (("plain", 4, 5, 0, 0.03),))
     (row,) = printed(results)
-    assert row["avoid"] == "residual (3 of 5, 1 diverged); perhaps plain (4 of 5)"
+    assert row["avoid"] == "residual (3 of 5, 1 diverged at rate 0.03); perhaps plain (4 of 5)"
 
 
 def test_what_failed_at_a_smaller_depth_is_avoided_where_it_was_not_tried(make: Make) -> None:
@@ -258,7 +258,7 @@ def test_the_bare_sum_and_starts_are_named_where_it_fails(make: Make) -> None:
     results = Results(make["frame"](rows), {"run-1": {"blocks": {"residual": {"equation": "y = x + H(x)"}}}})
     (answer,) = results.answer()
     assert "residual · scaled-branch" in answer.use
-    assert answer.avoid == (("residual", 0, 5, 0),)
+    assert answer.avoid == (("residual", 0, 5, 0, 0.03),)
     note = answer_table(results).note
     assert "residual is the bare sum y = x + H(x)" in note
     assert "Start scaled-branch: The default, with the last map of each branch divided by √L" in note

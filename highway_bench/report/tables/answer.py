@@ -33,12 +33,13 @@ BlockCost = Mapping[str, Any]
 
 
 class Successes(NamedTuple):
-    """How many of a block's runs succeed, and how many diverge."""
+    """How many of a block's runs succeed, how many diverge, and the learning rate of all."""
 
     block: str
     k: int
     n: int
     diverged: int
+    rate: float
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def best_rates(rows: pd.DataFrame) -> pd.DataFrame:
     records = []
     for setting, part in groups(runs, [*CONTEST, "block", "depth"]):
         tried = [_tried(float(str(rate)), own) for rate, own in part.groupby("rate")]
-        if len(tried) > 1:
+        if len(tried) > 1 and part["trial"].isna().any():  # without fresh runs, the search has not ended
             records.append(setting | _best(tried))
     return pd.DataFrame(records, columns=list(RATES))
 

@@ -61,9 +61,13 @@ def one_contest_across_machines(runs: pd.DataFrame) -> pd.DataFrame:
     return runs
 
 
-def trainability_table(runs: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
-    """The table of ``Results.trainability``, from that of ``Results.training_runs``."""
-    records = [_rung(setting, part) for setting, part in groups(runs, [*CONTEST, "block", "depth"])]
+def trainability_table(runs: pd.DataFrame, trials: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
+    """The table of ``Results.trainability``, from those of ``Results.training_runs`` and ``Results.trials``."""
+    records = []
+    for setting, part in groups(pd.concat([runs, trials]) if len(trials) else runs, [*CONTEST, "block", "depth"]):
+        fresh = part["trial"].isna()
+        if fresh.any():
+            records.append(_rung(setting, part[fresh], set(part.loc[~fresh, "rate"])))
     columns = [
         *CONTEST,
         "block",
@@ -130,7 +134,8 @@ def surely_fails(cell: Mapping[str, Any]) -> bool:
     return bool(cell["verdict"] == STALLS and cell["rate_high"] < TRAINABLE)
 
 
-def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
+def _rung(setting: dict[str, Any], part: pd.DataFrame, tried: set[float]) -> dict[str, Any]:
+    """The row of one block and depth: ``part`` has its runs, ``tried`` the rates of trials with a like recipe."""
     cells = rows_of(part)
     count = Counter(cell["status"] for cell in cells)
     unfinished = sum(count[status] for status in FAILURES)
@@ -172,7 +177,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
     recipe = recipe_of(setting["recipe"])
-    record["edge"] = edge(record["rate"], recipe.get("rates") or () if recipe.get("rate") == "tuned" else ())
+    record["edge"] = edge(record["rate"], recipe.get("rates") or tried)
     return record
 
 
