@@ -4,7 +4,7 @@ An advice that was made before is read from ``reports/advice``, and an interrupt
 
     nox -s advice-docs
     nox -s advice-docs -- --only feed-forward --minutes 10
-    nox -s advice-docs -- --only calibration --forecast reports/decide.sqlite
+    nox -s advice-docs -- --only calibration --forecast docs/data
 """
 
 from __future__ import annotations

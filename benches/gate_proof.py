@@ -128,12 +128,12 @@ def judge(pool: Path) -> None:
     print_row(
         "load",
         "series judged, same code",
-        "alarms",
-        "undecided",
+        "alarms, same code",
+        "undecided, same code",
         "series judged, slower by 5 %",
         "median slow-down",
-        "alarms",
-        "undecided",
+        "alarms, slower",
+        "undecided, slower",
         "steps waited for the core",
     )
     by_load = {load: here for load in LOADS if (here := [line for line in lines if line["load"] == load])}
@@ -151,7 +151,7 @@ def judge(pool: Path) -> None:
             unchanged.count(GateVerdict.REGRESSION),
             unchanged.count(GateVerdict.UNDECIDED),
             len(planted),
-            f"{100 * (median(slowed) - 1):.1f} %" if slowed else "–",
+            f"{100 * (median(slowed) - 1):.1f} %" if planted else "–",
             planted.count(GateVerdict.REGRESSION),
             planted.count(GateVerdict.UNDECIDED),
             f"{100 * median(waits):.0f} %" if waits else "–",

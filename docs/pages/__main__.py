@@ -27,7 +27,6 @@ from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
 from highway_bench.forecast import Forecast, NoSkill, fit
 from highway_bench.forecast.page import SKILL_HEADS, skill_rows, verdict_text
-from highway_bench.forecast.page import markdown_table as skill_lines
 from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
@@ -232,6 +231,7 @@ HELPERS: Mapping[str, Any] = {
     "byte_table": byte_table,
     "by_verdict": claims.by_verdict,
     "claim_lines": claims.claim_lines,
+    "group_of": claims.group_of,
     "decide_tables": decide_tables,
     "definitions": dict(DEFINITIONS),
     "forecast": forecast,
@@ -243,7 +243,7 @@ HELPERS: Mapping[str, Any] = {
     "peer_tables": lambda results: peer_tables(peer_table(results.rows)) if results else [],
     "rate_table": rate_table,
     "ratio_table": ratio_table,
-    "skill_table": lambda result: "\n".join(skill_lines(SKILL_HEADS, skill_rows(result.validation))),
+    "skill_table": lambda result: "\n".join(markdown_table(SKILL_HEADS, skill_rows(result.validation))),
     "start_tables": start_tables,
     "summary_tables": lambda results: [one for one in summary_tables(results) if one.name.startswith("summary")],
     "tally": claims.tally,

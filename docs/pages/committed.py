@@ -23,7 +23,7 @@ from highway_bench.reproduce.claims import Finding, Verdict
 from highway_bench.reproduce.findings_page import budget
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import request_for
-from highway_bench.results import COLUMNS, FAILURES, LATER_ATTEMPT
+from highway_bench.results import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES
 from highway_bench.results.parquet import ParquetRows
 
 Words = Sequence[str]
@@ -77,15 +77,16 @@ class Committed:
     def of(cls, folder: Path) -> Committed:
         """The rows of all Parquet files in ``folder``; none without files.
 
-        Of a cell that several runs measured, the newest result counts, and a failure never replaces one, as in a store
-        into which the files are imported."""
+        Of a cell that several runs measured, the newest result counts, and neither a failure nor a skip replaces one,
+        as in a store into which the files are imported."""
         files = [ParquetRows(path) for path in sorted(folder.rglob("*.parquet"))]
         frames = [one.frame() for one in files]
         rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
         rows = rows[rows["axis"].ne(LATER_ATTEMPT)]
-        measured = rows.assign(failed=rows["status"].isin(FAILURES)).groupby(["digest", "run_id"])
-        attempts = measured[["failed", "time_utc"]].max().sort_values(["failed", "time_utc"], ascending=[False, True])
-        newest = attempts.groupby("digest").tail(1).index
+        told = rows.assign(ended=rows["status"].isin(OUTCOMES), failed=rows["status"].isin(FAILURES))
+        attempts = told.groupby(["digest", "run_id"])[["ended", "failed", "time_utc"]].max()
+        attempts["measured"] = attempts["ended"] + (attempts["ended"] & ~attempts["failed"])
+        newest = attempts.sort_values(["measured", "time_utc"]).groupby("digest").tail(1).index
         chosen = pd.MultiIndex.from_frame(rows[["digest", "run_id"]]).isin(newest)
         return cls(rows[chosen], {run: record for one in files for run, record in one.runs.items()})
 

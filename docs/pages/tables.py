@@ -20,7 +20,7 @@ from highway_bench.report import Results
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
 from highway_bench.report.format import between, listed, three, times
-from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.success.ladder import TRAINS
@@ -68,10 +68,11 @@ def in_short(results: Results) -> Iterator[str]:
         ratios = [cost["ratio"] for cost in costs if not math.isnan(cost["ratio"])]
         if ratios:
             low, high = times(min(ratios)), times(max(ratios))
-            sentences.append(f"Its step takes {low if low == high else f'{low} to {high}'} plain's.")
+            sentences.append(f"A step of the first named takes {low if low == high else f'{low} to {high}'} plain's.")
         sentences += [
             f"At depth {gap.depth} `{gap.best}` has a higher test accuracy than `{gap.lowest_loss}`, by "
-            f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points."
+            f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points ({gap.points.n} seeds, "
+            "one test set)."
             for gap in higher.get(family, ())
         ]
         yield f"**{family}**: {' '.join(sentences)}"
@@ -83,14 +84,9 @@ def choice(answer: Answer) -> str:
         return f"none can be named ({answer.reason})"
     if len(answer.use) > TIES:
         return f"`{answer.best}` has the lowest loss of {len(answer.use)} that are tied"
-    names = listed_or([f"`{block}`" for block in answer.use])
+    names = listed([f"`{block}`" for block in answer.use], last="or")
     tied = " (tied)" if answer.verdict == TIED else ""
     return names + tied + (" (of those tried so far)" if answer.untried else "")
-
-
-def listed_or(words: Sequence[str]) -> str:
-    """Words in a list of which one is to be chosen: a, b or c."""
-    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 class AccuracyGap(NamedTuple):
@@ -117,7 +113,7 @@ def accuracy_gaps(results: Results) -> Iterator[AccuracyGap]:
     lowest = {(answer.family, *answer.depths): answer.best for answer in results.answer() if answer.best}
     for contest, part in contests:
         single = next(of for setting, of in runs if setting == contest)
-        name = title_of(contest, every, contest_name)
+        name = title_of(contest, every, data_name)
         for depth in sorted(set(part["depth"])):
             rungs = part[part["depth"].eq(depth) & part["verdict"].eq(TRAINS) & part["test_accuracy"].notna()]
             if len(rungs) < 2:

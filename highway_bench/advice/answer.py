@@ -29,6 +29,7 @@ class Learning(StrEnum):
 
     TRAINS = "trains"
     LEARNS = "learns"
+    UNSTABLE = "unstable"
     STALLS = "does not learn"
     DIVERGES = "diverges"
     FAILED = "failed"
@@ -38,8 +39,8 @@ class Learning(StrEnum):
 EXPLAINED: Final = {
     Learning.TRAINS: "every run with the chosen learning rate reached the success threshold of the data",
     Learning.LEARNS: "the loss fell at least 10 % below that of the best constant prediction, but not to the threshold",
-    Learning.STALLS: "no learning rate that was tried brought the loss 10 % below that of the best constant "
-    "prediction, or a seed diverged",
+    Learning.UNSTABLE: "with the chosen learning rate the loss of some seeds, not of all, stopped being finite",
+    Learning.STALLS: "no learning rate that was tried brought the loss 10 % below that of the best constant prediction",
     Learning.DIVERGES: "the loss stopped being finite at every learning rate that was tried",
     Learning.FAILED: "a run ended with an error",
     Learning.LEFT_OUT: "not trained, for the reason given",
@@ -77,9 +78,11 @@ def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -
     finite = [loss for loss in losses if loss is not None]
     if not finite:
         return Learning.DIVERGES
+    if len(finite) < len(losses):
+        return Learning.UNSTABLE
     if succeeded == len(losses):
         return Learning.TRAINS
-    learnt = len(finite) == len(losses) and math.fsum(finite) / len(finite) <= chance - LEARNT * abs(chance)
+    learnt = math.fsum(finite) / len(finite) <= chance - LEARNT * abs(chance)
     return Learning.LEARNS if learnt else Learning.STALLS
 
 
@@ -88,7 +91,8 @@ class Advice:
     """The advice for one layer at one depth.
 
     ``about`` has the request in plain values, ``results`` what was measured of each connection, ``quality`` the verdict
-    of the finals. ``study`` has the runs of the halving as trials of optuna's.
+    of the finals. ``failed`` is the number of measurements without a result. ``study`` has the runs of the halving as
+    trials of optuna's.
     """
 
     about: Mapping[str, Any]
@@ -99,6 +103,7 @@ class Advice:
     timed_depth: int
     notes: Sequence[str]
     store: Path
+    failed: int = 0
     study: Study | None = field(default=None, repr=False, compare=False)
     page: Path | None = None
 
@@ -132,7 +137,7 @@ class Advice:
     @property
     def exit_status(self) -> int:
         """1 if a measurement failed, else 0."""
-        return int(any(one.learning == Learning.FAILED for one in self.results))
+        return int(self.failed > 0)
 
     @property
     def headline(self) -> str:

@@ -12,7 +12,6 @@ from highway_bench.decide.candidate import REFERENCE
 from highway_bench.families import Family
 from highway_bench.plan.expand import differs
 
-"""The block that all others are compared with; it is part of every advice."""
 GROUPS: Final[tuple[BlockGroup, ...]] = ("core", "modern", "own")
 
 

@@ -10,6 +10,7 @@ from highway_bench.cell import Cell
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.plan.plan import Plan
+from highway_bench.report.format import counted
 from highway_bench.results.store import Store
 
 Scalars = Mapping[str, float | None]
@@ -65,6 +66,11 @@ class MeasuredCells:
         self.failures |= {ending.cell: f"{ending.status}: {ending.message}" for ending in result.failures}
         for cell in wanted:
             self._values[cell] = self.store.scalars(self._digests[cell])
+
+    def notes_on_failures(self) -> list[str]:
+        """How many measurements failed, and the reason of the first; empty if none did."""
+        reasons = list(self.failures.values())
+        return [f"{counted(len(reasons), 'measurement')} failed, the first: {reasons[0]}."] if reasons else []
 
     def digest(self, cell: Cell) -> str:
         """The digest of a measured cell."""

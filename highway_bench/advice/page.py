@@ -23,7 +23,6 @@ from highway_bench.advice.answer import (
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.figure import losses_figure
 from highway_bench.blocks import blocks
-from highway_bench.errors import BadInput
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Shown
 from highway_bench.report.figures import svg_text
@@ -31,6 +30,7 @@ from highway_bench.report.format import NONE, quantity, three
 from highway_bench.report.glossary import FIXED_FACTOR, is_fixed_factor
 from highway_bench.report.provenance import provenance_of
 from highway_bench.results.store import Store
+from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
 FORECAST: Final = "probability that a seed trains to success, from the start and the first steps"
@@ -57,10 +57,8 @@ def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
         provenance=provenance_of(store.frame(), store.runs()),
     )
     path = folder / PAGE
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write the page {path}: {error.strerror}") from error
     return replace(advice, page=path)
 
 

@@ -86,8 +86,13 @@ class AdviceWork:
             finalists=list(runs),
             ladder=halving.plan.ladder,
             timed_depth=timing.depth,
-            notes=[*notes_on(self.request, self.fit, timing.depth), *forecast_notes(self.forecast)],
+            notes=[
+                *notes_on(self.request, self.fit, timing.depth),
+                *forecast_notes(self.forecast),
+                *self.measured.notes_on_failures(),
+            ],
             store=folder / "store.sqlite",
+            failed=len(self.measured.failures),
             study=halving.study(),
         )
 

@@ -6,16 +6,20 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from highway_bench import terminal
+from highway_bench.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-JSON_SCHEMA = 2  # of what --json prints; raised when a key goes, or when its type or meaning changes
+    from highway_bench.report.columns import Shown
+
+JSON_SCHEMA = 3  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
 
 
@@ -54,3 +58,20 @@ def print_json(data: Mapping[str, Any]) -> None:
     typer.echo(
         json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, ensure_ascii=False, allow_nan=False, default=os.fspath)
     )
+
+
+def write_tables(tables: Sequence[Shown], path: Path) -> None:
+    """Write ``tables`` to ``path``: as LaTeX if the name of the file ends in ``.tex``, else in Markdown.
+
+    Raises ``BadInput`` if the file cannot be written.
+    """
+    from highway_bench.report.latex import latex
+    from highway_bench.report.markdown import shown_lines
+
+    if path.suffix == ".tex":
+        lines = [latex(one) for one in tables]
+    else:
+        lines = [line for one in tables for line in (f"## {one.title}", "", *shown_lines(one), "")]
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines), encoding="utf-8")

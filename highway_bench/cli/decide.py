@@ -9,7 +9,7 @@ import typer
 
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, LogPath, WorkerCount, engine_at
-from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._output import print_json, print_table, write_tables
 from highway_bench.errors import BadInput
 
 if TYPE_CHECKING:
@@ -42,13 +42,26 @@ def decide(
     costs trains nothing: it measures the step time and the bytes of every connection, in 20 minutes. Both time steps,
     so they need an idle machine.
     """
-    if tables is not None:
-        write_tables(store, tables)
-        return
     from highway_bench.decide.protocol import Trainer, get_part
+    from highway_bench.decide.tables import tables as decide_tables
     from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.report import open_results
     from highway_bench.report.format import listed
 
+    if tables is not None:
+        written = decide_tables(open_results(store))
+        write_tables(written, tables)
+        if json:
+            print_json({"tables": tables})
+        else:
+            typer.echo(tables)
+        return
+    if part == "seconds" and family:
+        raise BadInput("part 'seconds' has one family, that of language: leave out --family")
+    if dry_run:
+        chosen = get_part(part)
+        print_candidates(chosen.only(family) if family else chosen, as_json=json)
+        return
     what = "measurements" if part == "costs" else "trainings"
 
     def announce(number: int, cells: Sequence[Cell]) -> None:
@@ -59,11 +72,8 @@ def decide(
         with showing_progress(log=log_file) as on_event:
             where = engine_at(engine, address, workers)
             trainer = Trainer(store, where, workers, on_event, announce)
-            chosen = get_part(part, None if dry_run else trainer)
+            chosen = get_part(part, trainer)
             chosen = chosen.only(family) if family else chosen
-            if dry_run:
-                print_candidates(chosen, as_json=json)
-                return
             trainings = trainer.train(chosen)
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store) from None
@@ -86,21 +96,3 @@ def print_candidates(part: Part, *, as_json: bool) -> None:
         for row in part.table()
     ]
     print_table(f"{len(rows)} candidates", list(part.table()[0]), rows, right=["width", "steps"])
-
-
-def write_tables(store: Path, path: Path) -> None:
-    """Write the tables of what ``store`` has so far: as LaTeX if the name of the file ends in ``.tex``, else in
-    Markdown."""
-    from highway_bench.decide.tables import tables
-    from highway_bench.report import open_results
-    from highway_bench.report.latex import latex
-    from highway_bench.report.markdown import shown_lines
-
-    written = tables(open_results(store))
-    lines = [line for one in written for line in (f"## {one.title}", "", *shown_lines(one), "")]
-    lines = list(map(latex, written)) if path.suffix == ".tex" else lines
-    try:
-        path.write_text("\n".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}") from error
-    typer.echo(path)

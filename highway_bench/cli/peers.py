@@ -13,9 +13,8 @@ import typer
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import console, print_json
+from highway_bench.cli._output import console, print_json, write_tables
 from highway_bench.cli.run import name_cells, plain, print_plan
-from highway_bench.errors import BadInput
 from highway_bench.peers.request import PeerRequest
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ RATIOS = ("ratio", "gpu_ratio")
 def peers(
     options: Mapping[str, Any] = MappingProxyType({}),
     store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
-    tables: Annotated[Path | None, typer.Option(help="Also write the tables to this file, in Markdown.")] = None,
+    tables: Annotated[Path | None, typer.Option(help="Also write the tables to this file (.md or .tex).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -57,7 +56,7 @@ def peers(
         raise Interrupted.after_storing(store) from None
     table = peer_table(result.rows)
     if tables is not None:
-        write_markdown(peer_tables(table), tables)
+        write_tables(peer_tables(table), tables)
     if json:
         failures = plain(result.failures)
         print_json({"store": store, "comparisons": [as_json(row) for _, row in table.iterrows()], "failures": failures})
@@ -75,17 +74,6 @@ def print_tables(written: list[Shown]) -> None:
     for one in written:
         print_table(one, console())
         typer.echo()
-
-
-def write_markdown(written: list[Shown], path: Path) -> None:
-    """Write the tables to ``path``."""
-    from highway_bench.report.markdown import shown_lines
-
-    lines = [line for one in written for line in (f"### {one.title}", "", *shown_lines(one), "")]
-    try:
-        path.write_text("\n".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}") from error
 
 
 def as_json(row: pd.Series) -> dict[str, Any]:

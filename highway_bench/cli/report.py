@@ -45,4 +45,4 @@ def report(
     if json:
         print_json({"page": page, "figures": figures, "tables": tables})
     else:
-        typer.echo("\n".join(map(str, [page] if page is not None else tables)))
+        typer.echo("\n".join(map(str, [*([page] if page is not None else []), *tables])))

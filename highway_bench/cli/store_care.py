@@ -85,6 +85,7 @@ def prune(
     from highway_bench.report.rows import newest
     from highway_bench.results import Store
 
+    Store(store, read_only=True).close()  # a missing one must not be created
     with Store(store, read_only=dry_run) as opened:
         frame = opened.frame()
         shown = set(newest(frame, opened.runs())["digest"])

@@ -16,7 +16,8 @@ import pandas as pd
 from scipy import stats
 
 from highway_bench.measure.paired import ALPHA, UNKNOWN, contrasts
-from highway_bench.measure.statistics import IntervalEstimate, wilson
+from highway_bench.measure.statistics import IntervalEstimate
+from highway_bench.reproduce.quantities import rate_difference
 
 Standing = Literal["better", "worse", "undecided"]
 
@@ -112,14 +113,9 @@ def log_ratios(mine: pd.DataFrame, other: pd.DataFrame) -> dict[int, float]:
 
 
 def difference_of_shares(one: tuple[int, int], other: tuple[int, int], confidence: float) -> IntervalEstimate:
-    """The difference of two shares, each given as (successes, runs), with the interval of Newcombe (1998, method 10,
-    doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I), from Wilson's interval of each."""
-    shares = [k / n for k, n in (one, other)]
-    intervals = [wilson(k, n, confidence) for k, n in (one, other)]
-    below = math.hypot(shares[0] - intervals[0].low, intervals[1].high - shares[1])
-    above = math.hypot(intervals[0].high - shares[0], shares[1] - intervals[1].low)
-    value = shares[0] - shares[1]
-    return IntervalEstimate(value, value - below, value + above, min(one[1], other[1]))
+    """The difference of two shares, each given as (successes, runs), with Newcombe's interval."""
+    points = rate_difference("", one, other, confidence)
+    return IntervalEstimate(points.value / 100, points.low / 100, points.high / 100, points.n)
 
 
 def ratio_of_means(here: pd.DataFrame, there: pd.DataFrame, confidence: float) -> IntervalEstimate:

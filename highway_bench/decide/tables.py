@@ -30,7 +30,8 @@ def tables(results: Results) -> list[Shown]:
     """The tables of whatever parts the results have, and the published results next to ours."""
     runs = results.training_runs()
     language = runs[runs["dataset"] == LANGUAGE]
-    found, contrasted = [ladder_table(results)], pd.DataFrame()
+    trials = results.trials()
+    found, contrasted = [ladder_table(results), tries_shown(trials[trials["dataset"] == LANGUAGE])], pd.DataFrame()
     if "test_bits" in language and language["test_bits"].notna().any():
         contrasted = contrast_table(language)
         found += [contrast_shown(contrasted), width_shown(language)]
@@ -48,7 +49,7 @@ def ladder_table(results: Results) -> Shown:
         table[table["n"] > 0],
         [
             column.words("family_label", "family"),
-            column.whole("depth", "layers"),
+            column.whole("depth", "depth"),
             column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
             column.computed("start", lambda row: starts.get(row["block"], start_of(row["block"])), is_number=False),
             column.number("rate", "learning rate"),
@@ -57,6 +58,36 @@ def ladder_table(results: Results) -> Shown:
             column.number("test_bits", "test bits per byte"),
             column.percent("test_accuracy", "test accuracy"),
         ],
+    )
+
+
+def tries_shown(trials: pd.DataFrame) -> Shown:
+    """What the tuning runs on language say before the finals decide: the lowest training loss of each connection.
+
+    ``trials`` are those of ``Results.trials``.
+    """
+    records = []
+    for setting, part in groups(trials[trials["final_loss"].notna()], [*SETTING, "block"]):
+        rates = part.groupby("rate")["final_loss"].agg(["mean", "size"]).reset_index()
+        best = rows_of(rates.sort_values(["size", "mean"], ascending=[False, True]))[0]
+        bits = best["mean"] / math.log(2)
+        records.append(setting | {"bits": bits, "rate": best["rate"], "seeds": best["size"], "rates": len(rates)})
+    table = pd.DataFrame(records, columns=[*SETTING, "block", "bits", "rate", "seeds", "rates"])
+    return shown(
+        "tries",
+        "Tuning runs on language: training bits per byte of the last 5 % of the steps",
+        table.sort_values([*SETTING, "bits"]),
+        [
+            column.whole("nominal_width", "width"),
+            column.whole("depth", "depth"),
+            column.words("block", "connection"),
+            column.number("bits", "bits per byte"),
+            column.number("rate", "learning rate"),
+            column.whole("seeds", "seeds"),
+            column.whole("rates", "rates tried"),
+        ],
+        note="No verdict: these runs choose the rate and who goes on. Of one seed, differences below 0.05 bits are "
+        "those of seeds. The finals, with fresh seeds, decide.",
     )
 
 
@@ -111,7 +142,7 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
         table,
         [
             column.whole("nominal_width", "width"),
-            column.whole("depth", "layers"),
+            column.whole("depth", "depth"),
             column.words("block", "connection"),
             column.whole("steps", "steps"),
             column.number("bits", "bits per byte"),
@@ -152,7 +183,7 @@ def _ours(measured: Mapping[tuple[str, int, int], Record], width: int, depth: in
         own = measured.get((row["block"], width, depth))
         return "not measured" if own is None else f"{_difference(own)}, {own['verdict']}"
 
-    return column.computed(f"ours, {depth} layers of width {width}", entry, is_number=False)
+    return column.computed(f"ours, depth {depth}, width {width}", entry, is_number=False)
 
 
 def width_shown(runs: pd.DataFrame) -> Shown:
@@ -173,7 +204,7 @@ def width_shown(runs: pd.DataFrame) -> Shown:
         table,
         [
             column.words("block", "connection"),
-            column.whole("depth", "layers"),
+            column.whole("depth", "depth"),
             column.number("narrow", f"bits per byte at width {WIDTH}"),
             column.number("wide", f"at width {WIDER}"),
         ],

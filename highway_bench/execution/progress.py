@@ -55,7 +55,8 @@ class TimeLeft:
         self._taken: defaultdict[str, float] = defaultdict(float)
         cells: Counter[str] = Counter()
         for item in items:
-            self._lanes[item.task.name] = 1 if item.task.alone or item.ran.device != "cpu" else workers  # as engines do
+            shared = not item.task.alone and item.ran.device == "cpu"  # as engines do; a GPU counts as one lane
+            self._lanes[item.task.name] = max(1, workers // item.ran.threads) if shared else 1
             self._left[item.task.name] += item.cost.seconds
             cells[item.task.name] += 1
         self._average = {name: self._left[name] / count for name, count in cells.items()}

@@ -13,6 +13,7 @@ from highway_bench.report.figures.drawing import point_with_interval
 from highway_bench.report.format import between, count, signed, three
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.style import Style
+from highway_bench.writing import writing
 
 STYLE = Style("#0072B2", "o", "-")
 PICTURE, PAGE = "calibration.svg", "forecast.md"
@@ -75,10 +76,11 @@ def calibration_picture(validation: Validation) -> Picture:
 
 
 def write_forecast(result: Forecast | NoSkill, out: Path) -> WrittenForecast:
-    """Write the page and the figure into the folder ``out``."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Write the page and the figure into the folder ``out``. Raises ``BadInput`` if they cannot be written."""
     page = out / PAGE
-    page.write_text("\n".join([*forecast_lines(result, out), ""]), encoding="utf-8")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        page.write_text("\n".join([*forecast_lines(result, out), ""]), encoding="utf-8")
     return WrittenForecast(page, None if result.validation is None else out / PICTURE)
 
 

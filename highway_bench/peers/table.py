@@ -56,7 +56,7 @@ def peer_tables(table: pd.DataFrame) -> list[Shown]:
         column.computed("GPU time, ours ÷ theirs [95 %]", gpu_ratio),
         column.words("verdict", "ours is"),
         column.number("saved_activations", "saved", "B"),
-        column.exact_ratio("saved_ratio", "saved ÷ theirs", "bytes for the backward pass"),
+        column.exact_ratio("saved_ratio", "saved, ours ÷ theirs", "bytes for the backward pass"),
         column.words("message", "remark"),
     ]
     return [

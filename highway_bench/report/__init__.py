@@ -12,6 +12,7 @@ from highway_bench.report.latex import write_latex
 from highway_bench.report.page import PAGE, draw, write_html
 from highway_bench.report.results import Results, Source, open_results
 from highway_bench.report.tables.answer import Answer
+from highway_bench.writing import writing
 
 __all__ = [
     "Answer",
@@ -43,10 +44,11 @@ def write_report(source: Source | Results, out_dir: str | os.PathLike[str]) -> R
     pictures, undrawn = draw(results)
     page = write_html(results, pictures, undrawn, Path(out_dir) / PAGE, history_links(Path(out_dir)))
     folder = Path(out_dir) / "figures"
-    folder.mkdir(exist_ok=True)
     paths = [folder / f"{drawn.picture.name}.svg" for drawn in pictures]
-    for path, drawn in zip(paths, pictures, strict=True):
-        path.write_text(f"{drawn.svg}\n", encoding="utf-8")
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        for path, drawn in zip(paths, pictures, strict=True):
+            path.write_text(f"{drawn.svg}\n", encoding="utf-8")
     return Report(page, tuple(paths))
 
 

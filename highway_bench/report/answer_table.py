@@ -16,7 +16,7 @@ from highway_bench.report.glossary import STARTS, start_text
 from highway_bench.report.labels import step_text
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, groups, start_of, without_start
+from highway_bench.report.rows import DEFAULT, STARTED, groups, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer, Successes
 from highway_bench.report.tables.costs import COST
@@ -25,8 +25,8 @@ from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE
 EDGE: Final = "†"
 MOST: Final = 5
 """The largest number of connections that are named as failing with as many seeds."""
-OF_START: Final = "With one start these train and with another they do not, at the depths in brackets."
-OF_FAMILY: Final = "In one of two families these train and in the other they do not, at the depths in brackets."
+OF_START: Final = "These train with one start but not with another, at the depths in brackets."
+OF_FAMILY: Final = "These train in one family but not in another, at the depths in brackets."
 BARE: Final = "y = x + H(x)"
 """The equation of the residual connection without norm, gate or scale."""
 
@@ -91,21 +91,26 @@ def _notes(results: Results) -> list[str]:
 def _dependent(results: Results) -> list[str]:
     """The connections that train with one start or family and not with another, with depths: a sentence for each kind
     of difference."""
+    conflicts = results.conflicting_verdicts()
+    several = len({one.machine for one in conflicts}) > 1
     depths: dict[str, dict[str, dict[str, set[int]]]] = {}
-    for one in results.conflicting_verdicts():
-        families = sorted({network.partition(" · ")[0] for network in (one.trains, one.stalls)})
-        where = " or ".join(families) + (f" on {one.machine}" if one.machine else "")
-        by_block = depths.setdefault(OF_START if len(families) == 1 else OF_FAMILY, {}).setdefault(where, {})
-        by_block.setdefault(one.block, set()).update(one.depths)
+    for one in conflicts:
+        family, other = (network.partition(STARTED)[0] for network in (one.trains, one.stalls))
+        if family == other:
+            kind, where = OF_START, f"{family}, {start_of(one.trains)} but not {start_of(one.stalls)}"
+        else:
+            kind, where = OF_FAMILY, f"{family} but not {other}"
+        where += f", on {one.machine}" if several else ""
+        depths.setdefault(kind, {}).setdefault(where, {}).setdefault(one.block, set()).update(one.depths)
     return [
         f"{sentence} "
         + "; ".join(
             f"{where}: "
             + listed([f"{block} ({listed([str(depth) for depth in sorted(at)])})" for block, at in own.items()])
-            for where, own in by_family.items()
+            for where, own in networks.items()
         )
         + "."
-        for sentence, by_family in depths.items()
+        for sentence, networks in depths.items()
     ]
 
 

@@ -91,6 +91,6 @@ def times(value: float | None) -> str:
     return NONE if value is None or math.isnan(value) else f"{three(value)}×"
 
 
-def listed(words: list[str]) -> str:
+def listed(words: list[str], last: str = "and") -> str:
     """Words in a list for a sentence: a, b and c."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "none"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from highway_bench.report.format import counted, listed
-from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.sections import every_section
 from highway_bench.report.tables.failures import HAS_RESULT
@@ -57,7 +57,7 @@ def _training(results: Results) -> list[str]:
     contests = results.contests()
     every = [contest for contest, _ in contests]
     for contest, part in contests:
-        name = title_of(contest, every, contest_name)
+        name = title_of(contest, every, data_name)
         if part["n"].max() < FULL_SEEDS:
             seeds = counted(part["n"].max(), "seed")
             rest = (

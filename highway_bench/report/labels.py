@@ -29,8 +29,12 @@ def contest_text(contest: Mapping[str, Any]) -> str:
 
 def contest_name(contest: Mapping[str, Any]) -> str:
     """A contest in a few words, for headings."""
-    name = str(contest["family_label"]) + (f" on {contest['dataset']}" if contest.get("dataset") else "")
-    return ", ".join([name, *_machine(contest)])
+    return ", ".join([data_name(contest), *_machine(contest)])
+
+
+def data_name(contest: Mapping[str, Any]) -> str:
+    """A contest's family and data set: ``title_of`` adds the machine where it is the difference."""
+    return str(contest["family_label"]) + (f" on {contest['dataset']}" if contest.get("dataset") else "")
 
 
 def family_name(contest: Mapping[str, Any]) -> str:

@@ -8,12 +8,12 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.errors import BadInput
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.matrix import Matrix, matrices
 from highway_bench.report.results import Results
 from highway_bench.report.summary_tables import summary_tables
+from highway_bench.writing import writing
 
 LONG: Final = 32
 """A column of text with a longer entry is broken into lines, in a column of a fixed width."""
@@ -52,12 +52,10 @@ def write_latex(results: Results, folder: str | os.PathLike[str]) -> list[Path]:
     grids = [_of_matrix(matrix, number) for number, matrix in enumerate(matrices(results), start=1)]
     tables = [shown for shown in (answer_table(results), *grids, *summary_tables(results)) if shown.entries]
     paths = [Path(folder) / f"{shown.name}.tex" for shown in tables]
-    try:
+    with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, shown in zip(paths, tables, strict=True):
             path.write_text(latex(shown), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write the tables into {folder}: {error.strerror}") from error
     return paths
 
 

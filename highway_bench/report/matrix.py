@@ -11,7 +11,7 @@ import pandas as pd
 
 from highway_bench.report.findings import what_trains
 from highway_bench.report.format import counted, three
-from highway_bench.report.labels import contest_name, contest_text, title_of
+from highway_bench.report.labels import contest_text, data_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import rows_of
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, Answer
@@ -49,7 +49,7 @@ def matrices(results: Results) -> list[Matrix]:
     answers = {(answer.family, answer.depths): answer for answer in results.answer()}
     tables = []
     for contest, part in contests:
-        name = title_of(contest, every, contest_name)
+        name = title_of(contest, every, data_name)
         blocks = about.block_order(part["block"])
         depths = tuple(sorted(int(depth) for depth in part["depth"].unique()))
         cells = {(cell["block"], cell["depth"]): cell for cell in rows_of(part)}

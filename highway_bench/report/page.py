@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from highway_bench.errors import BadInput
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
@@ -25,6 +24,7 @@ from highway_bench.report.results import Results
 from highway_bench.report.sections import ReportSection, every_section
 from highway_bench.report.sections.throughput import rate_table
 from highway_bench.report.summary_tables import failure_table, summary_tables
+from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
 ANSWER: Final = "answer"
@@ -87,11 +87,9 @@ def write_html(
         provenance=provenance_of(results.rows, results.runs),
         history=history,
     )
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write the page {path}: {error.strerror}") from error
     return path
 
 

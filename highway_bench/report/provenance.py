@@ -31,7 +31,7 @@ def provenance_of(rows: pd.DataFrame, runs: Runs) -> list[dict[str, Any]]:
         for column in ("machine", "gpu", "commit", "torch", "threads", "task_version", "protocol"):
             distinct = part[column].dropna().unique()
             values = sorted(f"{value:g}" if isinstance(value, float) else str(value) for value in distinct)
-            if values and column not in facts:
+            if values:
                 facts[column.replace("_", " ")] = ", ".join(values)
         facts |= {name: _flat(value) for name, value in record.items() if value not in EMPTY and name not in facts}
         times = part["time_utc"].dropna()

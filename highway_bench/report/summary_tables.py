@@ -10,7 +10,7 @@ import pandas as pd
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import NONE, between, count, listed, three
-from highway_bench.report.labels import contest_name, contest_text, size_text, step_text, title_of
+from highway_bench.report.labels import contest_name, contest_text, data_name, size_text, step_text, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.sections import every_section
@@ -38,7 +38,7 @@ def summary_tables(results: Results, *, brief: bool = False) -> list[Shown]:
         rises = [RISE] if ladder and part["rise"].any() else []
         trained_columns = [TRAINED[0], *rises, *TRAINED[1:], *_costs(results.phase()), L_MAX]
         columns = [column.words("block", "block"), *(trained_columns if ladder else _costs(results.phase()))]
-        name = title_of(contest, trained, contest_name) if ladder else contest_name(contest)
+        name = title_of(contest, trained, data_name) if ladder else contest_name(contest)
         title = name if ladder else f"{name}, depth {contest['at_depth']}"
         notes = _notes(contest, part, ladder, families, results.phase())
         tables.append(column.shown(f"summary-{len(tables) + 1}", title, part, columns, note=" ".join(notes)))

@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from highway_bench.measure.statistics import best_of_k
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses, seed_dots
@@ -19,7 +18,7 @@ from highway_bench.report.format import counted, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._trials import Trials
-from highway_bench.reproduce.quantities import BEST_OF
+from highway_bench.reproduce.quantities import BEST_OF, expected_best
 from highway_bench.success.judging import THRESHOLD
 
 ARMS = ("plain", "highway")
@@ -129,7 +128,7 @@ def best_of(trials: Trials, chance: float) -> Picture:
 
     def draw(axes: Axes, arm: str, depth: int) -> None:
         losses = trials.get((arm, depth), np.array([]))
-        expected = [best_of_k(losses, k) for k in range(1, len(losses) + 1)]
+        expected = [10 ** float(expected_best(losses, k)) for k in range(1, len(losses) + 1)]
         shown = [value if math.isfinite(value) else math.nan for value in expected]
         axes.plot(range(1, len(losses) + 1), shown, color=styles[arm].colour, linestyle=styles[arm].dash)
 
@@ -139,8 +138,9 @@ def best_of(trials: Trials, chance: float) -> Picture:
         trials,
         draw,
         ("trials", "expected best loss, nat (log)"),
-        "Unbiased estimates. A line begins at the first k for which k trials cannot all have diverged. Dotted: the "
-        "loss of a constant prediction (chance) and the threshold of success.",
+        "Geometric mean over all draws of k of the trials. Draws whose trials all diverged do not count, and a line "
+        "begins where they are fewer than half. Dotted: the loss of a constant prediction (chance) and the threshold "
+        "of success.",
         chance,
     )
 
@@ -151,10 +151,10 @@ def _as_good_as_all_of_plain(trials: Trials) -> str:
     plain, highway = (trials.get((arm, deepest), np.array([])) for arm in ARMS)
     if not (len(plain) and len(highway)):
         return "Expected best loss against the number of trials"
-    best = best_of_k(plain, len(plain))
+    best = plain.min()
     if math.isinf(best):
         return f"At {deepest} layers every trial of plain diverged"
-    enough = next((k for k in range(1, len(highway) + 1) if best_of_k(highway, k) < best), None)
+    enough = next((k for k in range(1, len(highway) + 1) if 10 ** expected_best(highway, k) < best), None)
     if enough is None:
         return f"At {deepest} layers no number of highway's trials has a lower expected best loss than plain's best"
     of_highway = f"the expected best of {counted(enough, 'trial')}"
@@ -168,9 +168,9 @@ def _by_depth(
     draw: Callable[[Axes, str, int], None],
     labels: tuple[str, str],
     caption: str,
-    chance: float = 0.0,
+    chance: float,
 ) -> Picture:
-    """A figure with one panel per depth and both arms in each; where ``chance`` is given, with it and the threshold."""
+    """A figure with one panel per depth and both arms in each, with chance and the threshold."""
     depths = sorted({depth for _, depth in trials})
     with settings():
         figure, all_axes = panels(len(depths), COLUMNS, 1.9, sharex=True, sharey=True)

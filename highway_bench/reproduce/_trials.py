@@ -90,14 +90,14 @@ def _settings(trial: pd.Series[Any]) -> str:
 
 
 def best_ratio(
-    name: str, over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE, *, seed: int = 0
+    name: str, over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE
 ) -> Quantity:
     """The expected best of ``BEST_OF`` trials, ``over`` / ``under``, with a percentile bootstrap over the trials, which
     are drawn in pairs where there are as many.
 
     NaN if both expectations are infinite, and for searches with fewer trials."""
     n = min(len(over), len(under))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
     others = drawn if len(over) == len(under) else generator.integers(len(under), size=(RESAMPLES, len(under)))
     with np.errstate(invalid="ignore"):  # ∞ − ∞: both arms diverged

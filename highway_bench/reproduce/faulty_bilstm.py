@@ -221,12 +221,11 @@ def _explained(data: PointsAndSizes, confidence: float) -> Observation:
         for name, differences in further.items()
         if differences
     }
-    unlike = OTHER_WAY if PLAIN_ONES in more and more[PLAIN_ONES].low > 0 else ""
     return Observation(
         decisive=_rate([faulty[seed] and not correct[seed] for seed in faulty.keys() & correct.keys()], confidence),
         reported=list(more.values()),
         untestable=_guard(data[0], FAULTY, CORRECT),
-        note=unlike,
+        note=OTHER_WAY if PLAIN_ONES in more and more[PLAIN_ONES].low > 0 else "",
     )
 
 

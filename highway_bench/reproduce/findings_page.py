@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
 from highway_bench.report.figures import svg_text
 from highway_bench.report.markdown import markdown_table, shown_lines
 from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce.base import Conclusion, Reproduction
 from highway_bench.reproduce.request import Request
+from highway_bench.writing import writing
 
 
 def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
@@ -30,10 +30,8 @@ def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
         if value and option.name not in ("scale", "device"):
             parts += [option.name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
     folder = out / "-".join(parts)
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{folder} cannot be created: {error.strerror}") from error
     return folder
 
 
@@ -45,17 +43,18 @@ def write_findings(
     runs: Mapping[str, Mapping[str, Any]],
     folder: Path,
 ) -> list[Path]:
-    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV. Returns their paths."""
-    files = []
-    for picture in outcome.pictures:
-        path = folder / f"{picture.name}.svg"
-        path.write_text(svg_text(picture), encoding="utf-8")
-        files.append(path)
-    text = folder / "findings.md"
-    text.write_text(markdown(reproduction, outcome, cells, provenance_of(rows, dict(runs))), encoding="utf-8")
-    table = folder / "rows.csv"
-    rows.to_csv(table, index=False)
-    return [text, *files, table]
+    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV. Returns their paths.
+
+    Raises ``BadInput`` if one of them cannot be written.
+    """
+    text, table = folder / "findings.md", folder / "rows.csv"
+    figures = [folder / f"{picture.name}.svg" for picture in outcome.pictures]
+    with writing(folder):
+        for path, picture in zip(figures, outcome.pictures, strict=True):
+            path.write_text(svg_text(picture), encoding="utf-8")
+        text.write_text(markdown(reproduction, outcome, cells, provenance_of(rows, dict(runs))), encoding="utf-8")
+        rows.to_csv(table, index=False)
+    return [text, *figures, table]
 
 
 def markdown(

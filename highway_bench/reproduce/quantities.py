@@ -102,7 +102,7 @@ class Region:
         return high < self.least or low > self.most
 
     def text(self, unit: str) -> str:
-        """The region in words: "above 1×", "within 45 and 75 %"."""
+        """The region in words: "above 1×", "between 45 and 75 %"."""
         after = with_space(unit)
         if self.least == self.most:
             return f"equal to {bound_text(self.least)}{after}"
@@ -143,7 +143,8 @@ def rate_difference(name: str, one: tuple[int, int], other: tuple[int, int], con
     """The rate of runs with a property in ``one`` arm minus that in the ``other``, in points; NaN without runs. Each is
     (runs with it, runs).
 
-    The interval joins those of Wilson: p₁ − p₂ ± √((p₁ − l₁)² + (u₂ − p₂)²) (Newcombe 1998, method 10)."""
+    The interval joins those of Wilson: p₁ − p₂ ± √((p₁ − l₁)² + (u₂ − p₂)²) (Newcombe 1998, method 10,
+    doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I)."""
     ours, theirs = (rate("", *counts, confidence) for counts in (one, other))
     difference = ours.value - theirs.value
     low = difference - math.hypot(ours.value - ours.low, theirs.high - theirs.value)

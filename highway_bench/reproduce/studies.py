@@ -24,6 +24,7 @@ from highway_bench.errors import BadInput
 from highway_bench.results.store import Store
 from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of
 from highway_bench.tuning import new_study
+from highway_bench.writing import writing
 
 
 def path_of(store: Path) -> Path:
@@ -48,12 +49,10 @@ def check_studies(cells: Iterable[Cell], store: Path) -> None:
         for one, other in zip(trials, known.setdefault(name, list(trials)), strict=False):
             if (one.params, one.distributions) != (other.params, other.distributions):
                 raise BadInput(f"search {name!r} was made with other priors or another seed: name another store")
-    try:
-        if searched:
+    if searched:
+        with writing(path.parent):
             path.parent.mkdir(exist_ok=True)
             TemporaryDirectory(dir=path.parent).cleanup()
-    except OSError as error:
-        raise BadInput(f"the studies cannot be saved in {path.parent}: {error.strerror}") from error
 
 
 def save_studies(cells: Iterable[Cell], store: Store, digests: Mapping[Cell, str]) -> None:

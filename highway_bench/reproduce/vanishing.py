@@ -31,9 +31,6 @@ BARE, TRAINED = (BELOW, ONE, ABOVE), (SIGMOID, TANH)
 HALF, FEW = DEPTH / 2, DEPTH / 10  # layers
 SCATTER = 2.0  # layers between seeds that stand still
 
-RunsOfCase = Mapping[str, Sequence[Mapping[str, float]]]
-"""The metrics of each case's runs, by its name."""
-
 
 @register_reproduction(
     "vanishing",

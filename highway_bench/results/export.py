@@ -6,36 +6,35 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TextIO
 
 from highway_bench.errors import BadInput
 from highway_bench.results.parquet import ParquetRows, parquet_files, write_parquet
-from highway_bench.results.schema import COLUMNS, Row
+from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
 from highway_bench.results.store import Store, Taken
+from highway_bench.writing import writing
 
-JSON_COLUMNS = ("block_options", "family_options", "recipe", "samples")
 PARQUET: Final = ".parquet"
 
 
 def write_csv(rows: Iterable[Row], out: TextIO) -> None:
-    """``rows`` as CSV with a header; nulls are empty, options, recipe and samples stay JSON text."""
+    """``rows`` as CSV with a header; nulls are empty, the columns of ``JSON_KINDS`` stay JSON text."""
     writer = csv.DictWriter(out, fieldnames=list(COLUMNS), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
 
 
 def write_jsonl(rows: Iterable[Row], out: TextIO) -> None:
-    """``rows`` as JSON lines; options, recipe and samples become objects and lists."""
+    """``rows`` as JSON lines; the columns of ``JSON_KINDS`` become objects and lists."""
     for row in rows:
         out.write(json.dumps(parsed(row), ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def parsed(row: Row) -> Row:
-    """``row``, or a part of its columns, with options, recipe and samples as objects and lists."""
-    return row | {name: json.loads(row[name]) for name in JSON_COLUMNS if row.get(name) is not None}
+    """``row``, or a part of its columns, with those of ``JSON_KINDS`` as objects and lists."""
+    return row | {name: json.loads(row[name]) for name in JSON_KINDS if row.get(name) is not None}
 
 
 WRITERS = {".csv": write_csv, ".jsonl": write_jsonl}
@@ -51,7 +50,7 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
     if target.suffix not in (*WRITERS, PARQUET):
         raise BadInput(f"cannot export to {target}: its name must end in {', '.join(WRITERS)} or {PARQUET}")
     rows = store.rows()
-    with _writing(target):
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == PARQUET:
             write_parquet(rows, store.runs(), target)
@@ -69,7 +68,7 @@ def export_runs(store: Store, folder: str | os.PathLike[str]) -> list[Path]:
     rows. Raises ``BadInput`` for a folder that cannot be written.
     """
     target, written = Path(folder), []
-    with _writing(target):
+    with writing(target):
         target.mkdir(parents=True, exist_ok=True)
         for run_id, record in store.runs().items():
             path = target / f"{run_id}{PARQUET}"
@@ -103,15 +102,6 @@ def _take(target: Store, exported: ParquetRows) -> Taken:
         for run_id, record in exported.runs.items():
             source.add_run(run_id, record)
         return target.take(source)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn an error of the file system into one line about ``path``."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from error
 
 
 def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[Taken]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from highway_bench.errors import BadInput
 from highway_bench.registry import NAME, literal_names
+from highway_bench.writing import writing
 
 BLOCKS = Path(__file__).resolve().parent.parent / "blocks"
 PROJECT = "highway-bench"
@@ -42,7 +43,7 @@ def new_block(name: str, folder: str | os.PathLike[str] | None = None) -> NewBlo
     target = Path(folder) if folder is not None else BLOCKS if in_checkout(Path.cwd()) else Path.cwd()
     in_tree = target.resolve() == BLOCKS
     path = target / f"{module}.py"
-    try:
+    with writing(path):
         if path.exists():
             raise BadInput(f"{path} exists already; nothing was written")
         if not in_tree and importlib.util.find_spec(module) is not None:
@@ -52,8 +53,6 @@ def new_block(name: str, folder: str | os.PathLike[str] | None = None) -> NewBlo
         if not target.is_dir():
             raise BadInput(f"there is no folder {target}; nothing was written")
         path.write_text(block_text(name), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from error
     return NewBlock(name, path, in_tree)
 
 

@@ -21,6 +21,7 @@ from highway_bench.advice.page import relation
 from highway_bench.advice.run import advise
 from highway_bench.advice.work import AdviceWork
 from highway_bench.cli import app
+from highway_bench.cli._output import JSON_SCHEMA
 from highway_bench.errors import BadInput
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.forecast.examples import FEATURES
@@ -105,7 +106,7 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
     assert lines[:4] == advice.lines()
     assert lines[-1] == f"page: {advice.page}"
     printed = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
-    assert printed == {"schema": 2, **advice.plain()}
+    assert printed == {"schema": JSON_SCHEMA, **advice.plain()}
 
 
 def test_a_seed_that_failed_says_nothing_about_its_network(
@@ -129,6 +130,7 @@ def test_a_seed_that_failed_says_nothing_about_its_network(
     assert (result.learning, result.reason) == (Learning.FAILED, "timeout: after 1 s")
     assert relation(advice, result) == "a run failed"
     assert (advice.exit_status, first[0].exit_status) == (1, 0)
+    assert advice.notes[-1] == "1 measurement failed, the first: timeout: after 1 s."
 
 
 def test_a_forecast_is_shown_only_if_it_has_skill(

@@ -153,6 +153,11 @@ CASES = {
         ("compare-my-block", "highway_bench.blocks.rezero", "--rows", "none"),
         "no committed rows: none is no folder",
     ),
+    "prune": (("results", "prune", "--store", "store.sqlite"), "no store at store.sqlite"),
+    "decide by family": (
+        ("decide", "--part", "seconds", "--family", "transformer", "--store", "store.sqlite"),
+        "part 'seconds' has one family",
+    ),
     "merge": (("results", "merge", "all.sqlite", "none.sqlite"), "no store at none.sqlite"),
     "results": (("results", "show", "--store", "damaged.sqlite"), "file is not a database"),
     "fetch": (("data", "fetch", "mnst"), "unknown data set 'mnst'; did you mean mnist"),

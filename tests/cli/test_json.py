@@ -20,7 +20,7 @@ from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import Reproduced
 from highway_bench.results import COLUMNS, Status
-from highway_bench.results.export import JSON_COLUMNS
+from highway_bench.results.schema import JSON_KINDS
 
 Invoke = Callable[..., Any]
 
@@ -85,7 +85,7 @@ CELL = {
 }
 ENDING = {"cell": CELL, "status": STRING, "message": NO_STRING}
 ROW = {
-    name: ANY if name in JSON_COLUMNS else NO_STRING if kind == "TEXT" else NO_NUMBER
+    name: ANY if name in JSON_KINDS else NO_STRING if kind == "TEXT" else NO_NUMBER
     for name, (kind, _) in COLUMNS.items()
 }
 
@@ -478,7 +478,7 @@ def test_keys_and_kinds(command: str, invoke: Invoke, request: pytest.FixtureReq
     printed = json.loads(done.stdout)
     assert next(iter(printed)) == "schema"
     assert departures(printed, {"schema": NUMBER} | contract) == [], done.stderr
-    assert printed["schema"] == JSON_SCHEMA == 2
+    assert printed["schema"] == JSON_SCHEMA == 3
 
 
 def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:

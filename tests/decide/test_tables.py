@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.cli.decide import write_tables
+from highway_bench.cli._output import write_tables
 from highway_bench.decide.published import PUBLISHED
-from highway_bench.decide.tables import contrast_table, ladder_table, published_shown, width_shown
+from highway_bench.decide.tables import contrast_table, ladder_table, published_shown, tables, width_shown
 from highway_bench.errors import BadInput
-from highway_bench.report import Results
+from highway_bench.report import Results, open_results
 from tests.decide.conftest import TrainedPart
 from tests.report.conftest import cell, frame_of, training
 
@@ -111,13 +111,13 @@ def test_ranks_at_twice_the_width() -> None:
 
 
 def test_the_tables_of_a_store(trained_part: TrainedPart, tmp_path: Path) -> None:
-    store, path = trained_part.store, tmp_path / "decide.md"
-    write_tables(store, path.with_suffix(".tex"))
+    written, path = tables(open_results(trained_part.store)), tmp_path / "decide.md"
+    write_tables(written, path.with_suffix(".tex"))
     assert r"\caption{Every family by depth" in path.with_suffix(".tex").read_text()
-    write_tables(store, path)
+    write_tables(written, path)
     text = path.read_text(encoding="utf-8")
     assert "## Every family by depth" in text
     assert "| dense | 1 | plain | default |" in text  # these cells name no start
     assert "| keel | 64 to 1,024 layers | better at each depth | arXiv:2601.19895 | not measured |" in text
-    with pytest.raises(BadInput, match="cannot be written"):
-        write_tables(store, tmp_path)
+    with pytest.raises(BadInput, match="cannot write"):
+        write_tables(written, tmp_path)

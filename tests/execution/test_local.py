@@ -40,6 +40,13 @@ def test_drain_repeats_results_that_were_not_taken(fakes: str, cell: Callable[..
     assert left in ([1], [1, 2])  # the third may have ended by then
 
 
+def test_an_engine_runs_again_after_it_was_left(fakes: str, cell: Callable[..., Cell]) -> None:
+    job, engine = job_of(cell(task="fake-trials"), plugin=fakes), LocalEngine(1)
+    for _ in range(2):
+        with engine:
+            assert [event.result.status for event in engine.run([job]) if isinstance(event, Ended)] == ["ok"]
+
+
 def test_every_cell_ends_once(fakes: str, cell: Callable[..., Cell]) -> None:
     cells = [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(["measure", "kill", "raise", "exit"])]
     with LocalEngine(2) as engine:

@@ -54,15 +54,17 @@ def test_networks_that_train_as_one_count_as_many_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "device", "lanes"),
+    ("task", "device", "threads", "lanes"),
     [
-        ("trainability", "cpu", 4),
-        ("trainability", "cuda", 1),
-        ("throughput", "cpu", 1),
+        ("trainability", "cpu", 1, 4),
+        ("trainability", "cpu", 2, 2),
+        ("trainability", "cpu", 8, 1),
+        ("trainability", "cuda", 1, 1),
+        ("throughput", "cpu", 1, 1),
     ],
 )
-def test_a_gpu_is_shared(task: str, device: str, lanes: int) -> None:
-    cell = CELL.but(task=task, device=device, recipe={"steps": 10})
+def test_parallel_runs_divide_the_remaining_time(task: str, device: str, threads: int, lanes: int) -> None:
+    cell = CELL.but(task=task, device=device, threads=threads, recipe={"steps": 10})
     one = tasks.get(task)
     items = [ScheduledCell(cell.but(seed=seed), one, (), ran=cell.but(seed=seed)) for seed in range(8)]
     assert TimeLeft(items, workers=4).seconds == pytest.approx(8 * one.cost(cell).seconds / lanes)

@@ -12,7 +12,6 @@ def test_counters_grow_and_are_printed_as_shares() -> None:
     time.sleep(0.01)
     load = before.since()
     assert load.wall >= 0.01
-    assert load.stolen >= 0
-    assert all(seconds >= 0 for seconds in load.pressure.values())
+    assert min(load.stolen, *load.pressure.values()) >= 0
     assert str(Load(10.0, 0.0, {"cpu": 5.0})).startswith("meanwhile some program waited for cpu 50 % of the time; ")
     assert str(Load(10.0, 1.0, {})).startswith("other virtual machines took ")

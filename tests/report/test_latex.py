@@ -69,5 +69,5 @@ def test_the_tables_compile(tables: list[Path], tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(standard: pd.DataFrame, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot write the tables into"):
+    with pytest.raises(BadInput, match=r"cannot write .*file: "):
         write_latex(Results(standard), tmp_path / "file")

@@ -186,7 +186,7 @@ def test_a_cell_without_a_search_leaves_no_folder(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be(tmp_path: Path) -> None:
     path_of(tmp_path / "store").parent.touch()
-    with pytest.raises(BadInput, match=r"^the studies cannot be saved in .*store\.searches: File exists$"):
+    with pytest.raises(BadInput, match=r"^cannot write .*store\.searches: File exists$"):
         check_studies([searched()], tmp_path / "store")
     path_of(tmp_path / "other").parent.mkdir()
     path_of(tmp_path / "other").write_text("no journal\nat all\n", encoding="utf-8")

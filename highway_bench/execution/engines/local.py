@@ -186,6 +186,7 @@ class LocalEngine:
         """Open the pools for jobs of ``kind`` that run through ``modules``, unless they are open."""
         if kind != self._kind or not modules <= self._modules:
             self._stop()
+            self._folder.mkdir(exist_ok=True)  # leaving the context removed it
             self._usable = max(1, usable_bytes("cpu"))
             self._pools = [Pool.of(slot, kind, modules) for slot in kind.slots(self.workers)]
             self._kind, self._modules = kind, modules

@@ -29,7 +29,7 @@ from highway_bench.report.figures.drawing import (
     seed_dots,
 )
 from highway_bench.report.format import listed, seeds_text, three
-from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
+from highway_bench.report.labels import contest_text, data_name, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
@@ -56,7 +56,7 @@ def loss_by_depth(results: Results) -> list[Picture]:
             style,
             title_of(contest, every, family_name),
             results.about.chance_loss(contest["dataset"]),
-            answers[title_of(contest, every, contest_name), int(part["depth"].max())],
+            answers[title_of(contest, every, data_name), int(part["depth"].max())],
             next((runs for other, runs in single if other == contest), results.training_runs().iloc[:0]),
         )
         for number, (contest, part) in enumerate(contests, start=1)

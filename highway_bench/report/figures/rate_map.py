@@ -22,7 +22,7 @@ from highway_bench.report.figures.base import (
     title_size,
 )
 from highway_bench.report.format import listed, three
-from highway_bench.report.labels import contest_name, contest_text, family_name, title_of
+from highway_bench.report.labels import contest_text, data_name, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.style import NEUTRAL
@@ -49,7 +49,7 @@ def rate_map(results: Results) -> list[Picture]:
     pictures: list[Picture] = []
     for contest, part in searches:
         counted = [rungs for ladder, rungs in ladders if ladder | {"recipe": _searched(ladder["recipe"])} == contest]
-        names = [title_of(contest, [other for other, _ in searches], name) for name in (family_name, contest_name)]
+        names = [title_of(contest, [other for other, _ in searches], name) for name in (family_name, data_name)]
         pictures.append(_picture(f"rates-{len(pictures) + 1}", contest, part, counted, results, names))
     return pictures
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown
 from highway_bench.report.format import NONE, quantity
-from highway_bench.report.labels import contest_name, contest_text, title_of
+from highway_bench.report.labels import contest_text, data_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups
 from highway_bench.report.sections.base import ReportSection, metric_column, register_section
@@ -57,7 +57,7 @@ class GatesSection(ReportSection):
         contests = list(groups(results.gates(), CONTEST))
         for contest, part in contests:
             note = f"{contest_text(contest)}. Means over networks, and over layers for metrics by layer."
-            name = title_of(contest, [other for other, _ in contests], contest_name)
+            name = title_of(contest, [other for other, _ in contests], data_name)
             title = f"{name}: inside trained networks"
             tables.append(column.shown(f"inside-{len(tables) + 1}", title, part, columns, note=note))
         return tables

@@ -57,7 +57,7 @@ class TrainabilitySection(ReportSection):
             *accuracies,
             column.whole("width", "width"),
             column.whole("params", "parameters"),
-            column.computed("contest", _contest, is_number=False),
+            column.computed("contest", contest_text, is_number=False),
             column.words("messages", "remark"),
         ]
         single = [
@@ -81,10 +81,6 @@ class TrainabilitySection(ReportSection):
             column.shown("trainability", f"{self.title}, one row per depth", depths, by_depth, most=MOST),
             column.shown("runs", f"{self.title}, one row per run", runs, single, most=MOST),
         ]
-
-
-def _contest(record: Record) -> str:
-    return contest_text(record)
 
 
 def _k_of_n(record: Record) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import counted, listed, seeds_text
-from highway_bench.report.labels import contest_name, title_of
+from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of, without_start
 from highway_bench.report.tables.costs import COST
@@ -104,7 +104,7 @@ def answers(
         single, own = (next(of for setting, of in parts if setting == contest) for parts in (trained, priced))
         for depth in sorted(part["depth"].unique()):
             rungs, ended, cost = (frame[frame["depth"] == depth] for frame in (part, single, own))
-            family = title_of(contest, every, contest_name)
+            family = title_of(contest, every, data_name)
             answer = _answer(family, int(depth), rungs, ended, cost, about.baseline)
             optimiser = str(recipe_of(contest["recipe"]).get("optimiser", ""))
             answer = replace(answer, optimiser=optimiser, failed_before=tuple(failed_before(part, int(depth))))
