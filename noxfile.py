@@ -104,7 +104,7 @@ def follow(session: nox.Session) -> CommandFailed | None:
 def reproduce(session: nox.Session) -> None:
     """Measure a published result again; arguments go to highway-bench reproduce (-- figure1 --trials 40).
 
-    Without arguments, all of them are measured at desk scale, which takes about an hour on two cores. Stored cells are
+    Without arguments, all of them are measured at desk scale, which takes many hours on two cores. Stored cells are
     not measured again.
     """
     install(session, "-e", ".")

@@ -145,7 +145,10 @@ class Advice:
         depth, steps = self.about["depth"], self.ladder[-1]
         names = listed([str(one) for one in self.use])
         if self.verdict == QualityVerdict.NONE:
-            return f"No connection that was tried learns at depth {depth} within {steps:,} steps."
+            return (
+                f"No connection that was tried learns at depth {depth} within {steps:,} steps: more --minutes, or "
+                "fewer connections (--block), give more steps."
+            )
         if len(self.finalists) < 2:
             return f"Only {names} was compared."
         if self.verdict == QualityVerdict.TAKE:

@@ -20,7 +20,7 @@ FIRST_TRIES, LATER_TRIES = 4, 2  # learning rates of a connection, in the first 
 MOST_STEPS: Final = 400  # in the first rung
 LEAST_FINAL_SEEDS, MOST_FINAL_SEEDS = 3, 12
 
-CHOICES: Final = ((3, 2, 20, 13), (3, 1, 10, 3), (2, 1, 10, 2), (1, 1, 5, 2))
+CHOICES: Final = ((3, 2, 20, 13), (3, 1, 20, 8), (3, 1, 10, 3), (2, 1, 10, 2), (1, 1, 5, 2))
 """Rungs, seeds of the last one, least steps of the first one, and least connections, in the order of preference."""
 
 TIMED_ROUNDS: Final = (15, 10, 7, 5)
