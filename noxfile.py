@@ -152,14 +152,14 @@ def load_proof(session: nox.Session) -> None:
 def advice_proof(session: nox.Session) -> None:
     """How often an advice is right: make some more (-- collect --minutes 5 --known FILE), or count (-- judge)."""
     install(session, "-e", ".")
-    session.run("python", "benches/advice_proof.py", *session.posargs)
+    session.run("python", "-m", "benches.advice_proof", *session.posargs)
 
 
 @nox.session(name="advice-docs")
 def advice_docs(session: nox.Session) -> None:
     """Make the advices of docs/advice.md and write them there, with their calibration; ten minutes for each advice."""
     install(session, "-e", ".")
-    session.run("python", "benches/advice_docs.py", *session.posargs)
+    session.run("python", "-m", "benches.advice_docs", *session.posargs)
 
 
 @nox.session(name="cost-known")

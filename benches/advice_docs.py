@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advice_proof import LINES, lines_in, table
-
+from benches.advice_proof import LINES, judge
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.page import finalists_table
 from highway_bench.advice.run import advise
@@ -100,7 +99,7 @@ def measured_by(advice: Advice) -> str:
 
 def calibration_lines(proof: Path, forecast: Path | None) -> list[str]:
     """How often advices were right, and what skill the forecast has."""
-    lines = table(lines_in(proof)) if proof.is_file() else [NOT_MEASURED]
+    lines = judge(proof) if proof.is_file() else [NOT_MEASURED]
     if forecast is None:
         return lines
     return [*lines, "", *forecast_lines(fit_from(forecast), IMAGES, "images/")]

@@ -18,7 +18,7 @@ import itertools
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,15 +156,11 @@ def counts(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def judge(file: Path) -> None:
-    """Print the counts as a table in Markdown."""
+def judge(file: Path) -> list[str]:
+    """The counts of the lines in ``file`` as a table in Markdown."""
     if not file.is_file():
         raise SystemExit(f"there is no file {file}: collect first")
-    sys.stdout.write("\n".join([*table(lines_in(file)), ""]))
-
-
-def table(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The counts of ``lines`` as a table in Markdown."""
+    lines = lines_in(file)
     undecided = sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines)
     heads = ["advices where the best is known", "hold it", "copies of pre-norm", "one preferred", "undecided"]
     return markdown_table(heads, [[str(number) for number in (*counts(lines).values(), undecided)]])
@@ -180,7 +176,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("reports/advice-proof"))
     given = parser.parse_args()
     if given.command == "judge":
-        judge(given.file)
+        sys.stdout.write("\n".join([*judge(given.file), ""]))
         return
     load_plugins([str(COPY)])
 

@@ -29,7 +29,7 @@ from benches.gate_judgements import (
     of_kind,
     whole_runs,
 )
-from benches.loads import LOADS, add_line, collected, print_row, read_lines, run_command, running
+from benches.loads import LOADS, add_line, collected, read_lines, run_command, running
 from highway_bench.asv_suite.measuring import RATIO, SAMPLES, SECONDS
 from highway_bench.asv_suite.process import PackageProcess
 from highway_bench.asv_suite.series import HistoryCell
@@ -38,6 +38,7 @@ from highway_bench.history.compare import Compared, one_pair, path_of
 from highway_bench.history.gate import GateVerdict
 from highway_bench.history.machine import this_machine
 from highway_bench.provenance.git import git
+from highway_bench.report.markdown import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 POOL = ROOT / "docs/data/gate-proof.jsonl"
@@ -122,10 +123,10 @@ def point(cells: Sequence[HistoryCell], number: int) -> dict[str, float]:
     return values
 
 
-def judge(pool: Path) -> None:
-    """Print the verdicts under each load."""
+def judge(pool: Path) -> list[str]:
+    """The verdicts under each load, as tables in Markdown."""
     lines = collected(pool)
-    print_row(
+    heads = [
         "load",
         "series judged, same code",
         "alarms, same code",
@@ -135,7 +136,8 @@ def judge(pool: Path) -> None:
         "alarms, slower",
         "undecided, slower",
         "steps waited for the core",
-    )
+    ]
+    rows: list[list[object]] = []
     by_load = {load: here for load in LOADS if (here := [line for line in lines if line["load"] == load])}
     same = {load: list(judgements(of_kind("same", here))) for load, here in by_load.items()}
     slower = {
@@ -145,27 +147,40 @@ def judge(pool: Path) -> None:
     for (load, here), (_, unchanged), (_, planted) in zip(*map(with_all, (by_load, same, slower)), strict=True):
         slowed = [value[0] for line in here if line["kind"] in PLANTED for value in line["values"].values()]
         waits = [value[1] for line in here if line["kind"] != "point" for value in line["values"].values()]
-        print_row(
-            load,
-            len(unchanged),
-            unchanged.count(GateVerdict.REGRESSION),
-            unchanged.count(GateVerdict.UNDECIDED),
-            len(planted),
-            f"{100 * (median(slowed) - 1):.1f} %" if planted else "–",
-            planted.count(GateVerdict.REGRESSION),
-            planted.count(GateVerdict.UNDECIDED),
-            f"{100 * median(waits):.0f} %" if waits else "–",
+        rows.append(
+            [
+                load,
+                len(unchanged),
+                unchanged.count(GateVerdict.REGRESSION),
+                unchanged.count(GateVerdict.UNDECIDED),
+                len(planted),
+                f"{100 * (median(slowed) - 1):.1f} %" if planted else "–",
+                planted.count(GateVerdict.REGRESSION),
+                planted.count(GateVerdict.UNDECIDED),
+                f"{100 * median(waits):.0f} %" if waits else "–",
+            ]
         )
-    print_row("load", "whole runs", "with an alarm", "with a series undecided", "series proposed a run")
+    whole: list[list[object]] = []
     for load, runs in with_all(complete_runs(lines)):
         alarms, undecided = (
             sum(kind in verdicts.values() for verdicts in runs)
             for kind in (GateVerdict.REGRESSION, GateVerdict.UNDECIDED)
         )
-        print_row(load, len(runs), alarms, undecided, f"{sum(map(len, runs)) / len(runs):.1f}" if runs else "–")
-    print_row("load", "runs with one series slower by 1 % at each of ten commits", "found")
-    for load, runs in with_all(complete_runs(lines, DRIFT)):
-        print_row(load, len(runs), sum(GateVerdict.REGRESSION in verdicts.values() for verdicts in runs))
+        whole.append([load, len(runs), alarms, undecided, f"{sum(map(len, runs)) / len(runs):.1f}" if runs else "–"])
+    drifting: list[list[object]] = [
+        [load, len(runs), sum(GateVerdict.REGRESSION in verdicts.values() for verdicts in runs)]
+        for load, runs in with_all(complete_runs(lines, DRIFT))
+    ]
+    tables = {
+        tuple(heads): rows,
+        ("load", "whole runs", "with an alarm", "with a series undecided", "series proposed a run"): whole,
+        ("load", "runs with one series slower by 1 % at each of ten commits", "found"): drifting,
+    }
+    return [
+        line
+        for heading, entries in tables.items()
+        for line in ("", *markdown_table(heading, [list(map(str, entry)) for entry in entries]))
+    ][1:]
 
 
 def with_all(by_load: Mapping[str, list[Any]]) -> list[tuple[str, list[Any]]]:

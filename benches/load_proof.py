@@ -20,10 +20,11 @@ from statistics import median
 
 import pandas as pd
 
-from benches.loads import add_line, collected, print_row, run_command, running
+from benches.loads import add_line, collected, run_command, running
 from highway_bench.history.machine import this_machine
 from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.provenance.git import git
+from highway_bench.report.markdown import markdown_table
 from highway_bench.report.ratio import PERCENT, is_decided
 from highway_bench.report.results import open_results
 
@@ -66,10 +67,11 @@ def ratios_of(rows: pd.DataFrame) -> dict[str, Ratio]:
     }
 
 
-def judge(file: Path) -> None:
-    """Print a line for each run: its undecided ratios, and how the others differ from the idle run's."""
-    lines = collected(file)
-    print_row(
+def judge(file: Path) -> list[str]:
+    """A table in Markdown with a row for each run: its undecided ratios, and how the others differ from the idle
+    run's."""
+    lines, rows = collected(file), []
+    heads = [
         "load",
         "run",
         "machine",
@@ -80,7 +82,7 @@ def judge(file: Path) -> None:
         "decided ratios whose interval meets the idle run's",
         "largest difference",
         "median difference",
-    )
+    ]
     idle: dict[str, Mapping[str, Ratio]] = {}
     for line in lines:
         ratios = {name: tuple(ratio) for name, ratio in line["ratios"].items()}
@@ -91,9 +93,10 @@ def judge(file: Path) -> None:
         undecided = f"{len(ratios) - len(decided)} of {len(ratios)}"
         if line["load"] == "idle":
             idle[line["machine"]] = decided
-            print_row("idle", *about, undecided, "", "", "")
+            rows.append(["idle", *about, undecided, "", "", ""])
         else:
-            print_row(line["load"], *about, undecided, *compared(decided, idle.get(line["machine"], {})))
+            rows.append([line["load"], *about, undecided, *compared(decided, idle.get(line["machine"], {}))])
+    return markdown_table(heads, rows)
 
 
 def compared(loaded: Mapping[str, Ratio], idle: Mapping[str, Ratio]) -> Sequence[str]:

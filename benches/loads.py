@@ -1,6 +1,7 @@
 """Other programs on the machine, next to which something is measured; and what scripts that measure so share.
 
-Such a script has two commands: ``collect`` adds lines of JSON to a file under a load, ``judge`` prints tables of them.
+Such a script has two commands: ``collect`` adds lines of JSON to a file under a load, ``judge`` prints tables of them
+in Markdown.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def run_command(
     file: Path,
     amount: tuple[str, float],
     collect: Callable[[str, Any, Path], None],
-    judge: Callable[[Path], None],
+    judge: Callable[[Path], list[str]],
 ) -> None:
     """Run the command that the arguments name, on ``file`` unless they name another.
 
@@ -57,7 +58,7 @@ def run_command(
     if given.command == "collect":
         collect(given.load, given.amount, given.file)
     else:
-        judge(given.file)
+        sys.stdout.write("\n".join([*judge(given.file), ""]))
 
 
 def add_line(file: Path, line: Mapping[str, Any]) -> None:
@@ -79,8 +80,3 @@ def collected(file: Path) -> list[dict[str, Any]]:
     if lines := read_lines(file):
         return lines
     raise SystemExit(f"there are no lines in {file}: collect first")
-
-
-def print_row(*values: object) -> None:
-    """Print a row of a table in Markdown."""
-    sys.stdout.write(f"| {' | '.join(map(str, values))} |\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,14 +154,5 @@ def machines(results: Path, suite: Suite) -> list[MachineHistory]:
 
 
 def judged(proof: str, lines: Path) -> str:
-    """The tables in Markdown that the script ``benches/PROOF.py`` prints for a file of lines; empty without one."""
-    if not lines.is_file():
-        return ""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        import_module(f"benches.{proof}").judge(lines)
-    tables: list[str] = []
-    for row in printed.getvalue().splitlines():
-        is_head = row.startswith(("| load |", "| advices "))
-        tables += ["", row, "|" + " --- |" * (row.count("|") - 1)] if is_head else [row]
-    return "\n".join(row for row, before in zip(tables, ["", *tables], strict=False) if row != before or not row)
+    """The tables in Markdown of the script ``benches/PROOF.py`` for a file of lines; empty without one."""
+    return "\n".join(import_module(f"benches.{proof}").judge(lines)) if lines.is_file() else ""

@@ -92,7 +92,9 @@ def _dependent(results: Results) -> list[str]:
     """The connections that train with one start or family and not with another, with depths: a sentence for each kind
     of difference."""
     conflicts = results.conflicting_verdicts()
-    several = len({one.machine for one in conflicts}) > 1
+    machines: dict[tuple[str, str], set[str]] = {}
+    for one in conflicts:
+        machines.setdefault((one.trains, one.stalls), set()).add(one.machine)
     depths: dict[str, dict[str, dict[str, set[int]]]] = {}
     for one in conflicts:
         family, other = (network.partition(STARTED)[0] for network in (one.trains, one.stalls))
@@ -100,7 +102,7 @@ def _dependent(results: Results) -> list[str]:
             kind, where = OF_START, f"{family}, {start_of(one.trains)} but not {start_of(one.stalls)}"
         else:
             kind, where = OF_FAMILY, f"{family} but not {other}"
-        where += f", on {one.machine}" if several else ""
+        where += f", on {one.machine}" if len(machines[one.trains, one.stalls]) > 1 else ""
         depths.setdefault(kind, {}).setdefault(where, {}).setdefault(one.block, set()).update(one.depths)
     return [
         f"{sentence} "

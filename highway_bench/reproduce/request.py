@@ -15,7 +15,7 @@ class Request:
     torch finds a GPU, else cpu; it is never ``None``. Raises ``BadInput`` for a number below its minimum.
     """
 
-    scale: str | None = single("desk (default: a CPU, minutes to hours) or paper (a GPU, hours), if the reproduction has both.")
+    scale: str | None = single("desk (default: a CPU) or paper (a GPU), if the reproduction has both.")
     epochs: int | None = single("Epochs to train.", minimum=1)
     steps: int | None = single("Training steps.", minimum=1)
     trials: int | None = single("Trials of a search, per block and depth.", minimum=1)

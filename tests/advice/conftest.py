@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -108,15 +107,6 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> str:
     """The module of the layers that the documents use."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     return "user_layers"
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """Import one of the scripts in ``benches``."""
-    monkeypatch.syspath_prepend(str(ROOT / "benches"))
-    for name in ("advice_proof", "advice_docs"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return importlib.import_module
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benches import advice_docs
 from highway_bench.advice.answer import Advice, Learning
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
@@ -197,15 +198,14 @@ def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> No
 
 
 @pytest.mark.parametrize("name", ["transformer", "feed-forward", "convolution", "two-modules", "refused"])
-def test_the_advices_of_the_document(name: str, run: Run, examples: str, script: Callable[[str], Any]) -> None:
+def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None:
     """Each of them, tiny, as it is written into the document."""
-    docs = script("advice_docs")
 
     def make(layer: str, depth: int, command: list[str]) -> Advice:
         return run(layer, block=("pre-norm",), command=command)[0]
 
-    example = next(one for one in docs.EXAMPLES if one.name == name)
-    lines = docs.advice_lines(example, make)
+    example = next(one for one in advice_docs.EXAMPLES if one.name == name)
+    lines = advice_docs.advice_lines(example, make)
     if name == "refused":
         assert "it draws random numbers in forward (MultiheadAttention with 0.1, Dropout with 0.1)" in lines[0]
         return
@@ -213,9 +213,9 @@ def test_the_advices_of_the_document(name: str, run: Run, examples: str, script:
     assert sum(line.startswith("| pre-norm (") for line in lines) == 2
     assert lines[-1].startswith("Trained on ")
     assert " torch " in lines[-1]
-    text = docs.with_part(docs.DOCUMENT.read_text(encoding="utf-8"), name, lines)
+    text = advice_docs.with_part(advice_docs.DOCUMENT.read_text(encoding="utf-8"), name, lines)
     assert f"    {' '.join(example.words)}\n\n<!-- measured: {name} -->\n\n{lines[0]}\n" in text
-    assert text.count("<!-- end -->") == len(docs.EXAMPLES) + 1
+    assert text.count("<!-- end -->") == len(advice_docs.EXAMPLES) + 1
 
 
 def test_a_depth_that_does_not_fit_is_refused_first(run: Run, tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ def line(load: str, **ratios: Any) -> str:
     return json.dumps(about | {"ratios": ratios}) + "\n"
 
 
-def test_a_run_is_compared_with_the_idle_run_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_compared_with_the_idle_run_before_it(tmp_path: Path) -> None:
     file = tmp_path / "lines.jsonl"
     idle = line("idle", a=[1.5, 1.45, 1.55], b=[2.0, 1.95, 2.05], c=[1.2, 1.1, 1.3])
     near = line("2", a=[1.53, 1.47, 1.6], b=[2.2, 2.1, 2.3], c=[1.0, 0.7, 1.4])
     file.write_text(near + idle + near + line("2", a=[math.nan] * 3, b=[2.0, 1.9, 2.1]), encoding="utf-8")
-    load_proof.judge(file)
-    head, *rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in capsys.readouterr().out.splitlines()]
+    head, _, *rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in load_proof.judge(file)]
     assert [len(row) for row in rows] == [len(head)] * 4
     alone, reference, loaded, gap = (row[5:] for row in rows)
     assert alone == ["4.0 %", "1 of 3", "no idle run before it", "", ""]
