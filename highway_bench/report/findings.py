@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pandas as pd
 
 from highway_bench.report.format import counted, listed
 from highway_bench.report.tables.trainability import not_tried
 from highway_bench.success.ladder import STALLS, TRAINS
+
+NAMED: Final = 3
+"""The largest number of connections that are named as not training."""
 
 
 def what_trains(part: pd.DataFrame, blocks: list[str]) -> str:
@@ -34,7 +39,10 @@ def _what_trains(judged: pd.DataFrame, blocks: list[str], which: str = "") -> st
         who = f"all {len(trained)} connections" if len(trained) == len(blocks) > 1 else listed(trained)
         return f"{who} {train} at depth {deepest:,}, the deepest judged"
     if trained:
-        return f"at depth {deepest:,} {listed(trained)} {train}; {listed(rest)} {'do' if len(rest) > 1 else 'does'} not"
+        others = listed(rest) if len(rest) <= NAMED else f"{len(rest)} others"
+        if len(trained) > NAMED and len(rest) > NAMED:
+            return f"at depth {deepest:,} {len(trained)} of {len(trained) + len(rest)} connections train"
+        return f"at depth {deepest:,} {listed(trained)} {train}; {others} {'do' if len(rest) > 1 else 'does'} not"
     depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
     who = (
         f"{rest[0]}, the only connection tried, does not train" if len(blocks) == 1 else f"no connection {which}trains"

@@ -52,6 +52,7 @@ def _picture(
     depths = sorted(part["depth"].unique())
     counts = sorted(set(part["n"]))
     size = title_size(blocks)
+    rotated = len(depths) > MOST_LEVEL and len(counts) > 1
     alt: list[str] = []
     with settings():
         figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
@@ -61,19 +62,12 @@ def _picture(
             line_with_band(panel, depth, rungs["k"] / rungs["n"], style[block], low, high, clip_on=False)
             intervals(panel, depth, low, high, style[block], width=1.0)
             panel.axhline(TRAINABLE, color=NEUTRAL, linewidth=0.8, linestyle=":")
-            falls = (rungs["k"] / rungs["n"]).diff(-1) > 0  # towards the next depth
-            for at, k, n, left in zip(depth, rungs["k"], rungs["n"], falls, strict=True):
-                panel.annotate(
-                    f"{k}" if len(counts) == 1 else f"{k}/{n}",  # short, because depths may be close to each other
-                    (at, k / n),
-                    xytext=(-4 if left else 4, -19 if k / n > 0.5 else 6),  # clear of the limit, bar and line
-                    textcoords="offset points",
-                    ha="right" if left else "left",
-                    fontsize=7.5,
-                )
+            for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
+                text = f"{k}" if len(counts) == 1 else f"{k}/{n}"  # short, because depths may be close to each other
+                panel.text(at, -0.14, text, ha="center", va="top", fontsize=6.5, rotation=90 if rotated else 0)
                 alt.append(f"{block} at depth {at}: {k} of {n}")
             panel.set_title(shortened(block, 26), color=style[block].colour, loc="left", fontsize=size)
-            panel.set_ylim(-0.06, 1.06)
+            panel.set_ylim(-0.6 if rotated else -0.35, 1.06)
             panel.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         for panel in axes:
             panel.set_xlim(depths[0] / 1.8, depths[-1] * 1.5)
@@ -86,7 +80,7 @@ def _picture(
         head(figure, title)
     numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
     caption = (
-        f"{contest_text(contest)}. Numbers: seeds that succeed, {numbers}; bands: Wilson 95 % intervals; "
+        f"{contest_text(contest)}. Numbers below: seeds that succeed, {numbers}; bands: Wilson 95 % intervals; "
         f"dotted: {TRAINABLE:.0%} of seeds, the limit for “trains”."
     )
     return Picture(name, title, f"Success rate by depth, one panel per block. {joined(alt, 60)}", caption, figure)
