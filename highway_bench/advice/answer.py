@@ -86,6 +86,19 @@ def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -
     return Learning.LEARNS if learnt else Learning.STALLS
 
 
+def contenders(
+    losses: Mapping[Connection, Sequence[float | None]], results: Iterable[ConnectionResult]
+) -> Mapping[Connection, Sequence[float | None]]:
+    """The final ``losses`` of all finalists but those that do not learn; of all where none learns.
+
+    A connection that does not learn is none to use, however far its losses scatter.
+    """
+    learning = {one.connection: one.learning for one in results}
+    if not any(learning[name] in (Learning.TRAINS, Learning.LEARNS) for name in losses):
+        return losses
+    return {name: values for name, values in losses.items() if learning[name] != Learning.STALLS}
+
+
 @dataclass(frozen=True)
 class Advice:
     """The advice for one layer at one depth.

@@ -17,6 +17,7 @@ from highway_bench.advice.answer import (
     EXPLAINED,
     Advice,
     ConnectionResult,
+    Learning,
     interval,
     percent,
 )
@@ -117,6 +118,8 @@ def relation(advice: Advice, one: ConnectionResult) -> str:
         return behind.relation
     if one.connection == advice.quality.best:
         return "lowest loss"
+    if one.learning == Learning.STALLS:
+        return str(one.learning)
     return "a run failed" if one.reason else "diverged at a seed"
 
 

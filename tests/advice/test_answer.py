@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of
+from highway_bench.advice.answer import Advice, ConnectionResult, Learning, contenders, learning_of
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, step_ratio
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.measured import TimedSteps
-from highway_bench.advice.page import remark, starts
+from highway_bench.advice.page import relation, remark, starts
 
 Cost = Callable[..., RelativeCost]
 PRE = Connection("pre-norm", "depth-aware")
@@ -97,6 +97,16 @@ def test_nothing_learns(advise: Callable[..., Advice]) -> None:
     assert advice.headline.startswith("No connection that was tried learns at depth 48 within 90 steps: more --minutes")
     assert advice.use == ()
     assert advice.plain()["use"] == []
+
+
+def test_a_finalist_that_does_not_learn_is_none_to_use(advise: Callable[..., Advice]) -> None:
+    losses = {PRE: spread(1.0), GATE: [0.6, 0.6, 0.6, 9.0, 9.0, 9.0]}
+    assert GATE in advise(losses).use
+    advice = advise(losses, quality=judged(contenders(losses, advise(losses).results)))
+    assert advice.headline == "Take pre-norm (depth-aware start)."
+    assert relation(advice, advice.result(GATE)) == "does not learn"
+    every = {PRE: spread(2.3), GATE: spread(2.4)}
+    assert contenders(every, advise(every).results) == every
 
 
 def test_one_connection_is_no_comparison(advise: Callable[..., Advice]) -> None:
