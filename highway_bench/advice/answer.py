@@ -86,17 +86,12 @@ def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -
     return Learning.LEARNS if learnt else Learning.STALLS
 
 
-def contenders(
-    losses: Mapping[Connection, Sequence[float | None]], results: Iterable[ConnectionResult]
-) -> Mapping[Connection, Sequence[float | None]]:
-    """The final ``losses`` of all finalists but those that do not learn; of all where none learns.
-
-    A connection that does not learn is none to use, however far its losses scatter.
-    """
+def unfit(finalists: Iterable[Connection], results: Iterable[ConnectionResult]) -> set[Connection]:
+    """The finalists that do not learn, where others do: none to use, however far their losses scatter."""
     learning = {one.connection: one.learning for one in results}
-    if not any(learning[name] in (Learning.TRAINS, Learning.LEARNS) for name in losses):
-        return losses
-    return {name: values for name, values in losses.items() if learning[name] != Learning.STALLS}
+    words = {name: learning[name] for name in finalists}
+    learns = any(word in (Learning.TRAINS, Learning.LEARNS) for word in words.values())
+    return {name for name, word in words.items() if learns and word == Learning.STALLS}
 
 
 @dataclass(frozen=True)

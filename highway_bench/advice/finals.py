@@ -8,7 +8,7 @@ by more than 1 %. A connection that diverged at a seed is none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
@@ -78,17 +78,22 @@ class JudgedFinals(Generic[Name]):
         return self.leaders[0] if self.leaders else None
 
 
-def judged(losses: Mapping[Name, Sequence[float | None]]) -> JudgedFinals[Name]:
-    """The verdict on the final ``losses`` of each finalist, one a seed in the order of seeds; ``None`` diverged."""
+def judged(losses: Mapping[Name, Sequence[float | None]], unfit: Collection[Name] = ()) -> JudgedFinals[Name]:
+    """The verdict on the final ``losses`` of each finalist, one a seed in the order of seeds; ``None`` diverged.
+
+    ``unfit`` are finalists that are none to use, whatever their losses: they are neither leaders nor behind. The others
+    are corrected for as many comparisons as if these were compared too.
+    """
     seeds = max(map(len, losses.values()), default=0)
     whole = {name: [loss for loss in values if loss is not None] for name, values in losses.items()}
     sizes = on_scale({name: values for name, values in whole.items() if len(values) == seeds > 0})
     if not sizes:
         return JudgedFinals(QualityVerdict.NONE, (), (), seeds)
-    best, *others = ranked(sizes)
+    best = ranked({name: values for name, values in sizes.items() if name not in unfit} or sizes)[0]
+    others = [name for name in ranked(sizes) if name != best]
     alpha = ALPHA / max(1, len(others))
     found = contrasts(sizes, best, 1 - alpha)
-    behind = tuple(distance(name, found[name], alpha) for name in others)
+    behind = tuple(distance(name, found[name], alpha) for name in others if name not in unfit)
     tied = [one for one in behind if not one.worse]
     verdict = QualityVerdict.UNDECIDED if tied else QualityVerdict.TAKE
     if tied and all(one.equal for one in tied):

@@ -11,7 +11,7 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from highway_bench.advice.about import about, forecast_notes, notes_on
-from highway_bench.advice.answer import Advice, ConnectionResult, Learning, contenders, learning_of, ordered
+from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, ordered, unfit
 from highway_bench.advice.at_start import at_start, start_cells
 from highway_bench.advice.budget import (
     FINALS,
@@ -82,7 +82,7 @@ class AdviceWork:
         return Advice(
             about=about(self.request, self.fit),
             results=ordered(results),
-            quality=judged(contenders(losses, results)),
+            quality=judged(losses, unfit(losses, results)),
             finalists=list(runs),
             ladder=halving.plan.ladder,
             timed_depth=timing.depth,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.answer import Advice, ConnectionResult, Learning, contenders, learning_of
+from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, unfit
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, step_ratio
 from highway_bench.advice.finals import QualityVerdict, judged
@@ -100,13 +100,17 @@ def test_nothing_learns(advise: Callable[..., Advice]) -> None:
 
 
 def test_a_finalist_that_does_not_learn_is_none_to_use(advise: Callable[..., Advice]) -> None:
-    losses = {PRE: spread(1.0), GATE: [0.6, 0.6, 0.6, 9.0, 9.0, 9.0]}
-    assert GATE in advise(losses).use
-    advice = advise(losses, quality=judged(contenders(losses, advise(losses).results)))
+    losses = {PRE: spread(1.0), GATE: [0.1, 0.1, 0.1, 9.0, 9.0, 9.0], SUM: spread(1.2)}
+    assert advise(losses).quality.best == GATE
+    results = advise(losses).results
+    advice = advise(losses, quality=judged(losses, unfit(losses, results)))
     assert advice.headline == "Take pre-norm (depth-aware start)."
     assert relation(advice, advice.result(GATE)) == "does not learn"
+    (behind,) = advice.quality.behind
+    (among_two,) = judged({name: losses[name] for name in (PRE, SUM)}).behind
+    assert behind.high > among_two.high  # corrected for both comparisons
     every = {PRE: spread(2.3), GATE: spread(2.4)}
-    assert contenders(every, advise(every).results) == every
+    assert unfit(every, advise(every).results) == set()
 
 
 def test_one_connection_is_no_comparison(advise: Callable[..., Advice]) -> None:
