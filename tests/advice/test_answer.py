@@ -100,7 +100,7 @@ def test_nothing_learns(advise: Callable[..., Advice]) -> None:
 
 
 def test_a_finalist_that_does_not_learn_is_none_to_use(advise: Callable[..., Advice]) -> None:
-    losses = {PRE: spread(1.0), GATE: [0.1, 0.1, 0.1, 9.0, 9.0, 9.0], SUM: spread(1.2)}
+    losses = {PRE: spread(1.0), GATE: [0.1, 0.1, 0.1, 9.0, 9.0, 9.0], SUM: spread(1.2, 0.03)}
     assert advise(losses).quality.best == GATE
     results = advise(losses).results
     advice = advise(losses, quality=judged(losses, unfit(losses, results)))
