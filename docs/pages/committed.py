@@ -83,10 +83,10 @@ class Committed:
         frames = [one.frame() for one in files]
         rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
         rows = rows[rows["axis"].ne(LATER_ATTEMPT)]
-        told = rows.assign(ended=rows["status"].isin(OUTCOMES), failed=rows["status"].isin(FAILURES))
-        attempts = told.groupby(["digest", "run_id"])[["ended", "failed", "time_utc"]].max()
-        attempts["measured"] = attempts["ended"] + (attempts["ended"] & ~attempts["failed"])
-        newest = attempts.sort_values(["measured", "time_utc"]).groupby("digest").tail(1).index
+        outcomes = rows.assign(ended=rows["status"].isin(OUTCOMES), failed=rows["status"].isin(FAILURES))
+        attempts = outcomes.groupby(["digest", "run_id"])[["ended", "failed", "time_utc"]].max()
+        attempts["whole"] = attempts["ended"] & ~attempts["failed"]
+        newest = attempts.sort_values(["ended", "whole", "time_utc"]).groupby("digest").tail(1).index
         chosen = pd.MultiIndex.from_frame(rows[["digest", "run_id"]]).isin(newest)
         return cls(rows[chosen], {run: record for one in files for run, record in one.runs.items()})
 

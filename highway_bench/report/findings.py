@@ -11,7 +11,7 @@ from highway_bench.report.tables.trainability import not_tried
 from highway_bench.success.ladder import STALLS, TRAINS
 
 NAMED: Final = 3
-"""The largest number of connections that are named as not training."""
+"""The largest number of connections that a finding names as not training; more are counted."""
 
 
 def what_trains(part: pd.DataFrame, blocks: list[str]) -> str:
@@ -39,9 +39,9 @@ def _what_trains(judged: pd.DataFrame, blocks: list[str], which: str = "") -> st
         who = f"all {len(trained)} connections" if len(trained) == len(blocks) > 1 else listed(trained)
         return f"{who} {train} at depth {deepest:,}, the deepest judged"
     if trained:
-        others = listed(rest) if len(rest) <= NAMED else f"{len(rest)} others"
-        if len(trained) > NAMED and len(rest) > NAMED:
+        if min(len(trained), len(rest)) > NAMED:
             return f"at depth {deepest:,} {len(trained)} of {len(trained) + len(rest)} connections train"
+        others = listed(rest) if len(rest) <= NAMED else f"{len(rest)} others"
         return f"at depth {deepest:,} {listed(trained)} {train}; {others} {'do' if len(rest) > 1 else 'does'} not"
     depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
     who = (

@@ -132,12 +132,13 @@ def test_the_losses_that_keras_reaches_are_those_that_its_rows_reproduce() -> No
     assert {(names[one[1]], int(one[2])) for one in found if one} == REACHED
 
 
-@pytest.mark.parametrize("status", ["skipped", "failed"])
-def test_a_later_attempt_without_a_result_replaces_none(status: str, tmp_path: Path) -> None:
-    for run, day, how in (("first", 2, "ok"), ("later", 3, status)):
+@pytest.mark.parametrize("later", [("skipped",), ("failed",), ("ok", "failed")])
+def test_a_later_attempt_that_measured_less_replaces_none(later: tuple[str, ...], tmp_path: Path) -> None:
+    for run, day, statuses in (("first", 2, ("ok",)), ("later", 3, later)):
         with Store(tmp_path / f"{run}.sqlite") as store:
-            about = {"run_id": run, "time_utc": f"2026-01-0{day}T00:00:00+00:00", "status": how, "digest": "one"}
-            store.put("one", [row(**about, task="cost", metric="params", value=1.0 if how == "ok" else None)])
+            about = {"run_id": run, "time_utc": f"2026-01-0{day}T00:00:00+00:00", "digest": "one", "task": "cost"}
+            rows = [row(**about, status=status, metric=f"metric {n}") for n, status in enumerate(statuses)]
+            store.put("one", rows)
             store.add_run(run, {})
             export_runs(store, tmp_path / "data")
     assert set(Committed.of(tmp_path / "data").rows["run_id"]) == {"first"}
