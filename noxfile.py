@@ -10,6 +10,7 @@ import argparse
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import nox
 from nox.command import CommandFailed
@@ -50,6 +51,34 @@ def install(session: nox.Session, *packages: str, groups: tuple[str, ...] = ()) 
         session.install("-c", "constraints.txt", *packages, *nox.project.dependency_groups(PYPROJECT, *groups))
 
 
+def run(session: nox.Session, *command: str, **options: Any) -> Any:
+    """Run a command that stores what it measured when it is interrupted, for which nox would leave it 0.3 seconds."""
+    return session.run(*command, interrupt_timeout=None, **options)
+
+
+def output_of(session: nox.Session, *command: str) -> str:
+    """What a command prints, without its errors, which the user sees."""
+    return str(session.run(*command, silent=True, stderr=None)).strip()
+
+
+def failure_of(session: nox.Session, *command: str) -> CommandFailed | None:
+    """Run a command; its failure if some of its measurements failed (status 1), since the others are stored."""
+    try:
+        run(session, *command)
+    except CommandFailed as error:
+        if error.return_code != 1:
+            raise
+        return error
+    return None
+
+
+def raise_any(*failures: CommandFailed | None) -> None:
+    """Raise the last failure, if there is one."""
+    for failure in reversed(failures):
+        if failure is not None:
+            raise failure
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure the standard profile and write the page; arguments go to highway-bench run.
@@ -65,18 +94,11 @@ def bench(session: nox.Session) -> None:
     if known.profile == "smoke" and known.store is None:  # a trial run must not mix with real results
         store, page = Path("reports/smoke.sqlite"), Path("reports/smoke/index.html")
 
-    failure = None
-    try:
-        session.run("highway-bench", "run", "--profile", known.profile, "--store", str(store), *others)
-    except CommandFailed as error:
-        if error.return_code != 1:  # 1: some cells failed, and the page shows which
-            raise
-        failure = error
-    if not {"--dry-run", "--help"} & set(others):
+    failures = [failure_of(session, "highway-bench", "run", "--profile", known.profile, "--store", str(store), *others)]
+    if not {"--dry-run", "--help", "-h"} & set(others):
         make_page(session, store, page)
-        failure = follow(session) or failure
-    if failure is not None:
-        raise failure
+        failures.append(follow(session))
+    raise_any(*failures)
 
 
 def follow(session: nox.Session) -> CommandFailed | None:
@@ -87,16 +109,14 @@ def follow(session: nox.Session) -> CommandFailed | None:
     if not Path(".git").exists():
         session.log("no git here: no history")
         return None
-    failure = None
     try:
-        session.run("highway-bench", "history", "run", "--quick")
+        failure = failure_of(session, "highway-bench", "history", "run", "--quick")
     except CommandFailed as error:
-        if error.return_code == 2:  # a shallow clone, for example: the page is written all the same
-            session.warn("no point in the history: the reason is printed above")
-            return None
-        failure = error
-    if failure is None or failure.return_code == 1:  # 1: a benchmark failed, and the others' values are stored
-        session.run("highway-bench", "history", "publish")
+        if error.return_code != 2:
+            raise
+        session.warn("no point in the history: the reason is printed above")  # a shallow clone, for example
+        return None
+    session.run("highway-bench", "history", "publish")
     return failure
 
 
@@ -109,19 +129,19 @@ def reproduce(session: nox.Session) -> None:
     """
     install(session, "-e", ".")
     if session.posargs:
-        session.run("highway-bench", "reproduce", *session.posargs)
+        run(session, "highway-bench", "reproduce", *session.posargs)
         return
-    names = str(session.run("highway-bench", "reproduce", "--names", silent=True)).split()
-    for name in names:
-        session.run("highway-bench", "reproduce", name)
+    names = output_of(session, "highway-bench", "reproduce", "--names").split()
+    raise_any(*[failure_of(session, "highway-bench", "reproduce", name) for name in names])
 
 
 @nox.session
 def history(session: nox.Session) -> None:
     """Measure this commit, or a range of commits (-- HEAD~10..HEAD), with asv; the points are there to be committed."""
     install(session, "-e", ".[history]")
-    session.run("highway-bench", "history", "run", *session.posargs)
+    failure = failure_of(session, "highway-bench", "history", "run", *session.posargs)
     session.run("highway-bench", "history", "publish")
+    raise_any(failure)
 
 
 @nox.session
@@ -131,49 +151,49 @@ def gate(session: nox.Session) -> None:
     Undecided, on a machine that is too busy to tell, is a warning.
     """
     install(session, "-e", ".[history]")
-    session.run("highway-bench", "history", "gate", "--measure", *session.posargs, success_codes=[0, UNDECIDED])
+    run(session, "highway-bench", "history", "gate", "--measure", *session.posargs, success_codes=[0, UNDECIDED])
 
 
 @nox.session(name="gate-proof")
 def gate_proof(session: nox.Session) -> None:
     """How often the gate is wrong: add processes to a pool (-- collect --load 2), or judge it (-- judge)."""
     install(session, "-e", ".[history]")
-    session.run("python", "-m", "benches.gate_proof", *session.posargs)
+    run(session, "python", "-m", "benches.gate_proof", *session.posargs)
 
 
 @nox.session(name="load-proof")
 def load_proof(session: nox.Session) -> None:
     """Whether ratios hold on a busy machine: time standard's grid (-- collect --load 2), or compare (-- judge)."""
     install(session, "-e", ".[history]")
-    session.run("python", "-m", "benches.load_proof", *session.posargs)
+    run(session, "python", "-m", "benches.load_proof", *session.posargs)
 
 
 @nox.session(name="advice-proof")
 def advice_proof(session: nox.Session) -> None:
     """How often an advice is right: make some more (-- collect --minutes 5 --known FILE), or count (-- judge)."""
     install(session, "-e", ".")
-    session.run("python", "-m", "benches.advice_proof", *session.posargs)
+    run(session, "python", "-m", "benches.advice_proof", *session.posargs)
 
 
 @nox.session(name="advice-docs")
 def advice_docs(session: nox.Session) -> None:
     """Make the advices of docs/advice.md and write them there, with their calibration; ten minutes for each advice."""
     install(session, "-e", ".")
-    session.run("python", "-m", "benches.advice_docs", *session.posargs)
+    run(session, "python", "-m", "benches.advice_docs", *session.posargs)
 
 
 @nox.session(name="cost-known")
 def cost_known(session: nox.Session) -> None:
     """Predict time and memory of runs, measure them, and print the table (-- --minutes 5 --rows FILE goes on)."""
     install(session, "-e", ".")
-    session.run("python", "-m", "benches.cost_known", *session.posargs)
+    run(session, "python", "-m", "benches.cost_known", *session.posargs)
 
 
 @nox.session
 def compare(session: nox.Session) -> None:
     """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""
     install(session, "-e", ".[history]")
-    session.run("highway-bench", "history", "compare", *session.posargs)
+    run(session, "highway-bench", "history", "compare", *session.posargs)
 
 
 @nox.session
@@ -209,7 +229,7 @@ def make_page(session: nox.Session, store: Path, page: Path, *arguments: str) ->
 def step(session: nox.Session) -> None:
     """Time a step of every block and family with pytest-benchmark, saved per machine; arguments go to pytest."""
     install(session, "-e", ".", groups=("bench",))
-    machine = str(session.run("python", "-c", MACHINE, silent=True)).strip()
+    machine = output_of(session, "python", "-c", MACHINE)
     storage = f"file://./reports/.benchmarks/{machine}"  # by machine: pytest-benchmark does not distinguish GPUs
     chosen = any(word.startswith("benches") for word in session.posargs)
     session.run(
@@ -230,7 +250,7 @@ def gpu(session: nox.Session) -> None:
     With -- --minutes 9 the next call goes on. Without a GPU, -- --device cpu --tiny rehearses every step.
     """
     install(session, "-e", ".[history,peers]", groups=("tests",))
-    session.run("python", "benches/gpu.py", *session.posargs)
+    run(session, "python", "benches/gpu.py", *session.posargs)
 
 
 @nox.session

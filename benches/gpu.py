@@ -63,8 +63,8 @@ class Step:
     """A command, what it shows, and roughly its minutes on a data-centre GPU.
 
     ``resumes``: after an interruption the command goes on where it stopped. Otherwise it starts only if a call has the
-    minutes left, or nothing else to do. ``needs`` are the modules that it imports besides torch and what comes with
-    it. ``data_lack`` says which data it lacks; empty for none.
+    minutes left, or nothing else to do. ``after`` is the step whose result it takes. ``needs`` are the modules that it
+    imports besides torch and what comes with it. ``data_lack`` says which data it lacks; empty for none.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Step:
     command: Callable[[Session], Command]
     minutes: float
     resumes: bool = False
+    after: str = ""
     needs: Sequence[str] = ()
     only_with_git: bool = False
     data_lack: Callable[[Session], str] = lambda _: ""
@@ -199,16 +200,24 @@ DRAWS = (*RUNS, "jinja2", "matplotlib", "seaborn")
 STEPS = (
     Step("about", "GPU, driver and versions", lambda _: python("-m", "torch.utils.collect_env"), 0.5),
     Step("tests", "the tests that need a GPU", gpu_tests, 2, needs=("pytest", "hypothesis", "pynvml", *RUNS)),
-    Step("times", "step times, GPU times, clocks and bytes of the standard profile", times, 5, True, RUNS),
+    Step("times", "step times, GPU times, clocks and bytes of the standard profile", times, 5, True, needs=RUNS),
     Step("population", "trials in a population against one by one", population, 6, needs=("pytest_benchmark", *RUNS)),
-    Step("dtypes", "float32, TF32 and bfloat16 next to each other", dtypes, 2, True, RUNS),
-    Step("modes", "eager, compiled and as a CUDA graph", modes, 6, True, RUNS),
-    Step("peers", "our networks against other implementations of them", peers, 8, True, RUNS),
+    Step("dtypes", "float32, TF32 and bfloat16 next to each other", dtypes, 2, True, needs=RUNS),
+    Step("modes", "eager, compiled and as a CUDA graph", modes, 6, True, needs=RUNS),
+    Step("peers", "our networks against other implementations of them", peers, 8, True, needs=RUNS),
     Step("point", "the commit's point in the history", point, 8, needs=("asv", "virtualenv", "json5", *RUNS)),
-    Step("import", "the point in this checkout", imported, 0.2, needs=("asv", "json5", *RUNS), only_with_git=True),
-    Step("standard", "the rest of the standard profile", rest, 10, True, RUNS),
-    Step("figure1", "a slice of the paper-scale Figure 1", figure1, 8, True, DRAWS, data_lack=no_mnist),
-    Step("hours", "the GPU-hours of the whole Figure 1", hours, 0.2, needs=DRAWS),
+    Step(
+        "import",
+        "the point in this checkout",
+        imported,
+        0.2,
+        after="point",
+        needs=("asv", "json5", *RUNS),
+        only_with_git=True,
+    ),
+    Step("standard", "the rest of the standard profile", rest, 10, True, needs=RUNS),
+    Step("figure1", "a slice of the paper-scale Figure 1", figure1, 8, True, needs=DRAWS, data_lack=no_mnist),
+    Step("hours", "the GPU-hours of the whole Figure 1", hours, 0.2, after="figure1", needs=DRAWS),
 )
 
 
@@ -240,8 +249,9 @@ class State:
         part.replace(self.path)
         say(f"{step.name}: {status}{f' ({reason})' if reason else ''}, {seconds:.0f} s")
 
-    def status(self, step: Step) -> str:
-        return str(self.steps.get(step.name, {}).get("status", ""))
+    def status(self, name: str) -> str:
+        """What became of the step ``name``; empty where nothing did yet."""
+        return str(self.steps.get(name, {}).get("status", ""))
 
     def summary(self, steps: Sequence[Step]) -> str:
         """A table in Markdown."""
@@ -252,10 +262,12 @@ class State:
         return "\n".join(lines) + "\n"
 
 
-def why_not(step: Step, session: Session) -> str:
-    """What this machine lacks for ``step``; empty for nothing."""
+def why_not(step: Step, session: Session, state: State) -> str:
+    """What this machine or the ``state`` lacks for ``step``; empty for nothing."""
     if step.only_with_git and not session.with_git:
         return "no git here: at home, highway-bench history import FOLDER/history --commit HASH"
+    if state.status(step.after) in (FAILED, LACKING):
+        return f"{step.after} is not done"
     lacking = [name for name in step.needs if importlib.util.find_spec(name) is None]
     return f"not installed: {', '.join(lacking)}" if lacking else step.data_lack(session)
 
@@ -276,9 +288,12 @@ def run_steps(session: Session, state: State, steps: Sequence[Step], seconds: fl
     deadline = time.monotonic() + seconds - CLOSING
     started = False
     over = {DONE} if again else {DONE, FAILED}
-    for step in (step for step in steps if state.status(step) not in over):
-        if reason := why_not(step, session):
+    for step in (step for step in steps if state.status(step.name) not in over):
+        if reason := why_not(step, session, state):
             state.note(step, LACKING, reason=reason)
+            continue
+        if step.after and state.status(step.after) != DONE:
+            say(f"{step.name}: waits for {step.after}")
             continue
         left = deadline - time.monotonic()
         if left <= 0 or (started and not step.resumes and 60 * step.minutes > left):
@@ -391,7 +406,7 @@ def main() -> int:
         has_page = write_page(session)
         (session.state / "summary.md").write_text(state.summary(STEPS) + results_of(session), encoding="utf-8")
     say(f"\n{state.summary(steps)}\nstate: {session.state}")
-    failed = any(state.status(step) in (FAILED, LACKING) for step in steps if not step.only_with_git)
+    failed = any(state.status(step.name) in ({FAILED} if step.only_with_git else {FAILED, LACKING}) for step in steps)
     return int(failed or not has_page)
 
 

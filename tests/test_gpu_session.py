@@ -93,7 +93,7 @@ def test_a_call_goes_on_where_the_last_one_stopped(gpu: Any, session: Any, monke
         calls.append(list(ran))
     assert calls == [["first", "long"], ["long", "last"], ["whole"], [], []]
     state = gpu.State.of(session)
-    assert {state.status(one) for one in steps} == {gpu.DONE}
+    assert {state.status(one.name) for one in steps} == {gpu.DONE}
     assert state.steps["long"]["seconds"] == 600.0
 
 
@@ -126,10 +126,35 @@ def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(
     for _ in range(4):
         state = gpu.State.of(session)
         gpu.run_steps(session, state, [step(gpu, "long", 10, resumes=True)], 540.0)
-        statuses.append(state.status(step(gpu, "long")))
+        statuses.append(state.status("long"))
     assert statuses == [gpu.CUT, gpu.CUT, gpu.FAILED, gpu.FAILED]
     assert state.steps["long"]["reason"] == "a group takes longer than a call"
     assert ran == ["long"] * 3
+
+
+def test_a_step_waits_for_the_one_whose_result_it_takes(
+    gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts after that one is done, in whichever call, and lacks its result where that one failed."""
+    needed = {"point": 800.0, "import": 1.0, "figure1": 1.0, "hours": 1.0}
+    statuses = iter([gpu.CUT, gpu.DONE, gpu.DONE, gpu.FAILED, gpu.DONE, gpu.DONE])
+    ran = fake(gpu, monkeypatch, lambda name, _: (next(statuses), "", needed[name]))
+    steps = [step(gpu, "point", resumes=True), step(gpu, "import", after="point")]
+    for _ in range(2):
+        gpu.run_steps(session, gpu.State.of(session), steps, 900.0)
+    assert ran == ["point", "point", "import"]
+    steps = [step(gpu, "figure1"), step(gpu, "hours", after="figure1")]
+    state = gpu.State.of(session)
+    gpu.run_steps(session, state, steps, 900.0)
+    assert ran[3:] == ["figure1"]
+    assert state.steps["hours"]["reason"] == "figure1 is not done"
+    gpu.run_steps(session, state, steps, 900.0, again=True)
+    assert ran[4:] == ["figure1", "hours"]
+
+
+def test_every_step_comes_after_the_one_whose_result_it_takes(gpu: Any) -> None:
+    names = ["", *(one.name for one in gpu.STEPS)]
+    assert all(names.index(one.after) < names.index(one.name) for one in gpu.STEPS)
 
 
 def test_checkpoints_of_a_long_training_are_progress(gpu: Any, session: Any) -> None:
@@ -149,9 +174,9 @@ def test_a_step_without_its_data_is_lacking(gpu: Any, session: Any, monkeypatch:
     (figure1,) = [one for one in gpu.STEPS if one.name == "figure1"]
     state = gpu.State.of(session)
     gpu.run_steps(session, state, [figure1], 540.0)
-    assert (ran, state.status(figure1)) == ([], gpu.LACKING)
+    assert (ran, state.status("figure1")) == ([], gpu.LACKING)
     assert state.steps["figure1"]["reason"] == "no folder has MNIST's IDX files"
-    assert gpu.why_not(figure1, dataclasses.replace(session, tiny=True)) == ""
+    assert gpu.why_not(figure1, dataclasses.replace(session, tiny=True), state) == ""
 
 
 def test_the_summary_has_what_populations_gain_and_the_hours(gpu: Any, session: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput
 from highway_bench.history.validate import faults
+from highway_bench.writing import writing
 
 MACHINE = "machine.json"
 BENCHMARKS = "benchmarks.json"
@@ -213,7 +214,8 @@ def read_results(results: Path) -> Iterator[Result]:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a file completely or not at all: it is renamed once it is complete."""
+    """Write a file completely or not at all: it is renamed once it is complete. Raises ``BadInput`` where it cannot
+    be written."""
     write_text(path, json.dumps(data, separators=(",", ":")))
 
 
@@ -228,10 +230,11 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def _put(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(path)
 
 
 def _whole_or_infinite(digits: str) -> float:

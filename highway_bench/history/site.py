@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.writing import writing
 
 PARTS = {  # a link's text, the page below the folder of reports, and the folder that is copied
     "Report: every stored cell": ("page/index.html", "page"),
@@ -37,19 +38,18 @@ def write_site(reports: Path, folder: Path, title: str) -> list[str]:
     there = {text: part for text, part in PARTS.items() if (reports / part[0]).is_file()}
     if not there:
         raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder} is no folder")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise BadInput(f"{folder} has other files: name an empty folder, or one that --site wrote before")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).touch()
-    (folder / ".nojekyll").touch()  # some hosts would leave out folders whose names begin with an underscore
-    for name in {part.partition("/")[0] for _, part in PARTS.values()}:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for _, part in there.values():
-        shutil.copytree(reports / part, folder / part)
     links = "\n".join(f'<li><a href="{page}">{html.escape(text)}</a></li>' for text, (page, _) in there.items())
-    (folder / "index.html").write_text(PAGE.format(title=html.escape(title), links=links), encoding="utf-8")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MARK).touch()
+        (folder / ".nojekyll").touch()  # some hosts would leave out folders whose names begin with an underscore
+        for name in {part.partition("/")[0] for _, part in PARTS.values()}:
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for _, part in there.values():
+            shutil.copytree(reports / part, folder / part)
+        (folder / "index.html").write_text(PAGE.format(title=html.escape(title), links=links), encoding="utf-8")
     return [
         f"not part of the site, since there is no {reports / PARTS[text][0]}" for text in PARTS if text not in there
     ]

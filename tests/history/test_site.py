@@ -94,7 +94,7 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
     (tmp_path / "other/file").touch()
     with pytest.raises(BadInput, match="other files"):
         write_site(reports, tmp_path / "other", "mine")
-    with pytest.raises(BadInput, match="no folder"):
+    with pytest.raises(BadInput, match="cannot write"):
         write_site(reports, tmp_path / "other/file", "mine")
 
 
