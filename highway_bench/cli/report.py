@@ -27,7 +27,8 @@ def report(
 
     Nothing is measured.
     """
-    from highway_bench.history.publish import HTML, link_report
+    from highway_bench.history.paths import HISTORY
+    from highway_bench.history.publish import link_report
     from highway_bench.report import open_results, write_latex, write_one_file, write_report
 
     results = open_results(store)
@@ -41,7 +42,7 @@ def report(
     if one_file is None and latex is None:
         written = write_report(results, out)
         page, figures = written.page, written.figures
-        link_report(out.parent / HTML)
+        link_report(out.parent / HISTORY / "index.html")
     if json:
         print_json({"page": page, "figures": figures, "tables": tables})
     else:

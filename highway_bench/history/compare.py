@@ -59,7 +59,7 @@ class Compared:
     """One cell at two commits. Each pair of processes gives one ratio of the second to the first.
 
     ``seconds`` are all timed steps of each commit, without the wait for a core, ``wall`` both commits' with it.
-    ``reason`` says why a cell was not compared.
+    ``reason`` says why a cell was not compared: a commit lacks it, or it ``failed`` at one.
     """
 
     cell: HistoryCell
@@ -67,6 +67,7 @@ class Compared:
     seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
     wall: list[float] = field(default_factory=list)
     reason: str = ""
+    failed: bool = False
 
     def ratio(self, confidence: float = 0.95) -> IntervalEstimate:
         """The geometric mean of the pairs' ratios, with Student's interval over the pairs."""
@@ -142,10 +143,12 @@ def compare(
                     try:
                         one_pair(sides, one, order)
                     except (CellLacking, RequestFailed) as reason:
-                        one.reason = str(reason)
+                        one.reason, one.failed = str(reason), isinstance(reason, RequestFailed)
             report(f"{number + 1} pairs of processes, {len(wanted)} of {len(compared)} cells")
     if all(one.reason for one in compared):
-        raise NothingMeasured(f"{first} and {second} have no cell in common: {compared[0].cell}: {compared[0].reason}")
+        raise NothingMeasured(
+            f"no cell can be compared at {first} and {second}: {compared[0].cell}: {compared[0].reason}"
+        )
     return compared
 
 

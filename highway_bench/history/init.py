@@ -10,7 +10,7 @@ from highway_bench.errors import BadInput
 from highway_bench.history.files import write_text
 from highway_bench.history.paths import CONFIGURATION
 
-GROUPS = {"blocks": "highway_bench.blocks", "families": "highway_bench.families"}
+GROUPS = ("highway_bench.blocks", "highway_bench.families")  # of entry points
 BASELINES = ("plain", "residual", "pre-norm")  # the blocks in which a package's layers are followed
 BENCHMARKS = '''"""What asv follows at this package's commits. asv imports this module, so it must not import torch."""
 
@@ -61,9 +61,9 @@ def write_history(root: Path) -> list[Path]:
             f"no pyproject.toml with a [project] here: run this at the top of your package ({error})"
         ) from None
     points = project.get("entry-points", {})
-    blocks, families = (tuple(sorted(points.get(group, {}))) for group in GROUPS.values())
+    blocks, families = (tuple(sorted(points.get(group, {}))) for group in GROUPS)
     if not blocks and not families:
-        tables = " or ".join(f'[project.entry-points."{group}"]' for group in GROUPS.values())
+        tables = " or ".join(f'[project.entry-points."{group}"]' for group in GROUPS)
         raise BadInput(f"pyproject.toml names no block and no layer: add {tables}")
     files = {
         CONFIGURATION: CONFIG.format(project=json.dumps(project["name"])),

@@ -22,6 +22,7 @@ from highway_bench.history.importing import HASH, NO_COMMIT
 from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.paths import CONFIGURATION, Paths
 from highway_bench.history.working_folder import exclusive
+from highway_bench.writing import writing
 
 
 @dataclass
@@ -84,6 +85,8 @@ def measure_here(
         measured.results[full] = known
         measured.lines.append(f"{full[:8]} has a point already; --replace measures it again")
         return measured
+    with writing(target):  # before minutes of measuring
+        target.mkdir(parents=True, exist_ok=True)
     arguments = ["-E", "current", "--set-commit-hash", full]
     environment = {
         "HIGHWAY_BENCH_HISTORY_COMMIT": full,
@@ -130,7 +133,6 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
     for one in wanted:
         listed = paths.working / "commits.txt"
-        paths.working.mkdir(parents=True, exist_ok=True)
         listed.write_text(one, encoding="utf-8")
         point = asv_run(paths, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {}, measured)
         if point is not None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from highway_bench.asv_suite.series import Suite
-from highway_bench.errors import BadInput
+from highway_bench.errors import USER_ERRORS, BadInput
 
 CONFIGURATION = "asv.conf.json"
+REPORT, HISTORY = "page", "asv/html"  # below the folder of reports, the folders of pages; index.html is the first page
+FOLDERS = ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo")  # that asv's configuration names
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Paths:
 
     @property
     def html(self) -> Path:
-        return self.root / "reports/asv/html"
+        return self.root / "reports" / HISTORY
 
     @property
     def benchmarks(self) -> Path:
@@ -67,29 +69,29 @@ class Paths:
         Raises ``BadInput`` where there is none.
         """
         for path in sorted(self.benchmarks.glob("[!_]*.py")):
-            spec = importlib.util.spec_from_file_location(f"{self.benchmarks.name}_{path.stem}", path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
             try:
-                spec.loader.exec_module(module)
-            except Exception as error:
+                module = runpy.run_path(str(path))
+            except USER_ERRORS as error:
                 raise BadInput(f"{path.relative_to(self.root)}: {type(error).__name__}: {error}") from error
-            if hasattr(module, "SUITE"):
-                return Suite(*module.SUITE)
+            if "SUITE" in module:
+                return Suite(*module["SUITE"])
         raise BadInput(f"no module in {self.benchmarks} has a SUITE")
 
     def configuration(self) -> dict[str, Any]:
-        """asv's configuration from its file; raises ``BadInput`` where it cannot be read."""
+        """asv's configuration from its file; raises ``BadInput`` where it cannot be read or lacks a setting."""
         path = self.root / CONFIGURATION
         try:
             import json5  # of the extra "history", which the report and its server do not need
         except ModuleNotFoundError:
             raise BadInput("json5 is not installed: pip install highway-bench[history]") from None
         try:
-            configuration: dict[str, Any] = json5.loads(path.read_text(encoding="utf-8"))
+            configuration = json5.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BadInput(f"{path.name} cannot be read: {error}") from error
+        if not isinstance(configuration, dict):
+            raise BadInput(f"{path.name} is not an object of settings")
+        if lacking := [key for key in ("project", *FOLDERS) if not isinstance(configuration.get(key), str)]:
+            raise BadInput(f"{path.name} has no {', '.join(lacking)}")
         return configuration
 
     def configured(self, name: str, **changes: Any) -> Path:
@@ -98,7 +100,7 @@ class Paths:
         asv reads relative paths as relative to the configuration file.
         """
         configuration = self.configuration()
-        for key in ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo"):
+        for key in FOLDERS:
             configuration[key] = str((self.root / configuration[key]).resolve())
         configuration |= {key: str(value) if isinstance(value, Path) else value for key, value in changes.items()}
         self.working.mkdir(parents=True, exist_ok=True)

@@ -24,11 +24,10 @@ from highway_bench.history.files import (
 from highway_bench.history.gate import LEAST
 from highway_bench.history.lines import LEAST_SHARE
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.paths import Paths
+from highway_bench.history.paths import REPORT, Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
 
-HTML = Path("asv/html/index.html")  # asv's first page, below the folder of reports
 LABELS = 8  # of commits on a graph, at most
 DISCOVERY = "discovery"  # asv requires a machine's name even to list benchmarks; no result is saved under it
 
@@ -55,7 +54,7 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
         lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not stored")
     machines = _drop_off_line(paths, lines)
     if not machines:
-        raise NothingMeasured("there are no points to publish: run nox -s history, or nox -s bench, first")
+        raise NothingMeasured("there are no points to publish: run highway-bench history run first")
     discover(paths)
     target = html or paths.html
     changes = {"results_dir": paths.shown, "html_dir": target, **regression_settings(paths)}
@@ -159,7 +158,7 @@ def _add_uncommitted(paths: Paths) -> bool:
 
 def link_report(page: Path) -> None:
     """Add a link from asv's page to the report if both exist; a second call adds no other."""
-    report = page.parents[2] / "page" / "index.html"
+    report = page.parents[2] / REPORT / "index.html"
     if not (page.is_file() and report.is_file()):
         return
     mark, link = '<li id="nav-li-" class="active">', '<li><a href="../../page/index.html">Report</a></li>\n\t'

@@ -11,11 +11,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.paths import HISTORY, REPORT
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost", "::1"}  # of this machine, for a Host header; a tunnel may change the port
-FOLDERS = ("page", "asv/html")
-PAGE, HISTORY = "page/index.html", "asv/html/index.html"
+FOLDERS = {  # of pages, with the command that writes them
+    REPORT: ("report", "highway-bench report"),
+    HISTORY: ("history", "highway-bench history publish"),
+}
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -36,7 +39,7 @@ class Handler(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         if urlsplit(self.path).path in ("", "/"):
             self.send_response(302)
-            self.send_header("Location", f"/{first_page(Path(self.directory)) or PAGE}")
+            self.send_header("Location", f"/{first_page(Path(self.directory)) or index(REPORT)}")
             self.end_headers()
             return
         super().do_GET()
@@ -84,24 +87,31 @@ def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
     Raises ``NothingMeasured`` where there are no pages, ``BadInput`` where the port is not available.
     """
     if first_page(reports) is None:
-        raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
+        commands = " or ".join(how for _, how in FOLDERS.values())
+        raise NothingMeasured(f"there are no pages in {reports}: run {commands} first")
     try:
         return Server((HOST, port), functools.partial(Handler, directory=str(reports.resolve())))
     except (OSError, OverflowError) as error:
         raise BadInput(f"port {port} is not available: {error}") from error
 
 
+def index(folder: str) -> str:
+    """The first page of a folder of pages."""
+    return f"{folder}/index.html"
+
+
 def first_page(reports: Path) -> str | None:
     """The page for ``/``: the report, or else the history; ``None`` where there is neither."""
-    return next((page for page in (PAGE, HISTORY) if (reports / page).is_file()), None)
+    return next((index(folder) for folder in FOLDERS if (reports / index(folder)).is_file()), None)
 
 
 def pages(of: ThreadingHTTPServer, reports: Path) -> list[str]:
     """A line for each of the two pages: its address, or how it is made."""
-    made = {"report": (PAGE, "highway-bench report"), "history": (HISTORY, "highway-bench history run")}
     return [
-        f"{name}: {address(of)}{page}" if (reports / page).is_file() else f"{name}: not there yet, made by {how}"
-        for name, (page, how) in made.items()
+        f"{name}: {address(of)}{index(folder)}"
+        if (reports / index(folder)).is_file()
+        else f"{name}: not there yet, made by {how}"
+        for folder, (name, how) in FOLDERS.items()
     ]
 
 

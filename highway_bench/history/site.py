@@ -7,11 +7,12 @@ import shutil
 from pathlib import Path
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history.paths import HISTORY, REPORT
 from highway_bench.writing import writing
 
 PARTS = {  # a link's text, the page below the folder of reports, and the folder that is copied
-    "Report: every stored cell": ("page/index.html", "page"),
-    "History: every block over commits": ("asv/html/index.html", "asv/html"),
+    "Report: every stored cell": (f"{REPORT}/index.html", REPORT),
+    "History: every block over commits": (f"{HISTORY}/index.html", HISTORY),
     "Documentation": ("docs/docs/index.html", "docs"),
 }
 MARK = ".highway-bench-site"  # in a folder that this module wrote, and may write again
@@ -37,7 +38,7 @@ def write_site(reports: Path, folder: Path, title: str) -> list[str]:
     """
     there = {text: part for text, part in PARTS.items() if (reports / part[0]).is_file()}
     if not there:
-        raise NothingMeasured(f"there are no pages in {reports}: run nox -s bench first")
+        raise NothingMeasured(f"there are no pages in {reports}: run highway-bench report first")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise BadInput(f"{folder} has other files: name an empty folder, or one that --site wrote before")
     links = "\n".join(f'<li><a href="{page}">{html.escape(text)}</a></li>' for text, (page, _) in there.items())

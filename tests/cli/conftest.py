@@ -112,10 +112,11 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "publish.publish": Published(here, ["m"], 3, ["a line"]),
         "gate.check": None,
         "gate.gate": verdict,
-        "compare.compare": [compared],
+        "compare.compare": [compared, Compared(cell, reason="unknown block 'absent'")],
         "paths.Paths.suite": Suite(core=("highway", "plain"), families=("dense",)),
     }
-    (here / "asv.conf.json").write_text('{"project": "highway-bench"}')  # as in a checkout
+    checkout = Path(__file__).parents[2]
+    (here / "asv.conf.json").write_text((checkout / "asv.conf.json").read_text())
     (here / "highway_bench").symlink_to(Path(highway_bench.__file__).parent)
     for name, result in given.items():
         monkeypatch.setattr(f"highway_bench.history.{name}", lambda *_, result=result, **__: result)

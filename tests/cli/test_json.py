@@ -149,6 +149,7 @@ FINDING = CLAIM | {
     "verdict": STRING,
     "why": STRING,
 }
+LEFT_OUT = {"block": STRING, "family": STRING, "depth": NUMBER, "reason": STRING, "failed": FLAG}
 FOLLOWED = {"series": STRING, "block": STRING, "family": STRING, "depth": NUMBER, "machine": STRING}
 
 ADVICE = {
@@ -403,6 +404,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
                     "pairs_needed": NUMBER,
                 }
             ],
+            "left_out": [LEFT_OUT],
         },
     ),
     "history compare": (
@@ -422,7 +424,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
                     "waited": NUMBER,
                     "verdict": STRING,
                 }
-            ]
+            ],
+            "left_out": [LEFT_OUT],
         },
     ),
 }

@@ -82,6 +82,25 @@ def test_a_checkout_is_not_another_commit(planted) -> None:
         measure_here(planted.paths, planted.machine, commit="HEAD~1")
 
 
+def test_a_folder_that_cannot_be_written_is_refused_before_measuring(planted, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="cannot write"):
+        measure_here(planted.paths, planted.machine, out=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "not an object of settings"),
+        ('{"project": "mine", "repo": ".", "results_dir": 3}', "has no benchmark_dir, env_dir, results_dir, html_dir"),
+    ],
+)
+def test_an_incomplete_configuration_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "asv.conf.json").write_text(text)
+    with pytest.raises(BadInput, match=message):
+        Paths.of(tmp_path).configuration()
+
+
 def test_devices_that_are_not_here() -> None:
     with pytest.raises(BadInput, match="cpu or cuda, not 'tpu'"):
         this_machine("tpu", "standin")

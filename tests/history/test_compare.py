@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import highway_bench.history.compare as comparing
+from highway_bench.asv_suite.process import CellLacking, RequestFailed
 from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.cli import app
 from highway_bench.cli.history.noise import pairs_needed
@@ -77,6 +78,38 @@ def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch: pytest.MonkeyPatc
     assert row["pairs_needed"] == pairs_needed(0.0209) == 8
     assert pairs_needed(0.04) > 12
     assert "sd of a pair" in CliRunner().invoke(app, ["history", "noise", "--device", "cpu"]).output
+
+
+@pytest.mark.parametrize("command", [["compare", "HEAD", "HEAD"], ["noise"]])
+def test_a_cell_that_failed_is_named_and_is_no_success(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    compared = [
+        Compared(CELLS[0], [1.02, 0.98] * 6, ([1.0], [1.0]), [2.0]),
+        Compared(ABSENT, reason="unknown block 'absent'"),
+        Compared(CELLS[1], [1.0], reason="OutOfMemoryError", failed=True),
+    ]
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
+    output = CliRunner().invoke(app, ["history", *command, "--device", "cpu"])
+    assert output.exit_code == 1
+    assert f"left out: {ABSENT}: unknown block 'absent'\nfailed: {CELLS[1]}: OutOfMemoryError\n" in output.stderr
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared[:2])
+    assert CliRunner().invoke(app, ["history", *command, "--device", "cpu"]).exit_code == 0
+
+
+def test_a_request_that_fails_is_no_cell_that_is_lacking(planted, monkeypatch) -> None:
+    def one_pair(sides, one, order) -> None:
+        if one.cell == CELLS[1]:
+            raise RequestFailed("out of memory")
+        if one.cell == ABSENT:
+            raise CellLacking("unknown block")
+        one.ratios.append(1.0)
+
+    monkeypatch.setattr(comparing, "one_pair", one_pair)
+    every = compare(planted.paths, "HEAD", "HEAD", [*CELLS, ABSENT], precision=Precision(least=6, most=6))
+    assert [(one.reason, one.failed) for one in every] == [
+        ("", False),
+        ("out of memory", True),
+        ("unknown block", False),
+    ]
 
 
 def test_nothing_in_common(planted, planted_processes) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli.history.left_out import left_out_as_json, print_left_out, raise_failed
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 from highway_bench.errors import HighwayBenchError
 
@@ -36,7 +37,7 @@ def compare(
 ) -> None:
     """Time two commits' steps in turn, and print the ratio of the second to the first with an interval.
 
-    Fresh pairs of processes are started until the interval is ± 2.5 %.
+    Fresh pairs of processes are started until the interval is ± 2.5 %. Exits with status 1 if a cell failed.
     """
     from highway_bench.history import Paths
     from highway_bench.history.compare import Precision
@@ -53,14 +54,13 @@ def compare(
         device=this_machine(device).device,
         report=lambda line: typer.echo(line, err=True),
     )
-    for one in every:
-        if one.reason:
-            typer.echo(f"left out: {one.cell}: {one.reason}", err=True)
-    compared = [one for one in every if not one.reason]
+    compared, left_out = [one for one in every if not one.reason], [one for one in every if one.reason]
+    print_left_out(left_out)
     if json:
-        print_json({"steps": [as_json(one) for one in compared]})
+        print_json({"steps": [as_json(one) for one in compared], "left_out": left_out_as_json(left_out)})
     else:
         print_compared(compared, first, second)
+    raise_failed(left_out)
     slower = [str(one.cell) for one in compared if one.verdict == "slower"]
     if strict and slower:
         raise Slower(f"slower: {'; '.join(slower)}")

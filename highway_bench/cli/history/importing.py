@@ -13,7 +13,9 @@ from highway_bench.cli.history.options import Root
 
 
 def import_folder(
-    folder: Annotated[Path, typer.Argument(help="What history run --out wrote, or a folder of several such folders.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder that history run --out wrote, or one machine's folder in it.")
+    ],
     commit: Annotated[str | None, typer.Option(help="The measured commit, for files that do not name it.")] = None,
     json: AsJson = False,
     root: Root = Path("."),

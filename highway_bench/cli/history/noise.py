@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli.history.left_out import left_out_as_json, print_left_out, raise_failed
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 
 if TYPE_CHECKING:
@@ -28,13 +30,14 @@ def noise(
     """Compare HEAD with itself, as the gate compares commits: how much pairs of processes differ by chance.
 
     With that, how many pairs of processes make an interval of ± 2.5 %, which the gate needs to see a slow-down of 5 %.
+    Exits with status 1 if a cell failed.
     """
     from highway_bench.history import Paths
     from highway_bench.history.compare import Precision, compare
     from highway_bench.history.machine import this_machine
 
     paths = Paths.of(root)
-    compared = compare(
+    every = compare(
         paths,
         "HEAD",
         "HEAD",
@@ -43,11 +46,20 @@ def noise(
         device=this_machine(device).device,
         report=lambda line: typer.echo(line, err=True),
     )
-    compared = [one for one in compared if not one.reason]
+    compared, left_out = [one for one in every if not one.reason], [one for one in every if one.reason]
+    print_left_out(left_out)
     rows = [as_json(one) for one in compared]
     if json:
-        print_json({"pairs": pairs, "cells": rows})
-        return
+        print_json({"pairs": pairs, "cells": rows, "left_out": left_out_as_json(left_out)})
+    else:
+        print_noise(compared, rows, pairs)
+    raise_failed(left_out)
+
+
+def print_noise(compared: Sequence[Compared], rows: Sequence[Mapping[str, float | int | str]], pairs: int) -> None:
+    """Print the spread of each cell as a table."""
+    from highway_bench.history.compare import Precision
+
     print_table(
         "HEAD relative to itself",
         ["cell", "ratio", "sd of a pair", "pairs needed", "waited"],
