@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benches.loads import add_line, collected, read_lines
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import REFERENCE, Connection
 from highway_bench.advice.finals import QualityVerdict, judged
@@ -129,19 +129,12 @@ def copy(start: str) -> Connection:
 
 def collect(todo: Iterable[Task], file: Path, make: Make) -> None:
     """Make the advices that ``file`` lacks, and add a line for each."""
-    done = {(line["kind"], line["number"]) for line in lines_in(file)}
+    done = {(line["kind"], line["number"]) for line in read_lines(file)}
     for task in todo:
         if (task.kind, task.number) not in done:
             line = line_of(task, make)
             about = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "commit": source_commit()}
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({**line, **about, "machine": identity("cpu").machine}) + "\n")
-
-
-def lines_in(file: Path) -> list[dict[str, Any]]:
-    """The lines so far."""
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
+            add_line(file, {**line, **about, "machine": identity("cpu").machine})
 
 
 def counts(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -158,9 +151,7 @@ def counts(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def judge(file: Path) -> list[str]:
     """The counts of the lines in ``file`` as a table in Markdown."""
-    if not file.is_file():
-        raise SystemExit(f"there is no file {file}: collect first")
-    lines = lines_in(file)
+    lines = collected(file)
     undecided = sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines)
     heads = ["advices where the best is known", "hold it", "copies of pre-norm", "one preferred", "undecided"]
     return markdown_table(heads, [[str(number) for number in (*counts(lines).values(), undecided)]])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from highway_bench.measure.precision import ieee_float32
+from highway_bench import asv_api
 
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as in a worker
-ieee_float32()
+asv_api.prepare()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 JSON_SCHEMA = 3  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
+MOST_NAMED = 20  # cells that failed, or ended otherwise than expected, that are printed one by one
 
 
 def console() -> Console:
@@ -58,6 +60,13 @@ def print_json(data: Mapping[str, Any]) -> None:
     typer.echo(
         json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, ensure_ascii=False, allow_nan=False, default=os.fspath)
     )
+
+
+def finite(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """``entry`` with null for each number that JSON does not have."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in entry.items()
+    }
 
 
 def write_tables(tables: Sequence[Shown], path: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, WorkerCount, engine_at
-from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._output import finite, print_json, print_table
 
 if TYPE_CHECKING:
     from highway_bench.comparison.contrasts import BlockContrast, BlockPosition
@@ -166,16 +166,17 @@ def as_json(compared: BlockComparison, store: Path) -> dict[str, Any]:
 
 
 def plain(other: BlockContrast) -> dict[str, Any]:
-    return {
-        "connection": other.other,
-        "standing": other.standing,
-        "success": bounds(other.success),
-        "loss": bounds(other.loss),
-        "p": None if math.isnan(other.p) else other.p,
-    }
+    return finite(
+        {
+            "connection": other.other,
+            "standing": other.standing,
+            "success": bounds(other.success),
+            "loss": bounds(other.loss),
+            "p": other.p,
+        }
+    )
 
 
 def bounds(estimate: IntervalEstimate) -> dict[str, float | None]:
     """An estimate with its interval; null where it has none."""
-    values = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
+    return finite({"value": estimate.value, "low": estimate.low, "high": estimate.high})

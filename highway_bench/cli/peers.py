@@ -13,7 +13,7 @@ import typer
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import console, print_json, write_tables
+from highway_bench.cli._output import console, finite, print_json, write_tables
 from highway_bench.cli.run import name_cells, plain, print_plan
 from highway_bench.peers.request import PeerRequest
 
@@ -78,12 +78,8 @@ def print_tables(written: list[Shown]) -> None:
 
 def as_json(row: pd.Series) -> dict[str, Any]:
     """One comparison as plain data; null where there is no value."""
-
-    def value(name: str) -> Any:
-        found = row[name]
-        return None if found != found or found is None else found
-
+    values = finite(row.to_dict())
     ratios = {
-        name: {"value": value(name), "low": value(f"{name}_low"), "high": value(f"{name}_high")} for name in RATIOS
+        name: {"value": values[name], "low": values[f"{name}_low"], "high": values[f"{name}_high"]} for name in RATIOS
     }
-    return {name: value(name) for name in (*CELL, *MEASURED)} | ratios
+    return {name: values[name] for name in (*CELL, *MEASURED)} | ratios

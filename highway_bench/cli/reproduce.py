@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -23,7 +22,7 @@ from highway_bench.cli._options import (
     WorkerCount,
     engine_at,
 )
-from highway_bench.cli._output import console, print_json, print_table
+from highway_bench.cli._output import console, finite, print_json, print_table
 from highway_bench.errors import BadInput
 from highway_bench.reproduce.request import Request
 
@@ -214,13 +213,6 @@ def region_entry(region: Region) -> dict[str, Any]:
 def power_entry(power: Power | None) -> dict[str, Any] | None:
     """A power as JSON; a number that does not exist is null."""
     return None if power is None else finite(asdict(power))
-
-
-def finite(entry: dict[str, Any]) -> dict[str, Any]:
-    """``entry`` with null for numbers that JSON does not have."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in entry.items()
-    }
 
 
 def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:

@@ -25,7 +25,7 @@ from highway_bench.cli._options import (
     WorkerCount,
     engine_at,
 )
-from highway_bench.cli._output import console, print_json, print_table
+from highway_bench.cli._output import MOST_NAMED, console, print_json, print_table
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
 from highway_bench.results import parsed
@@ -34,8 +34,6 @@ from highway_bench.terminal import printable
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
     from highway_bench.plan.plan import Ending, RunResult
-
-MOST_NAMED = 20  # failed or unexpected cells printed one by one
 
 
 class Unexpected(HighwayBenchError):

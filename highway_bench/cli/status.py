@@ -7,10 +7,8 @@ from dataclasses import asdict
 import typer
 
 from highway_bench.cli._options import STORE, AsJson, StorePath
-from highway_bench.cli._output import print_json
+from highway_bench.cli._output import MOST_NAMED, print_json
 from highway_bench.terminal import printable
-
-MOST_NAMED = 20  # failed cells that are named
 
 
 def status(store: StorePath = STORE, json: AsJson = False) -> None:

@@ -85,10 +85,10 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE)])[:6]
     with pytest.raises(KeyboardInterrupt):
         advice_proof.collect(todo, file, make)
-    assert len(advice_proof.lines_in(file)) == 3
+    assert len(advice_proof.read_lines(file)) == 3
     advice_proof.collect(todo, file, make)
     assert len(made) == 7
-    assert advice_proof.counts(advice_proof.lines_in(file)) == {"known": 3, "held": 3, "copies": 3, "apart": 3}
+    assert advice_proof.counts(advice_proof.read_lines(file)) == {"known": 3, "held": 3, "copies": 3, "apart": 3}
     assert len({(words["repetition"], family) for family, words in made}) == 6
     assert advice_proof.judge(file)[-1] == "| 3 | 3 | 3 | 3 | 0 |"
 
