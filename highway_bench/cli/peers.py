@@ -78,7 +78,7 @@ def print_tables(written: list[Shown]) -> None:
 
 def as_json(row: pd.Series) -> dict[str, Any]:
     """One comparison as plain data; null where there is no value."""
-    values = finite(row.to_dict())
+    values = finite({str(name): value for name, value in row.items()})
     ratios = {
         name: {"value": values[name], "low": values[f"{name}_low"], "high": values[f"{name}_high"]} for name in RATIOS
     }
