@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,10 @@ class Job:
         """The job of the cell at ``index`` alone."""
         one = slice(index, index + 1)
         return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one])
+
+    def without(self, ended: Collection[int]) -> list[Job]:
+        """The jobs of the cells whose indices are not in ``ended``, one each."""
+        return [self.single(index) for index in range(len(self.cells)) if index not in ended]
 
     def line(self) -> str:
         """This job as one line of JSON, without ``checkpoints``: that folder is on this machine's disk."""

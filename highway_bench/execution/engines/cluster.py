@@ -102,10 +102,6 @@ class Submitted:
                 self.ended.add(result.index)
             self.lines.popleft()
 
-    def left(self) -> list[Job]:
-        """The cells that have not ended, each as its own job."""
-        return [self.job.single(index) for index in range(len(self.job.cells)) if index not in self.ended]
-
 
 @register_engine("ray")
 class RayEngine:
@@ -290,7 +286,7 @@ class RayEngine:
         except ray.exceptions.RayError as error:
             del self._submitted[stream]
             if len(submitted.job.cells) > 1:
-                return submitted.left()
+                return submitted.job.without(submitted.ended)
             status = Status.OOM if isinstance(error, ray.exceptions.OutOfMemoryError) else Status.CRASHED
             nowhere = isinstance(error, ray.exceptions.TaskUnschedulableError)
             yield from lost(submitted, status, NO_NODE if nowhere else first_line(error))
