@@ -244,10 +244,18 @@ class State:
         """Store what became of ``step``; seconds add up over calls. ``stored`` is what ``progress`` gave after it."""
         seconds += self.steps.get(step.name, {}).get("seconds", 0.0)
         self.steps[step.name] = {"status": status, "seconds": round(seconds, 1), "reason": reason, "stored": stored}
+        self._write()
+        say(f"{step.name}: {status}{f' ({reason})' if reason else ''}, {seconds:.0f} s")
+
+    def _write(self) -> None:
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps({"identity": self.identity, "steps": self.steps}, indent=1), encoding="utf-8")
         part.replace(self.path)
-        say(f"{step.name}: {status}{f' ({reason})' if reason else ''}, {seconds:.0f} s")
+
+    def forget(self, step: Step) -> None:
+        """Store that nothing became of ``step`` yet."""
+        self.steps.pop(step.name, None)
+        self._write()
 
     def status(self, name: str) -> str:
         """What became of the step ``name``; empty where nothing did yet."""
@@ -266,8 +274,8 @@ def why_not(step: Step, session: Session, state: State) -> str:
     """What this machine or the ``state`` lacks for ``step``; empty for nothing."""
     if step.only_with_git and not session.with_git:
         return "no git here: at home, highway-bench history import FOLDER/history --commit HASH"
-    if state.status(step.after) in (FAILED, LACKING):
-        return f"{step.after} is not done"
+    if state.status(step.after) == LACKING:
+        return f"{step.after} lacks something"
     lacking = [name for name in step.needs if importlib.util.find_spec(name) is None]
     return f"not installed: {', '.join(lacking)}" if lacking else step.data_lack(session)
 
@@ -292,8 +300,12 @@ def run_steps(session: Session, state: State, steps: Sequence[Step], seconds: fl
         if reason := why_not(step, session, state):
             state.note(step, LACKING, reason=reason)
             continue
-        if step.after and state.status(step.after) != DONE:
-            say(f"{step.name}: waits for {step.after}")
+        if step.after and state.status(step.after) not in (DONE, FAILED):  # one that failed may have stored a part
+            if step.after in {one.name for one in steps}:
+                state.forget(step)
+                say(f"{step.name}: waits for {step.after}")
+            else:
+                state.note(step, LACKING, reason=f"needs {step.after}: name it with --step too")
             continue
         left = deadline - time.monotonic()
         if left <= 0 or (started and not step.resumes and 60 * step.minutes > left):
@@ -376,7 +388,7 @@ def session_of(arguments: argparse.Namespace) -> Session:
 
 
 def main() -> int:
-    """Run the steps, then write page and summary. The status is 1 if a step failed or could not run."""
+    """Run the steps, then write page and summary. Returns the exit status; docs/gpu.md has its meaning."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--minutes", type=float, default=24 * 60.0, help="Time of this call; the next one goes on.")
     parser.add_argument("--state", type=Path, help="The folder of the state; by default reports/gpu.")

@@ -120,7 +120,7 @@ def compare(
 
     A commit may be compared with itself: any difference is chance then. A cell that one of the commits lacks, or where
     one of them fails, has a ``reason`` and no ratio. ``report`` receives a line for each pair of processes. Raises
-    ``NothingMeasured`` where all cells are so, ``BadInput`` for commits that do not exist.
+    ``NothingMeasured`` where the commits have no cell in common, ``BadInput`` for commits that do not exist.
     """
     rule, begin = precision or Precision(), time.monotonic()
     rule.check()
@@ -145,7 +145,7 @@ def compare(
                     except (CellLacking, RequestFailed) as reason:
                         one.reason, one.failed = str(reason), isinstance(reason, RequestFailed)
             report(f"{number + 1} pairs of processes, {len(wanted)} of {len(compared)} cells")
-    if all(one.reason for one in compared):
+    if all(one.reason and not one.failed for one in compared):
         raise NothingMeasured(
             f"no cell can be compared at {first} and {second}: {compared[0].cell}: {compared[0].reason}"
         )

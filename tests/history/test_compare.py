@@ -91,6 +91,9 @@ def test_a_cell_that_failed_is_named_and_is_no_success(monkeypatch: pytest.Monke
     output = CliRunner().invoke(app, ["history", *command, "--device", "cpu"])
     assert output.exit_code == 1
     assert f"left out: {ABSENT}: unknown block 'absent'\nfailed: {CELLS[1]}: OutOfMemoryError\n" in output.stderr
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared[2:])
+    failed = CliRunner().invoke(app, ["history", *command, "--device", "cpu", "--json"])
+    assert (failed.exit_code, json.loads(failed.stdout)["left_out"][0]["failed"]) == (1, True)
     monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared[:2])
     assert CliRunner().invoke(app, ["history", *command, "--device", "cpu"]).exit_code == 0
 
