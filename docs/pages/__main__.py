@@ -23,6 +23,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from docs.pages import claims, history, known_cost, tables
 from docs.pages.committed import Committed, Repetition, Study, profile_of
+from highway_bench.decide.tables import language_in_short
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
 from highway_bench.forecast import Forecast, NoSkill, fit
@@ -237,6 +238,7 @@ HELPERS: Mapping[str, Any] = {
     "forecast": forecast,
     "gate_tables": gate_tables,
     "in_short": tables.in_short,
+    "language_in_short": language_in_short,
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),
     "matrices": matrices,
     "mode_table": mode_table,

@@ -16,12 +16,15 @@ from highway_bench.measure.paired import BySeed, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown, shown
-from highway_bench.report.format import three
+from highway_bench.report.format import listed, three
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
+from highway_bench.results.schema import Status
 
 LANGUAGE: Final = "language"
 SETTING: Final = ("nominal_width", "depth")
+UNSTABLE: Final = "unstable"
+"""The verdict on a connection of which some seeds diverged."""
 SETTINGS: Final = ((WIDTH, SHALLOW), (WIDTH, DEEP), (WIDER, SHALLOW))
 """The widths and depths of the planned contrasts."""
 
@@ -50,6 +53,7 @@ def ladder_table(results: Results) -> Shown:
         [
             column.words("family_label", "family"),
             column.whole("depth", "depth"),
+            column.whole("nominal_width", "plain's width"),
             column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
             column.computed("start", lambda row: starts.get(row["block"], start_of(row["block"])), is_number=False),
             column.number("rate", "learning rate"),
@@ -91,47 +95,75 @@ def tries_shown(trials: pd.DataFrame) -> Shown:
     )
 
 
+def language_in_short(results: Results) -> list[str]:
+    """A sentence for each width and depth at which connections were compared with pre-norm on language."""
+    runs = results.training_runs()
+    table = contrast_table(runs[runs["dataset"] == LANGUAGE])
+    return [
+        f"depth {setting['depth']:g}, width {setting['nominal_width']:g}: {'; '.join(_by_verdict(part))}."
+        for setting, part in (groups(table[table["equal_steps"]], SETTING) if len(table) else [])
+    ]
+
+
+def _by_verdict(contrasted: pd.DataFrame) -> list[str]:
+    texts = []
+    for verdict, part in contrasted.sort_values("difference").groupby("verdict", sort=False):
+        named = [
+            f"`{row['block']}` "
+            + (f"({row['diverged']} of {row['runs']} diverged)" if verdict == UNSTABLE else _difference(row))
+            for row in rows_of(part)
+        ]
+        texts.append(f"{verdict} {listed(named)}")
+    return texts
+
+
 def contrast_table(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per width, depth, block and number of steps: the held-out bits and the contrast with pre-norm.
 
     ``runs`` are those of ``Results.training_runs`` on language. Contrasts of one width and depth were planned together;
-    those of equal seconds, which have other steps than pre-norm, are a family of their own.
+    those of equal seconds, which have other steps than pre-norm, are a family of their own. ``diverged`` of the
+    ``runs`` have no bits: then the others are compared, and the verdict is ``UNSTABLE``.
     """
     records: list[dict[str, Any]] = []
     runs = runs.assign(steps=[recipe_of(recipe)["steps"] for recipe in runs["recipe"]])
-    runs = runs.assign(block=runs["block"].map(without_start))
-    for setting, part in groups(runs[runs["test_bits"].notna()], SETTING):
-        full = part["steps"][part["block"] == REFERENCE].max()
-        reference = bits_by_seed(part[(part["block"] == REFERENCE) & (part["steps"] == full)])
+    for setting, part in groups(runs, SETTING):
+        is_reference = part["block"].map(without_start) == REFERENCE
+        full = part["steps"][is_reference].max()
+        reference = bits_by_seed(part[is_reference & (part["steps"] == full)])
         for equal_steps in (True, False):
-            chosen = part[((part["steps"] == full) == equal_steps) & (part["block"] != REFERENCE)]
-            values = {str(block): bits_by_seed(of_block) for block, of_block in chosen.groupby("block")}
-            values = {block: one for block, one in values.items() if len(one.keys() & reference.keys()) > 1}
-            records += [setting | {"equal_steps": equal_steps} | one for one in _records(values, reference, chosen)]
+            chosen = part[((part["steps"] == full) == equal_steps) & ~is_reference]
+            records += [setting | {"equal_steps": equal_steps} | one for one in _records(chosen, reference)]
     return pd.DataFrame(records)
 
 
 def bits_by_seed(runs: pd.DataFrame) -> BySeed:
-    """The held-out bits of each seed."""
-    return {int(run["seed"]): float(run["test_bits"]) for run in rows_of(runs)}
+    """The held-out bits of each seed that has them."""
+    return {int(run["seed"]): float(run["test_bits"]) for run in rows_of(runs[runs["test_bits"].notna()])}
 
 
-def _records(values: Mapping[str, BySeed], reference: BySeed, runs: pd.DataFrame) -> list[dict[str, Any]]:
-    found = contrasts({REFERENCE: reference, **values}, REFERENCE) if values and reference else {}
-    return [
-        {
-            "block": block,
-            "steps": runs.loc[runs["block"] == block, "steps"].max(),
-            "bits": math.fsum(values[block].values()) / len(values[block]),
-            "difference": one.difference.value,
-            "difference_low": one.difference.low,
-            "difference_high": one.difference.high,
-            "pairs": one.difference.n,
-            "p": one.p,
-            "verdict": _verdict(one.difference.value, one.is_significant),
-        }
-        for block, one in found.items()
-    ]
+def _records(runs: pd.DataFrame, reference: BySeed) -> list[dict[str, Any]]:
+    by_block = {str(block): part for block, part in runs.groupby("block")}
+    values = {block: bits_by_seed(part) for block, part in by_block.items()}
+    found = contrasts({REFERENCE: reference, **values}, REFERENCE) if any(values.values()) and reference else {}
+    records = []
+    for block, one in found.items():
+        diverged = int((by_block[block]["status"] == Status.DIVERGED).sum())
+        records.append(
+            {
+                "block": block,
+                "steps": by_block[block]["steps"].max(),
+                "runs": len(by_block[block]),
+                "diverged": diverged,
+                "bits": by_block[block]["test_bits"].mean(),
+                "difference": one.difference.value,
+                "difference_low": one.difference.low,
+                "difference_high": one.difference.high,
+                "pairs": one.difference.n,
+                "p": one.p,
+                "verdict": UNSTABLE if diverged else _verdict(one.difference.value, one.is_significant),
+            }
+        )
+    return records
 
 
 def contrast_shown(table: pd.DataFrame) -> Shown:
@@ -148,11 +180,13 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
             column.number("bits", "bits per byte"),
             column.computed("bits − pre-norm's [95 %]", _difference, "Student's t over pairs of runs"),
             column.whole("pairs", "pairs"),
+            column.computed("diverged", lambda row: f"{row['diverged']} of {row['runs']}"),
             column.number("p", "p, corrected"),
             column.words("verdict", "verdict"),
         ],
         note="p is that of the paired t-test, corrected by Holm for those of one width and depth. Those of equal "
-        "seconds, with other steps than pre-norm's, are corrected apart.",
+        "seconds, with other steps than pre-norm's, are corrected apart. Unstable: some seeds diverged, and bits, "
+        "difference and p are those of the others.",
     )
 
 
@@ -161,7 +195,11 @@ def published_shown(table: pd.DataFrame) -> Shown:
     records: list[dict[str, Any]] = [
         {"block": block, **one._asdict()} for block, results in PUBLISHED.items() for one in results
     ]
-    measured = {(row["block"], row["nominal_width"], row["depth"]): row for row in rows_of(table) if row["equal_steps"]}
+    measured = {
+        (without_start(row["block"]), row["nominal_width"], row["depth"]): row
+        for row in rows_of(table)
+        if row["equal_steps"]
+    }
     return shown(
         "published",
         "Published results in language models, and ours",
@@ -187,8 +225,9 @@ def _ours(measured: Mapping[tuple[str, int, int], Record], width: int, depth: in
 
 
 def width_shown(runs: pd.DataFrame) -> Shown:
-    """Whether the order of connections at one width is that at twice the width."""
-    means = runs.assign(block=runs["block"].map(without_start)).groupby(["nominal_width", "depth", "block"])
+    """Whether the order of connections at one width is that at twice the width, of those that never diverge."""
+    diverged = set(runs.loc[runs["status"] == Status.DIVERGED, "block"])
+    means = runs[~runs["block"].isin(diverged)].groupby(["nominal_width", "depth", "block"])
     bits = means["test_bits"].mean().reset_index()
     narrow, wide = (bits[bits["nominal_width"] == width] for width in (WIDTH, WIDER))
     both = narrow.merge(wide, on=["depth", "block"], suffixes=("", "_wide"))
@@ -198,6 +237,8 @@ def width_shown(runs: pd.DataFrame) -> Shown:
         rank = stats.spearmanr(table["narrow"], table["wide"])
         of, p = f"Spearman's rank correlation of the {len(table)} connections", three(rank.pvalue)
         note = f"{of}: {three(rank.statistic)}, p = {p}."
+    if diverged:
+        note += f" Left out, since some of its seeds diverged: {listed(sorted(diverged))}."
     return shown(
         "widths",
         f"Width {WIDTH} against width {WIDER}",
@@ -219,6 +260,8 @@ def _verdict(difference: float, is_significant: bool) -> str:
 
 
 def _difference(row: Record) -> str:
+    if math.isnan(row["difference"]):
+        return "–"
     return f"{row['difference']:+.3f} [{row['difference_low']:+.3f}, {row['difference_high']:+.3f}]".replace("-", "−")
 
 

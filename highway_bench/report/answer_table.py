@@ -220,7 +220,9 @@ def _rate(answer: Answer) -> str:
 
 
 def _accuracy(answer: Answer) -> str:
-    return _of_each(answer, {block: f"{three(100 * value)} %" for block, value in answer.accuracies.items()})
+    bits = {block: f", {three(value)} bits per byte" for block, value in answer.bits.items()}
+    texts = {block: f"{three(100 * value)} %{bits.get(block, '')}" for block, value in answer.accuracies.items()}
+    return _of_each(answer, texts)
 
 
 def _cost(heading: str) -> Column:

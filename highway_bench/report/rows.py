@@ -167,8 +167,8 @@ def samples_of(text: object) -> list[float]:
 
 
 def options_text(text: object) -> str:
-    """Options as text: ``gate_bias=-2, heads=4``; empty if there are none."""
-    return ", ".join(f"{name}={value}" for name, value in recipe_of(text).items())
+    """Options as text: ``gate_bias=-2, heads=4``, and ``causal`` for one that is true; empty if there are none."""
+    return ", ".join(name if value is True else f"{name}={value}" for name, value in recipe_of(text).items())
 
 
 @lru_cache(maxsize=10_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def run(
         "nominal_width": width,
         "recipe": f'{{"steps":{steps}}}',
         "dataset": "language",
+        "status": "diverged" if math.isnan(bits) else "ok",
     }
 
 
@@ -39,7 +41,7 @@ RUNS = pd.DataFrame(
     + [run("keel", seed, 2.7 + 0.01 * seed + 0.002 * (seed % 3), steps=1_200) for seed in range(5)]
     + [
         run(block, seed, bits + 0.01 * (seed * len(block) % 3), width=128)
-        for block, bits in (("pre-norm", 2.3), ("keel", 2.2), ("mhc", 2.4))
+        for block, bits in (("pre-norm · depth-aware", 2.3), ("keel", 2.2), ("mhc · published", 2.4))
         for seed in range(3)
     ]
 )
@@ -50,11 +52,25 @@ def test_contrasts_of_equal_steps_and_of_equal_seconds() -> None:
     narrow = table[table["nominal_width"] == 64].set_index(["block", "steps"])
     assert narrow["verdict"].to_dict() == {
         ("keel", 1_500): "better",
-        ("mhc", 1_500): "undecided",
+        ("mhc · published", 1_500): "undecided",
         ("keel", 1_200): "worse",
     }
     assert narrow.loc[("keel", 1_500), "difference"] == pytest.approx(-0.098, abs=1e-3)
     assert narrow.loc[("keel", 1_200), "pairs"] == 5
+
+
+def test_a_connection_of_which_a_seed_diverged_is_unstable() -> None:
+    """It has no place in the order of the widths either, nor a difference from one seed."""
+    diverged = [run("keel", 10, math.nan), run("keel", 3, math.nan, width=128), run("gru-gate", 0, 2.0, width=128)]
+    diverged += [run("gru-gate", seed, math.nan, width=128) for seed in (1, 2)]
+    runs = pd.concat([RUNS[RUNS["recipe"] != '{"steps":1200}'], pd.DataFrame(diverged)])
+    table = contrast_table(runs).set_index(["nominal_width", "block"])
+    assert table.loc[(64, "keel"), "verdict"] == table.loc[(128, "gru-gate"), "verdict"] == "unstable"
+    assert (table.loc[(64, "keel"), "pairs"], table.loc[(64, "keel"), "diverged"]) == (10, 1)
+    assert math.isnan(table.loc[(128, "gru-gate"), "difference_low"])
+    shown = width_shown(runs)
+    assert "keel" not in {row[0] for row in shown.entries}
+    assert "diverged: gru-gate and keel" in shown.note
 
 
 def test_published_results_next_to_ours() -> None:
@@ -100,7 +116,7 @@ def test_the_ladder_names_the_start_of_a_block_that_has_one() -> None:
         for one in training(cell("trainability", block, "conv", 5, dataset="digits"), 0.1, rate=0.1)
     ]
     entries = ladder_table(Results(frame_of(rows))).entries
-    assert {row[2:4] for row in entries} == {
+    assert {row[3:5] for row in entries} == {
         ("rezero", "published"), ("highway", "published"), ("highway", "depth-aware")}  # fmt: skip
 
 
@@ -117,7 +133,7 @@ def test_the_tables_of_a_store(trained_part: TrainedPart, tmp_path: Path) -> Non
     write_tables(written, path)
     text = path.read_text(encoding="utf-8")
     assert "## Every family by depth" in text
-    assert "| dense | 1 | plain | default |" in text  # these cells name no start
+    assert "| dense | 1 | 8 | plain | default |" in text  # these cells name no start
     assert "| keel | 64 to 1,024 layers | better at each depth | arXiv:2601.19895 | not measured |" in text
     with pytest.raises(BadInput, match="cannot write"):
         write_tables(written, tmp_path)

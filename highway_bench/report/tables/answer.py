@@ -51,8 +51,8 @@ class Answer:
     measured``. ``use`` is ordered by loss. ``avoid`` has the blocks that surely do not train, ``unsure`` those whose
     success rate may be that of one that trains, each with its successes and runs. ``margin`` is that of ``best``
     over the next one; in a tie, over the next that it is tied with. ``rates`` are the learning rates of ``use``, with
-    ``optimiser``, ``accuracies`` their test accuracies, ``costs`` their costs; without a verdict those of all blocks,
-    at the depth ``cost_depth``.
+    ``optimiser``, ``accuracies`` their test accuracies, ``bits`` their held-out bits per byte of text, ``costs`` their
+    costs; without a verdict those of all blocks, at the depth ``cost_depth``.
     ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds that the
     margin is from, or why there is no verdict. ``untried`` is the number of blocks that train at the depth before and
     were not tried here. ``failed_before`` are those that surely do not train at a smaller depth and were not tried.
@@ -69,6 +69,7 @@ class Answer:
     optimiser: str = ""
     rates: Mapping[str, float] = field(default_factory=dict)
     accuracies: Mapping[str, float] = field(default_factory=dict)
+    bits: Mapping[str, float] = field(default_factory=dict)
     costs: tuple[BlockCost, ...] = ()
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
@@ -141,6 +142,7 @@ def _answer(
         "use": use,
         "rates": _known(ran, "rate", use),
         "accuracies": _known(ran, "test_accuracy", use),
+        "bits": _known(ran, "test_bits", use),
         "costs": tuple(_records(costs, use, baseline)),
         "cost_depth": depth,
     }
